@@ -1,0 +1,80 @@
+# Every target is one line of the library or of a tool: nothing here that Python or a test should know.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+
+PY := .venv/bin/python
+SCRIPTS := .ci/run lib/env.sh
+# Sent to the box with their variables set in front of them, which shellcheck cannot know (SC2154).
+FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
+# As many as the tests were timed with; tests on the box share one worker, so that one never disturbs another (tests/conftest.py).
+PYTEST := $(PY) -m pytest -n 2 --dist loadgroup --quiet
+NOT_FAST := box or browser or slow
+
+# $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
+needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
+EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
+EXAMPLE_RUN := RUN=results/<run_id>
+SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
+
+.PHONY: help env demo plan run resume report lab bench check test lint lock clean-env
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  SWEEP=params/sweeps/ramdisk.yml   BOX=local   RUN=results/<run_id>   ARGS='-p repeats=3'   PYTHON=python3.12"
+	@echo "  make reports every failure as exit code 2; $(PY) -m mountlab shows which it was:"
+	@echo "  0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe."
+
+env: ## the Python environment, .venv, from requirements.lock
+	@lib/env.sh
+
+demo: env ## measure this machine's memory and disk for about two minutes, and write the report
+	@$(PY) -m mountlab demo $(ARGS)
+
+plan: ## SWEEP= [BOX=]: what would run, what would be formatted, how long; changes nothing
+	$(call needs,SWEEP,$(EXAMPLE_SWEEP))
+	@lib/env.sh
+	@$(PY) -m mountlab plan $(SWEEP_ARGS)
+
+run: ## SWEEP= [BOX=] [ARGS=]: measure, then report
+	$(call needs,SWEEP,$(EXAMPLE_SWEEP))
+	@lib/env.sh
+	@$(PY) -m mountlab run $(SWEEP_ARGS)
+
+resume: ## RUN=: go on where a run stopped
+	$(call needs,RUN,$(EXAMPLE_RUN))
+	@lib/env.sh
+	@$(PY) -m mountlab resume "$(RUN)" $(ARGS)
+
+report: ## RUN=: write the report of a run again
+	$(call needs,RUN,$(EXAMPLE_RUN))
+	@lib/env.sh
+	@$(PY) -m mountlab report "$(RUN)" $(ARGS)
+
+lab: env ## JupyterLab on the notebooks
+	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks
+
+bench: env ## how much time Mountlab itself takes: per trial, per report
+	@$(PY) -m mountlab bench $(ARGS)
+
+check: env lint ## linters, types and the fast tests: before every commit
+	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)
+
+test: env lint ## linters, types and all tests: box, browser and slow ones too
+	@$(PYTEST) $(ARGS)
+
+lint: env
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m mypy --no-error-summary
+	@if ! command -v shellcheck >/dev/null; then echo "shellcheck is not installed: scripts are not checked"; else \
+		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi
+
+lock: env ## resolve requirements.lock anew from pyproject.toml (ARGS=--upgrade for the newest versions)
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --output-file requirements.lock $(ARGS) pyproject.toml
+
+clean-env: ## remove .venv
+	rm -rf .venv

@@ -1,0 +1,39 @@
+"""Mountlab: a research workbench for file systems.
+
+The names that notebooks use, loaded when they are first asked for:
+
+    sweep = mountlab.load_sweep("params/sweeps/ramdisk.yml", preset="small")
+    print(mountlab.plan(sweep))
+    run = mountlab.load_run(mountlab.run(sweep))
+    mountlab.sections.answer(run)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mountlab import plots, sections
+    from mountlab.notebook import load_sweep, newest_run, plan, sweep_from_notebook
+    from mountlab.report import write_report
+    from mountlab.stats import compare, estimate
+    from mountlab.store import Run, load_run
+    from mountlab.workflow import resume, run
+
+_HOME = {
+    "load_sweep": "notebook", "sweep_from_notebook": "notebook", "plan": "notebook", "newest_run": "notebook",
+    "run": "workflow", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
+    "estimate": "stats", "compare": "stats", "plots": "", "sections": "",
+}  # fmt: skip
+__all__ = [
+    "Run", "compare", "estimate", "load_run", "load_sweep", "newest_run", "plan", "plots", "resume", "run", "sections",
+    "sweep_from_notebook", "write_report",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"mountlab has no {name!r}; it has {', '.join(sorted(_HOME))}")
+    home = _HOME[name]
+    return getattr(import_module(f"mountlab.{home}"), name) if home else import_module(f"mountlab.{name}")

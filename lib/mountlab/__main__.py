@@ -1,0 +1,222 @@
+"""Thin verbs for the Makefile and for people without make. Exit codes: 0 done, 1 some trial failed, 2 bad input,
+3 box unreachable, 4 unsafe, 130 stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mountlab.errors import MountlabError
+
+INTERRUPTED = 130
+Arguments = argparse.Namespace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code; what goes wrong is one clear error on standard error."""
+    parsed = _parser().parse_args(arguments)
+    verb: Callable[[Arguments], int] = parsed.verb
+    try:
+        return verb(parsed)
+    except MountlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    _sweep_verb(
+        verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing"
+    ).add_argument("--json", action="store_true")
+    _sweep_verb(verbs, "run", _run, "measure a sweep, then report")
+    for name, verb, text in (
+        ("resume", _resume, "go on with a run that was stopped, then report"),
+        ("report", _report, "write the report of a run again"),
+        ("reparse", _reparse, "make the derived files of a run again from its raw output"),
+    ):
+        _verb(verbs, name, verb, text).add_argument("run", type=Path, help="a directory below results/")
+    demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
+    demo.add_argument("--box", default="local")
+    demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
+    _override(demo)
+    _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
+    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
+    bench.add_argument("--repeats", type=int, default=30)
+    return parser
+
+
+def _verb(verbs: Any, name: str, verb: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(**({"verb": verb} if verb else {}))
+    return parser
+
+
+def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
+    parser = _verb(verbs, name, verb, text)
+    parser.add_argument("sweep", type=Path, help="such as params/sweeps/ramdisk.yml")
+    parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
+    _override(parser)
+    return parser
+
+
+def _override(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-p",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="change one key of the sweep, such as repeats=3 or preset=small",
+    )
+
+
+def _box_verbs(verbs: Any) -> None:
+    for name, verb, text in (
+        ("check", _box_check, "is it fit, and what mends it if not"),
+        ("prepare", _box_prepare, "install the tools with the box's own package manager"),
+        ("clean", _box_clean, "remove whatever Mountlab left there"),
+    ):
+        parser = _verb(verbs, name, verb, text)
+        parser.add_argument("name", help="a name from params/boxes")
+        if name == "prepare":
+            parser.add_argument("--yes", action="store_true", help="do not ask")
+        if name == "clean":
+            parser.add_argument("--dry-run", action="store_true", help="only list")
+
+
+def _overrides(arguments: Arguments) -> dict[str, Any]:
+    from mountlab.params import parse_override
+
+    return dict(parse_override(text) for text in arguments.overrides)
+
+
+def _plan(arguments: Arguments) -> int:
+    from mountlab import store, workflow
+    from mountlab.planview import plan_json, plan_text
+
+    resolved = store.load_sweep(arguments.sweep, _overrides(arguments))
+    with workflow.planned(resolved, box=arguments.box) as session:
+        view = (
+            json.dumps(plan_json(session.plan, session.facts), indent=1)
+            if arguments.json
+            else plan_text(session.plan, session.facts)
+        )
+    print(view)
+    return 0
+
+
+def _run(arguments: Arguments) -> int:
+    from mountlab import store, workflow
+
+    return _finish(workflow.run(store.load_sweep(arguments.sweep, _overrides(arguments)), box=arguments.box))
+
+
+def _resume(arguments: Arguments) -> int:
+    from mountlab import workflow
+
+    return _finish(workflow.resume(arguments.run))
+
+
+def _demo(arguments: Arguments) -> int:
+    from mountlab.demo import demo, may_ask
+
+    return _finish(demo(arguments.box, _overrides(arguments), yes=arguments.yes or not may_ask(), ask=_ask))
+
+
+def _finish(path: Path) -> int:
+    """Report on a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
+    from mountlab import store
+    from mountlab.report import write_report
+    from mountlab.terminal import answer_text
+
+    run = store.load_run(path)
+    print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
+    page = write_report(path)
+    print(f"report: {store.shown(page)}")
+    return 0 if (run.trials["status"] == "ok").all() else 1
+
+
+def _report(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_report
+
+    print(f"report: {store.shown(write_report(arguments.run))}")
+    return 0
+
+
+def _reparse(arguments: Arguments) -> int:
+    from mountlab import store
+
+    store.write_derived(store.load_run(arguments.run))
+    print(f"derived again: {store.shown(arguments.run.resolve())}")
+    return 0
+
+
+def _box_check(arguments: Arguments) -> int:
+    from mountlab import care, store
+    from mountlab.boxes import open_box
+    from mountlab.facts import gather
+    from mountlab.filesystems import FAMILIES
+    from mountlab.plan import all_programs
+
+    with open_box(store.load_box(arguments.name)) as connection:
+        rows = care.check(
+            connection, gather(connection, all_programs()), all_programs(), [name for name in FAMILIES if name != "dir"]
+        )
+    for row in rows:
+        print(f"{row.state:8} {row.name:14} {row.seen}" + (f"\n{'':23} mend: {row.mend}" if row.mend else ""))
+    return 0 if all(row.state != "missing" for row in rows) else 1
+
+
+def _box_prepare(arguments: Arguments) -> int:
+    from mountlab import care, store
+    from mountlab.boxes import open_box
+    from mountlab.boxes.loopback import install_sshd
+    from mountlab.facts import gather
+    from mountlab.plan import all_programs
+
+    box = store.load_box(arguments.name)
+    if box.embedded:
+        install_sshd(box, yes=arguments.yes, ask=_ask)
+    with open_box(box) as connection:
+        facts = gather(connection, all_programs())
+        installed = care.prepare(connection, facts, all_programs(), yes=arguments.yes, ask=_ask)
+    print(f"installed: {', '.join(installed)}" if installed else "nothing was installed")
+    return 0
+
+
+def _box_clean(arguments: Arguments) -> int:
+    from mountlab import care, store
+    from mountlab.boxes import open_box
+
+    with open_box(store.load_box(arguments.name)) as connection:
+        found = care.clean(connection, dry_run=arguments.dry_run)
+    for each in found:
+        state = "removed" if each.removed else "found" if arguments.dry_run else "STILL THERE"
+        print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
+    if not found:
+        print("nothing of ours is on the box")
+    return 0 if arguments.dry_run or all(each.removed for each in found) else 1
+
+
+def _bench(arguments: Arguments) -> int:
+    from mountlab.bench import bench
+
+    print(bench(repeats=arguments.repeats))
+    return 0
+
+
+def _ask(question: str) -> bool:
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

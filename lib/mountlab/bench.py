@@ -1,0 +1,124 @@
+"""`make bench`: what Mountlab itself costs, in medians and spreads over repeats within one session."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mountlab import store, workflow
+from mountlab.boxes import open_box
+from mountlab.model import Trial
+from mountlab.params import Resolved, resolve
+from mountlab.plan import PlannedTrial
+from mountlab.report import write_report
+from mountlab.runner import run_sweep
+from mountlab.store import RunWriter
+from mountlab.units import NS_PER_S, format_seconds
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured quantity in seconds, by repeat."""
+
+    name: str
+    goal_s: float | None
+    seconds: list[float]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "goal_s": self.goal_s, "n": len(self.seconds), "min_s": min(self.seconds),
+            "median_s": statistics.median(self.seconds), "max_s": max(self.seconds),
+        }  # fmt: skip
+
+
+def bench(*, repeats: int) -> str:
+    """Measure, keep results/bench.json, and give the table as text."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = [
+            *_round_trips(repeats),
+            *_trials(repeats, Path(scratch), caches=False),
+            *_trials(repeats, Path(scratch), caches=True),
+        ]
+        rows += _report(min(repeats, 3), Path(scratch))
+    kept = store.RESULTS / "bench.json"
+    store.replace_file(kept, json.dumps([row.as_json() for row in rows], indent=1).encode())
+    return "\n".join([*_table(rows), f"kept in {store.shown(kept)}"])
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    yield f"{'what':68} {'median':>10} {'smallest':>10} {'largest':>10} {'n':>4}  goal"
+    for row in rows:
+        figures = (statistics.median(row.seconds), min(row.seconds), max(row.seconds))
+        shown = " ".join(f"{format_seconds(each):>10}" for each in figures)
+        goal = f"under {format_seconds(row.goal_s)}" if row.goal_s else ""
+        yield f"{row.name:68} {shown} {len(row.seconds):4}  {goal}".rstrip()
+
+
+def _timed(action: Any, repeats: int) -> list[float]:
+    took = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        took.append(time.perf_counter() - start)
+    return took
+
+
+def _round_trips(repeats: int) -> Iterator[Row]:
+    with open_box(store.load_box("local")) as connection:
+        yield Row("one command on the local box (true)", None, _timed(lambda: connection.run(("true",)), repeats))
+
+
+class _Timed:
+    """A journal that also notes how long each trial took on the box, and how long it took to keep."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self.overhead_s: list[float] = []
+
+    def has(self, trial_id: str) -> bool:
+        return self._writer.has(trial_id)
+
+    def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
+        self._writer.keep_mount(mount_id, files)
+
+    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
+        start = time.perf_counter()
+        self._writer.record(trial, files)
+        kept_s = time.perf_counter() - start
+        tool_s = (int(files["ended_ns"]) - int(files["started_ns"])) / NS_PER_S
+        self.overhead_s.append(trial.elapsed_s - tool_s + kept_s)
+
+
+class _Silent:
+    def begin(self, trial: PlannedTrial) -> None: ...
+    def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+
+
+def _sweep(repeats: int, *, caches: bool) -> Resolved:
+    filesystem = {"type": "tmpfs", "size": "64MiB"}
+    workload = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 16}
+    design = {"repeats": repeats, "warmup": 1, "drop_caches": caches, "seed": 1}
+    raw = {"name": "bench", "question": "What does a trial cost beyond its tool?", "filesystems": {"tmpfs": filesystem},
+           "workloads": {"dd": workload}, "design": {**design, "fresh_filesystem": "never"}}  # fmt: skip
+    return resolve(raw, where="bench")
+
+
+def _trials(repeats: int, scratch: Path, *, caches: bool) -> Iterator[Row]:
+    resolved = _sweep(repeats, caches=caches)
+    with workflow.planned(resolved, results=scratch) as session:
+        journal = _Timed(RunWriter.create(session.plan, resolved, session.facts, results=scratch))
+        run_sweep(session.plan, session.connection, journal, _Silent())
+    what = "with sync and drop_caches" if caches else "caches left alone"
+    yield Row(f"overhead of one trial on a mounted tmpfs, {what}", 0.15, journal.overhead_s[1:])
+
+
+def _report(repeats: int, scratch: Path) -> Iterator[Row]:
+    run = max(scratch.glob("*/run.json")).parent
+    yield Row("reading and deriving a run of this size", None, _timed(lambda: store.load_run(run), repeats))
+    yield Row("its report", None, _timed(lambda: write_report(run), repeats))

@@ -1,0 +1,277 @@
+"""Trials and facts to caveats: reasons to doubt a number, each saying what was seen, why it matters, what to do.
+
+A new check is one function and one entry in CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from mountlab.evidence import Device, DeviceBytes
+from mountlab.model import Caveat, Cell, OptionEvidence, Severity, Sweep
+from mountlab.tools import TOOLS
+from mountlab.units import format_bytes, format_seconds
+
+CACHED_BELOW = 0.9
+"""A device that delivered less than this share of what the application read did not answer alone."""
+FEW = 5
+NOISY_CV = 0.10
+CLOCK_SHARE = 0.005
+"""A clock step larger than this share of the run time shows in the figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Everything that the checks look at. Frames have the columns of Run (mountlab.store)."""
+
+    sweep: Sweep
+    trials: pd.DataFrame
+    measurements: pd.DataFrame
+    estimates: pd.DataFrame
+    traffic: Mapping[str, Mapping[Device, DeviceBytes]]
+    """Trial id to what each block device moved while the tool ran."""
+    chains: Mapping[str, list[Device]]
+    """Mount id to the block devices below it, top first; [] for a file system without one."""
+    backing_types: Mapping[str, str]
+    """File system name to the type of the file system that holds its loop image."""
+    options: list[OptionEvidence]
+    facts: Mapping[str, Any]
+
+
+Check = Callable[[Evidence], Iterator[Caveat]]
+
+
+def cached_reads(evidence: Evidence) -> Iterator[Caveat]:
+    """Reads that the page cache answered, by what the application read against what the devices delivered."""
+    for cell, shares in _shares(evidence, "read"):
+        if min(shares) < CACHED_BELOW:
+            asked = cell.workload.options.get("cache") == "warm"
+            yield _of_cell(
+                cell, "cache-served", "note" if asked else "warning",
+                f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
+                + (", as was asked for with cache: warm. This is not the speed of the device."
+                   if asked else ". This is not the speed of the device: read more than the memory holds, or cold."),
+            )  # fmt: skip
+
+
+def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
+    """Writes that had not reached the device when the tool stopped its clock."""
+    for cell, shares in _shares(evidence, "write"):
+        if min(shares) < CACHED_BELOW:
+            yield _of_cell(
+                cell, "not-flushed", "warning",
+                f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
+                "still in "
+                "the page cache or was overwritten there. End with a flush (dd: conv=fdatasync, fio: end_fsync).",
+            )  # fmt: skip
+
+
+def _shares(evidence: Evidence, side: str) -> Iterator[tuple[Cell, list[float]]]:
+    """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
+    moved = evidence.measurements
+    moved = moved[(moved["metric"] == "bytes") & (moved["label"] == side) & ~moved["warmup"].astype(bool)]
+    mounts = dict(zip(evidence.trials["trial_id"], evidence.trials["mount"], strict=True))
+    for cell in evidence.sweep.cells:
+        own = moved[moved["cell"] == cell.id]
+        shares = [
+            _least(evidence.traffic[trial_id], chain, side) / value
+            for trial_id, value in zip(own["trial_id"], own["value"], strict=True)
+            if (chain := evidence.chains.get(mounts[trial_id])) and trial_id in evidence.traffic
+        ]
+        if shares:
+            yield cell, shares
+
+
+def _least(traffic: Mapping[Device, DeviceBytes], chain: list[Device], side: str) -> int:
+    amounts = [traffic[device] for device in chain if device in traffic]
+    return min((each.read if side == "read" else each.written for each in amounts), default=0)
+
+
+def _range(shares: list[float]) -> str:
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return low if low == high else f"{low} to {high}"
+
+
+def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
+    """Mount options that were asked for and that the kernel does not show."""
+    for option in evidence.options:
+        if option.state != "in effect":
+            yield Caveat(
+                code="option-not-in-effect", severity="warning", scope="filesystem", subject=option.filesystem,
+                message=f"{option.option} was asked for and is {option.state}: the kernel says {option.kernel_says}. "
+                "Figures are of the file system without it; remove the option, or use a file system that has it.",
+            )  # fmt: skip
+
+
+def too_few(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells with too few trials for an interval that means much."""
+    for cell, n in _main(evidence, "n"):
+        if n < 2:
+            yield _of_cell(
+                cell,
+                "too-few",
+                "error",
+                f"n = {n:.0f}: one trial has no spread and so no interval. Set design.repeats to 5 or more.",
+            )
+        elif n < FEW:
+            yield _of_cell(
+                cell,
+                "too-few",
+                "warning",
+                f"n = {n:.0f}: too few to see the shape of the spread; the interval rests on normal errors. Set "
+                f"design.repeats to {FEW} or more.",
+            )
+
+
+def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells whose trials differ by more than a tenth."""
+    for cell, cv in _main(evidence, "cv"):
+        if cv > NOISY_CV:
+            yield _of_cell(
+                cell,
+                "noisy",
+                "warning",
+                f"the trials vary by {cv:.0%} of their mean (coefficient of variation). Look at every trial "
+                "below; longer trials or a quieter box would narrow the interval.",
+            )
+
+
+def _main(evidence: Evidence, column: str) -> Iterator[tuple[Cell, float]]:
+    """One column of the estimate of each cell's main metric."""
+    estimates = evidence.estimates
+    for cell in evidence.sweep.cells:
+        main = TOOLS[cell.workload.tool].main_metrics(cell.workload)[0]
+        row = estimates[(estimates["cell"] == cell.id) & (estimates["metric"] == main) & (estimates["label"] == "")]
+        if len(row):
+            yield cell, float(row.iloc[0][column])
+
+
+def too_short(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials so short that the tool's own clock rounds the figure."""
+    elapsed = evidence.estimates[evidence.estimates["metric"] == "elapsed"].set_index("cell")["mean"]
+    for cell in evidence.sweep.cells:
+        clock_s = TOOLS[cell.workload.tool].clock_s
+        if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
+            error = clock_s / 2 / elapsed[cell.id]
+            yield _of_cell(
+                cell,
+                "too-short",
+                "note",
+                f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
+                f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
+            )
+
+
+def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that gave no figure."""
+    for cell, group in evidence.trials[evidence.trials["status"] != "ok"].groupby("cell", sort=False):
+        reason = str(group.iloc[0]["reason"]).splitlines()[0]
+        yield Caveat(
+            code="failed-trials",
+            severity="error",
+            scope="cell",
+            subject=str(cell),
+            message=f"{len(group)} of its trials gave no figure: {reason}. The estimate rests on the others.",
+        )
+
+
+def left_out(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems of the sweep that were not measured."""
+    if evidence.sweep.left_out:
+        names = ", ".join(evidence.sweep.left_out)
+        reasons = sorted({reason.partition(": ")[2] for reason in evidence.sweep.left_out.values()})
+        yield Caveat(
+            code="left-out",
+            severity="warning",
+            scope="run",
+            message=f"{names} were left out: {'; '.join(reasons)}. What could be written without that was "
+            "measured in their place.",
+        )
+
+
+def image_in_memory(evidence: Evidence) -> Iterator[Caveat]:
+    """Loop images whose 'disk' is memory."""
+    for name, fstype in evidence.backing_types.items():
+        if fstype in ("tmpfs", "ramfs"):
+            yield Caveat(
+                code="image-in-memory",
+                severity="warning",
+                scope="filesystem",
+                subject=name,
+                message=f"its image lies on {fstype}, so no disk is measured. Set mount_root in the box file to a "
+                "directory on a disk.",
+            )
+
+
+def loop_images(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems on a loop image share the disk with the file system that holds the image."""
+    for fs in evidence.sweep.filesystems:
+        if fs.image_bytes and fs.name in evidence.backing_types:
+            yield Caveat(
+                code="loop-image",
+                severity="note",
+                scope="filesystem",
+                subject=fs.name,
+                message=f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
+                f"{evidence.backing_types[fs.name]}, so figures include that file system and the loop "
+                "driver. For the disk alone give the box a scratch device.",
+            )
+
+
+def uncapped_memory(evidence: Evidence) -> Iterator[Caveat]:
+    """ramfs has no size limit of its own."""
+    for fs in evidence.sweep.filesystems:
+        if fs.type == "ramfs" and fs.size_bytes:
+            yield Caveat(
+                code="size-not-enforced",
+                severity="note",
+                scope="filesystem",
+                subject=fs.name,
+                message="ramfs knows no size limit; Mountlab kept every workload below "
+                f"{format_bytes(fs.size_bytes)} by its plan.",
+            )
+
+
+def not_cold(evidence: Evidence) -> Iterator[Caveat]:
+    """Without root the caches of the box cannot be dropped."""
+    if evidence.facts.get("rights") == "none" and evidence.sweep.design.drop_caches:
+        yield Caveat(
+            code="caches-not-dropped",
+            severity="note",
+            scope="run",
+            message="without root only the pages of the measured files could be evicted (posix_fadvise), not "
+            "directories, inodes or the cache below a loop device.",
+        )
+
+
+CHECKS: dict[str, Check] = {
+    "failed-trials": failed_trials,
+    "left-out": left_out,
+    "cache-served": cached_reads,
+    "not-flushed": unflushed_writes,
+    "option-not-in-effect": ineffective_options,
+    "image-in-memory": image_in_memory,
+    "too-few": too_few,
+    "noisy": too_noisy,
+    "too-short": too_short,
+    "loop-image": loop_images,
+    "size-not-enforced": uncapped_memory,
+    "caches-not-dropped": not_cold,
+}
+"""Caveat code to check."""
+_WORST_FIRST = {"error": 0, "warning": 1, "note": 2}
+
+
+def find_caveats(evidence: Evidence) -> tuple[list[Caveat], list[str]]:
+    """All caveats, worst first, and the names of the checks that found nothing."""
+    found = {code: list(check(evidence)) for code, check in CHECKS.items()}
+    caveats = sorted((each for some in found.values() for each in some), key=lambda each: _WORST_FIRST[each.severity])
+    return caveats, [code for code, some in found.items() if not some]
+
+
+def _of_cell(cell: Cell, code: str, severity: Severity, message: str) -> Caveat:
+    return Caveat(code=code, severity=severity, message=message, scope="cell", subject=cell.id)

@@ -1,0 +1,64 @@
+"""`make demo`: studies A and B at a small size on the local box, with whatever this machine and this user allow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mountlab import care, store, workflow
+from mountlab.boxes import open_box
+from mountlab.boxes.loopback import install_sshd
+from mountlab.errors import PlanError
+from mountlab.facts import gather
+from mountlab.model import Box
+from mountlab.params import Resolved
+from mountlab.plan import all_programs, needed_programs, without_rights
+from mountlab.tools import TOOLS
+
+SWEEP = store.PARAMS / "sweeps" / "ramdisk.yml"
+
+
+def demo(box_name: str, overrides: Mapping[str, Any], *, yes: bool, ask: Callable[[str], bool]) -> Path:
+    """Install what is missing if that is possible, leave out what is not, measure, and return the run directory."""
+    box = store.load_box(box_name)
+    if box.embedded:
+        install_sshd(box, yes=yes, ask=ask)
+    facts = _prepared(box, yes=yes, ask=ask)
+    return workflow.run(choose(facts, overrides), box=box_name)
+
+
+def _prepared(box: Box, *, yes: bool, ask: Callable[[str], bool]) -> Mapping[str, Any]:
+    needs = needed_programs(store.load_sweep(SWEEP).sweep)
+    with open_box(box) as connection:
+        facts = gather(connection, all_programs())
+        if facts["rights"] != "none" and care.prepare(connection, facts, needs, yes=yes, ask=ask):
+            facts = gather(connection, all_programs())
+    return facts
+
+
+def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
+    """The small sweep, without what these rights and these programs do not allow; `left_out` says what and why."""
+    full = store.load_sweep(SWEEP).sweep
+    left_out = without_rights(full, facts["rights"])
+    preset = ["small", "no-root"] if left_out else ["small"]
+    absent = {
+        workload.name: f"{workload.name}: the box has no {tool}, and installing it needs root"
+        for workload in full.workloads
+        for tool in [TOOLS[workload.tool].programs[0].name]
+        if tool not in facts["programs"]
+    }
+    removed = {f"workloads.{name}": None for name in absent}
+    if len(absent) == len({workload.name for workload in full.workloads}):
+        raise PlanError(
+            "the box has none of the tools of the demo", where=f"box {facts['hostname']}", got="neither dd nor fio"
+        )
+    resolved = store.load_sweep(SWEEP, {"preset": preset, **removed, **overrides})
+    return replace(resolved, sweep=replace(resolved.sweep, left_out={**left_out, **absent}))
+
+
+def may_ask() -> bool:
+    """Whether a person sits before the terminal; without one the demo installs what it has said it needs."""
+    return sys.stdin.isatty()

@@ -1,0 +1,105 @@
+"""Everything that Mountlab raises on purpose.
+
+    MountlabError                 exit code
+    ├── InputError                2   what was asked cannot be: mend the file or the command line
+    │   ├── ParameterError        2   a key or value of a parameter file
+    │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
+    │   └── StoreError            2   a run directory that is absent or not one of ours
+    ├── BoxError                  3   the box cannot be reached, or was lost
+    │   ├── HostKeyError          3   its host key is unknown or has changed
+    │   └── BoxTimeout            3   it did not answer in the time that the command was given
+    ├── UnsafeError               4   going on could destroy somebody's data
+    ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
+    ├── TrialError                1   one trial is not a measurement
+    │   ├── ToolError             1   the tool failed, or ran something else than was asked
+    │   └── ParseError            1   its output cannot be read as figures
+    └── LeftoverError             1   something of ours could not be removed from the box
+
+An error says what happened, where, what was got, what is allowed and what to do next; each part is optional.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MountlabError(Exception):
+    """Base of all errors that are meant to be read by people.
+
+    `str(error)` is the whole text, one labelled line for each part that is known.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self, what: str, *, where: str = "", got: str = "", allowed: str = "", next_step: str = "", evidence: str = ""
+    ) -> None:
+        super().__init__(what)
+        self.what, self.where, self.got = what, where, got
+        self.allowed, self.next_step, self.evidence = allowed, next_step, evidence
+
+    def __str__(self) -> str:
+        parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
+        lines = [self.what] + [f"  {label + ':':9}{text}" for label, text in parts.items() if text]
+        if self.evidence:
+            lines += ["  it said:"] + [f"    | {line}" for line in self.evidence.strip().splitlines()[-10:]]
+        return "\n".join(lines)
+
+
+class InputError(MountlabError):
+    exit_code = 2
+
+
+class ParameterError(InputError):
+    pass
+
+
+class PlanError(InputError):
+    pass
+
+
+class StoreError(InputError):
+    pass
+
+
+class BoxError(MountlabError):
+    exit_code = 3
+
+
+class HostKeyError(BoxError):
+    pass
+
+
+class BoxTimeout(BoxError):
+    pass
+
+
+class UnsafeError(MountlabError):
+    exit_code = 4
+
+
+class CommandError(MountlabError):
+    pass
+
+
+class TrialError(MountlabError):
+    pass
+
+
+class ToolError(TrialError):
+    pass
+
+
+class ParseError(TrialError):
+    pass
+
+
+class LeftoverError(MountlabError):
+    pass
+
+
+def did_you_mean(got: str, allowed: Iterable[str]) -> str:
+    """'did you mean X?' for the nearest allowed word, or '' where none is near."""
+    near = difflib.get_close_matches(got, list(allowed), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

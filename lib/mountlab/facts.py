@@ -1,0 +1,484 @@
+"""What the box is: kernel, processor, memory, devices, programs.
+
+One entry of `FACTS` is one fact: the shell text that prints it, how that is parsed, and how it is shown. A fact whose
+text prints nothing, or something that does not parse, is None: unknown. All of them are read in one round trip.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.box import BoxConnection, checked
+from mountlab.errors import BoxError
+from mountlab.model import Program
+from mountlab.units import KIB, SECTOR_BYTES, format_bytes
+
+Facts = dict[str, Any]
+"""Name of a fact to its value, as JSON can hold it; None where the box does not tell."""
+
+UNKNOWN = "unknown"
+GATHER_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing to know of a box.
+
+    `script` is POSIX sh with $mount_root, $output_root and $user set; its standard error is thrown away. `parse` gets
+    what it printed, without blank space around it, and never ''; a ValueError from it means unknown.
+    """
+
+    name: str
+    label: str
+    """As reports head it."""
+    script: str
+    parse: Callable[[str], Any] = str
+    show: Callable[[Any], str] = str
+
+
+ROOTS_SCRIPT = r"""
+user=$(id -un)
+mount_root=${1:-/var/tmp/mountlab-$user}
+output_root=${2:-}
+if [ -z "$output_root" ]; then
+    output_root=$mount_root/out
+    if [ -d /dev/shm ] && [ -w /dev/shm ]; then output_root=/dev/shm/mountlab-$user; fi
+fi
+"""
+"""Where our directories are: $1 and $2 are mount_root and output_root of the box file, '' where it has none."""
+
+_FUNCTIONS = r"""
+# The nearest directory to $1 that exists: $1 itself, or the one in which it would be made.
+existing() {
+    directory=$1
+    while [ ! -d "$directory" ]; do directory=$(dirname -- "$directory"); done
+    (CDPATH='' cd -- "$directory" && pwd -P)
+}
+free_kib() { df -P -k "$(existing "$1")"; }
+holder() { existing "$1"; cat /proc/self/mountinfo; }
+section() { sed "s/^/$1	/"; }
+"""
+
+
+def gather(connection: BoxConnection, programs: Iterable[Program]) -> Facts:
+    """Everything that FACTS lists, and path and version of each of `programs` that the box has.
+
+    One round trip, as the user who logs in. Raises CommandError or BoxError when the box cannot run the script.
+    """
+    script = gather_script(FACTS, programs)
+    argv = ("sh", "-c", script, "mountlab-facts", connection.box.mount_root or "", connection.box.output_root or "")
+    printed = checked(connection, argv, what="the box's facts could not be read", timeout_s=GATHER_TIMEOUT_S).text
+    return {**parse_sections(printed), "rights": connection.rights}
+
+
+def roots(connection: BoxConnection) -> tuple[str, str]:
+    """(mount_root, output_root) of the box, as `gather` finds them, in a round trip of its own."""
+    script = ROOTS_SCRIPT + 'printf "%s\\n%s\\n" "$mount_root" "$output_root"'
+    argv = ("sh", "-c", script, "mountlab-roots", connection.box.mount_root or "", connection.box.output_root or "")
+    lines = checked(connection, argv, what="the box's directories could not be found").text.splitlines()
+    if len(lines) != 2 or not all(line.startswith("/") for line in lines):
+        raise BoxError(
+            "the box's directories must be absolute paths",
+            where=f"params/boxes/{connection.box.name}.yml: mount_root, output_root",
+            got=" and ".join(map(repr, lines)),
+        )
+    return lines[0], lines[1]
+
+
+def gather_script(facts: Iterable[Fact], programs: Iterable[Program]) -> str:
+    """One script for all. Each line of output begins with the name of its fact and a tab: nothing a fact prints can
+    be taken for another's."""
+    blocks = [_block(fact.name, fact.script) for fact in facts]
+    blocks += [_block("programs", _program_script(program)) for program in programs]
+    return "\n".join([ROOTS_SCRIPT, _FUNCTIONS, *blocks, "exit 0", ""])
+
+
+def _block(name: str, script: str) -> str:
+    # The newline after it ends a last line that has no end of its own.
+    return f"{{ {{ {script.strip()}\n}} 2>/dev/null; echo; }} | section {name}"
+
+
+def _program_script(program: Program) -> str:
+    version = shlex.join(program.version)
+    return (
+        f"if path=$(command -v {shlex.quote(program.name)}); then\n"
+        f"    version=$({version} 2>&1 </dev/null) || version=\n"
+        f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" "$(printf "%s" "$version" | head -n 1)"\n'
+        "fi"
+    )
+
+
+def parse_sections(printed: str) -> Facts:
+    """Values of all facts from what `gather_script` printed."""
+    texts: dict[str, list[str]] = {name: [] for name in (*(fact.name for fact in FACTS), "programs")}
+    for line in printed.split("\n"):
+        name, tab, rest = line.partition("\t")
+        if tab and name in texts:
+            texts[name].append(rest)
+    values = {fact.name: _value(fact.parse, texts[fact.name]) for fact in FACTS}
+    return {**values, "programs": parse_programs("\n".join(texts["programs"]))}
+
+
+def _value(parse: Callable[[str], Any], lines: list[str]) -> Any:
+    text = "\n".join(lines).strip("\n ")
+    try:
+        return parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def show(name: str, value: object) -> str:
+    """A fact as a report shows it. Unknown names are shown as they are; None is 'unknown'."""
+    if value is None:
+        return UNKNOWN
+    fact = _BY_NAME.get(name)
+    return fact.show(value) if fact else str(value)
+
+
+# --- parsers ----------------------------------------------------------------------------------------------------------
+
+
+def key_values(text: str, separator: str) -> dict[str, str]:
+    """'key: value' lines; the first of each key."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, between, value = line.partition(separator)
+        if between:
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def parse_os(text: str) -> str:
+    """The name in /etc/os-release, unquoted."""
+    values = key_values(text, "=")
+    for key in ("PRETTY_NAME", "NAME", "ID"):
+        if key in values:
+            return " ".join(shlex.split(values[key]))
+    raise ValueError("no name")
+
+
+def parse_cpu_model(text: str) -> str:
+    """The processor's name from `lscpu` or /proc/cpuinfo."""
+    values = key_values(text, ":")
+    for key in ("Model name", "model name", "cpu model", "cpu", "Model", "Hardware"):
+        if values.get(key):
+            return values[key]
+    raise ValueError("no model name")
+
+
+def meminfo(key: str) -> Callable[[str], int]:
+    """A parser of one line of /proc/meminfo, in bytes (its kB are KiB)."""
+
+    def parse(text: str) -> int:
+        number, unit = key_values(text, ":").get(key, "").split()
+        if unit != "kB":
+            raise ValueError(unit)
+        return int(number) * KIB
+
+    return parse
+
+
+def parse_free(text: str) -> int:
+    """Available bytes from `df -P -k`. The last line counts from its end, since a device name may hold blanks."""
+    return int(text.splitlines()[-1].split("%")[0].split()[-2]) * KIB
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of /proc/self/mountinfo."""
+
+    target: str
+    fstype: str
+    source: str
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """Mounts in the order in which they were made, octal escapes resolved. Lines of another form are passed over."""
+    mounts = []
+    for line in text.splitlines():
+        left, dash, right = line.partition(" - ")
+        fields, more = left.split(), right.split()
+        if dash and len(fields) >= 5 and len(more) >= 2:
+            mounts.append(Mount(unescape(fields[4]), more[0], unescape(more[1])))
+    return mounts
+
+
+def unescape(text: str) -> str:
+    r"""A path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def _holder(text: str) -> Mount:
+    """The mount that holds the directory in the first line; the others are mountinfo."""
+    directory, _, table = text.partition("\n")
+    holding = [m for m in parse_mountinfo(table) if f"{directory}/".startswith(f"{m.target.rstrip('/')}/")]
+    if not holding:
+        raise ValueError(directory)
+    longest = max(len(mount.target) for mount in holding)
+    return [mount for mount in holding if len(mount.target) == longest][-1]  # a later mount covers an earlier one
+
+
+def parse_virtualization(text: str) -> str:
+    """'none', the kind of machine or container, or 'unknown kind' where only a hypervisor's flag is seen."""
+    values = key_values(text, "=")
+    if values.get("detected"):
+        return values["detected"]
+    maker = " ".join(values[key] for key in ("vendor", "product") if values.get(key))
+    machine = (maker or "unknown kind") if values.get("hypervisor") else ""
+    if values.get("container"):
+        return f"{values['container']} on a virtual machine ({machine})" if machine else values["container"]
+    if machine:
+        return machine
+    if values.get("flags"):  # x86 names its hypervisor among the flags; other processors tell nothing either way
+        return "none"
+    raise ValueError("no evidence")
+
+
+def parse_words(text: str) -> list[str]:
+    return sorted(set(text.split()))
+
+
+def parse_governor(text: str) -> str:
+    """The governor of all processors, or all that are in use."""
+    return ", ".join(parse_words(text))
+
+
+def parse_block_devices(text: str) -> list[dict[str, Any]]:
+    """Block devices from `lsblk -J -b`, or from lines of /sys where there is none. Partitions follow their disk."""
+    if text.startswith("{"):
+        return [device for entry in json.loads(text)["blockdevices"] for device in _lsblk_device(entry, None)]
+    return [_sys_device(line) for line in text.splitlines()]
+
+
+def _lsblk_device(entry: Mapping[str, Any], parent: str | None) -> list[dict[str, Any]]:
+    # Older versions have one mount point, and write numbers and booleans as text.
+    mountpoints = entry.get("mountpoints") or [entry.get("mountpoint")]
+    device = {
+        "name": entry["name"],
+        "path": entry.get("path") or f"/dev/{entry['name']}",
+        "parent": parent,
+        "type": entry.get("type"),
+        "size_bytes": _optional_int(entry.get("size")),
+        "rotational": _optional_bool(entry.get("rota")),
+        "read_only": _optional_bool(entry.get("ro")),
+        "model": _optional_text(entry.get("model")),
+        "serial": _optional_text(entry.get("serial")),
+        "mountpoints": [point for point in mountpoints if point],
+        "physical_sector_bytes": _optional_int(entry.get("phy-sec")),
+        "logical_sector_bytes": _optional_int(entry.get("log-sec")),
+        "scheduler": _optional_text(entry.get("sched")),
+        "transport": _optional_text(entry.get("tran")),
+    }
+    children = [child for below in entry.get("children", []) for child in _lsblk_device(below, device["name"])]
+    return [device, *children]
+
+
+def _sys_device(line: str) -> dict[str, Any]:
+    name, size, rotational, read_only, physical, logical, scheduler, model, serial = line.split("\t")
+    in_use = re.search(r"\[([^]]+)\]", scheduler)
+    size_bytes = _optional_int(size)
+    return {
+        "name": name,
+        "path": f"/dev/{name.replace('!', '/')}",
+        "parent": None,
+        "type": "loop" if name.startswith("loop") else "disk",
+        "size_bytes": None if size_bytes is None else size_bytes * SECTOR_BYTES,
+        "rotational": _optional_bool(rotational),
+        "read_only": _optional_bool(read_only),
+        "model": _optional_text(model),
+        "serial": _optional_text(serial),
+        "mountpoints": None,
+        "physical_sector_bytes": _optional_int(physical),
+        "logical_sector_bytes": _optional_int(logical),
+        "scheduler": in_use[1] if in_use else _optional_text(scheduler),
+        "transport": None,
+    }
+
+
+def _optional_int(value: object) -> int | None:
+    return None if value in (None, "") else int(str(value))
+
+
+def _optional_bool(value: object) -> bool | None:
+    return {"1": True, "0": False, "true": True, "false": False}.get(str(value).lower())
+
+
+def _optional_text(value: object) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def parse_programs(text: str) -> dict[str, dict[str, str | None]]:
+    """{name: {'path', 'version'}} of the programs that were found; a version that the program does not tell is None."""
+    found: dict[str, dict[str, str | None]] = {}
+    for line in text.splitlines():
+        if line.strip():
+            name, path, version = line.split("\t", 2)
+            found[name] = {"path": path, "version": version.strip() or None}
+    return found
+
+
+# --- how they are shown -----------------------------------------------------------------------------------------------
+
+
+def _show_bytes(value: int) -> str:
+    return format_bytes(float(value))
+
+
+def _show_list(values: Iterable[str]) -> str:
+    return ", ".join(values) or "none"
+
+
+def _show_devices(devices: Iterable[Mapping[str, Any]]) -> str:
+    return "; ".join(_show_device(device) for device in devices if device["size_bytes"]) or "none"
+
+
+def _show_device(device: Mapping[str, Any]) -> str:
+    kind = {True: "rotational", False: "not rotational", None: None}[device["rotational"]]
+    parts = [device["model"], _show_bytes(device["size_bytes"]), kind, device["scheduler"]]
+    return f"{device['path']} ({', '.join(part for part in parts if part)})"
+
+
+def show_programs(programs: Mapping[str, Mapping[str, str | None]]) -> str:
+    return "; ".join(f"{name}: {found['version'] or UNKNOWN}" for name, found in programs.items()) or "none"
+
+
+# --- the registry -----------------------------------------------------------------------------------------------------
+
+_LSBLK_COLUMNS = "NAME,PATH,TYPE,SIZE,ROTA,RO,MODEL,SERIAL,{mounts},PHY-SEC,LOG-SEC,SCHED,TRAN"
+_BLOCK_DEVICES = rf"""
+lsblk -J -b -o {_LSBLK_COLUMNS.format(mounts="MOUNTPOINTS")} ||
+    lsblk -J -b -o {_LSBLK_COLUMNS.format(mounts="MOUNTPOINT")} ||
+    for device in /sys/block/*; do
+        [ -e "$device/size" ] || continue
+        line=${{device##*/}}
+        for file in size queue/rotational ro queue/physical_block_size queue/logical_block_size queue/scheduler \
+            device/model device/serial; do
+            line="$line	$(tr -d '\t' <"$device/$file")"
+        done
+        printf '%s\n' "$line"
+    done
+"""
+_VIRTUALIZATION = r"""
+printf 'detected=%s\n' "$(systemd-detect-virt)"
+printf 'container=%s\n' "$(tr '\0' '\n' </proc/1/environ | sed -n 's/^container=//p')"
+[ ! -e /.dockerenv ] || echo container=docker
+printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
+printf 'flags=%s\n' "$(grep -m 1 -o '^flags' /proc/cpuinfo)"
+printf 'vendor=%s\n' "$(cat /sys/class/dmi/id/sys_vendor)"
+printf 'product=%s\n' "$(cat /sys/class/dmi/id/product_name)"
+"""
+_FILESYSTEMS = r"""
+awk '{ print $NF }' /proc/filesystems
+sed -n 's/^alias fs-\([^ ]*\) .*/\1/p' "/lib/modules/$(uname -r)/modules.alias"
+"""
+_PACKAGE_MANAGER = r"""
+for manager in apt-get dnf zypper pacman; do
+    if command -v "$manager" >/dev/null; then echo "${manager%-get}"; break; fi
+done
+"""
+
+FACTS: tuple[Fact, ...] = (
+    Fact(name="hostname", label="Host", script="uname -n"),
+    Fact(name="kernel", label="Kernel", script="uname -r"),
+    Fact(name="os", label="Operating system", script="cat /etc/os-release || cat /usr/lib/os-release", parse=parse_os),
+    Fact(name="machine", label="Architecture", script="uname -m"),
+    Fact(name="cpu_model", label="Processor", script="lscpu || cat /proc/cpuinfo", parse=parse_cpu_model),
+    Fact(name="cpus", label="Processors in use", script="getconf _NPROCESSORS_ONLN || nproc", parse=int),
+    Fact(
+        name="cpu_governor",
+        label="Frequency governor",
+        script="cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+        parse=parse_governor,
+    ),
+    Fact(
+        name="memory_bytes",
+        label="Memory",
+        script="cat /proc/meminfo",
+        parse=meminfo("MemTotal"),
+        show=_show_bytes,
+    ),
+    Fact(
+        name="memory_available_bytes",
+        label="Memory available",
+        script="cat /proc/meminfo",
+        parse=meminfo("MemAvailable"),
+        show=_show_bytes,
+    ),
+    Fact(name="swap_bytes", label="Swap", script="cat /proc/meminfo", parse=meminfo("SwapTotal"), show=_show_bytes),
+    Fact(name="virtualization", label="Virtual machine", script=_VIRTUALIZATION, parse=parse_virtualization),
+    Fact(
+        name="clocksource",
+        label="Clock source",
+        script="cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ),
+    Fact(name="boot_id", label="Boot", script="cat /proc/sys/kernel/random/boot_id"),
+    Fact(name="user", label="User", script="id -un"),
+    Fact(name="uid", label="User number", script="id -u", parse=int),
+    Fact(name="mount_root", label="Mount root", script='printf "%s" "$mount_root"'),
+    Fact(
+        name="mount_root_free_bytes",
+        label="Free below the mount root",
+        script='free_kib "$mount_root"',
+        parse=parse_free,
+        show=_show_bytes,
+    ),
+    Fact(
+        name="mount_root_fstype",
+        label="File system of the mount root",
+        script='holder "$mount_root"',
+        parse=lambda text: _holder(text).fstype,
+    ),
+    Fact(
+        name="mount_root_source",
+        label="Device of the mount root",
+        script='holder "$mount_root"',
+        parse=lambda text: _holder(text).source,
+    ),
+    Fact(name="output_root", label="Output root", script='printf "%s" "$output_root"'),
+    Fact(
+        name="output_root_free_bytes",
+        label="Free below the output root",
+        script='free_kib "$output_root"',
+        parse=parse_free,
+        show=_show_bytes,
+    ),
+    Fact(
+        name="output_root_fstype",
+        label="File system of the output root",
+        script='holder "$output_root"',
+        parse=lambda text: _holder(text).fstype,
+    ),
+    Fact(
+        name="kernel_filesystems",
+        label="File systems that the kernel has or can load",
+        script=_FILESYSTEMS,
+        parse=parse_words,
+        show=_show_list,
+    ),
+    Fact(
+        name="loop_devices",
+        label="Loop devices",
+        script="if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
+        parse=lambda text: text == "1",
+        show=lambda value: "available" if value else "not available",
+    ),
+    Fact(
+        name="block_devices",
+        label="Block devices",
+        script=_BLOCK_DEVICES,
+        parse=parse_block_devices,
+        show=_show_devices,
+    ),
+    Fact(name="package_manager", label="Package manager", script=_PACKAGE_MANAGER),
+)
+"""Every fact, in the order in which reports show them. `rights` and `programs` are added by `gather`."""
+
+_BY_NAME = {fact.name: fact for fact in FACTS} | {
+    "programs": Fact(name="programs", label="Programs", script="", show=show_programs),
+    "rights": Fact(name="rights", label="Rights", script=""),
+}

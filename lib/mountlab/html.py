@@ -1,0 +1,261 @@
+"""Pieces of a page: tables, lists, boxes, figures. All text is escaped here, by Jinja; only `Html` passes as it is.
+
+What comes from a box, a log or a YAML file is text, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, Literal
+
+from jinja2 import Environment, StrictUndefined
+
+from mountlab import words
+from mountlab.model import Caveat
+
+_MOST_SUBJECTS = 6
+"""A caveat about more cells than these lists them behind a summary."""
+
+
+@dataclass(frozen=True, repr=False)
+class Html:
+    """Finished HTML: shows itself in a notebook, and goes into other pieces without being escaped again."""
+
+    text: str
+
+    def __html__(self) -> str:
+        """What Jinja asks for before it escapes."""
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        """The words without the tags, for a terminal."""
+        return words_of(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+Text = str | Html
+
+_PIECES: Any = (
+    Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    .from_string(
+        """
+{%- macro class_of(kind) %}{% if kind %} class="{{ kind }}"{% endif %}{% endmacro %}
+
+{%- macro joined(parts) %}{% for part in parts %}{{ part }}{{ "\n" }}{% endfor %}{% endmacro %}
+
+{%- macro paragraph(text, kind) %}<p{{ class_of(kind) }}>{{ text }}</p>{% endmacro %}
+
+{%- macro box(kind, body) %}<div class="{{ kind }}">{{ body }}</div>{% endmacro %}
+
+{%- macro heading(text, level) %}<h{{ level }}>{{ text }}</h{{ level }}>{% endmacro %}
+
+{%- macro code_block(text) %}<pre tabindex="0"><code>{{ text }}</code></pre>{% endmacro %}
+
+{%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
+
+{%- macro details(summary, body) %}<details><summary>{{ summary }}</summary>{{ body }}</details>{% endmacro %}
+
+{%- macro definitions(pairs) %}
+<dl>{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
+{% endmacro %}
+
+{%- macro swatch(name, colour, glyph) %}
+<span class="key"><span class="mark" style="color:{{ colour }}" aria-hidden="true">{{ glyph }}</span> {{ name }}</span>
+{%- endmacro %}
+
+{%- macro columns(parts) %}
+<div class="columns">{% for part in parts %}<div class="column">{{ part }}</div>{% endfor %}</div>
+{% endmacro %}
+
+{%- macro figure(title, keys, drawing) %}
+<figure class="plot"><figcaption>{{ title }}</figcaption>
+{% if keys %}<p class="legend">{% for key in keys %}{{ key }} {% endfor %}</p>{% endif %}
+{{ drawing }}</figure>
+{% endmacro %}
+
+{%- macro stacked(above, below, star) %}
+{% if star %}<span class="star" role="img" aria-label="best">★</span> {% endif %}
+{{ above }}<br><small>{{ below }}</small>
+{%- endmacro %}
+
+{%- macro table(caption, label, head, groups) %}
+<div class="scroll" role="region" aria-label="{{ label }}" tabindex="0"><table><caption>{{ caption }}</caption>
+<thead><tr>
+{% for column in head %}<th scope="col"{{ class_of(column.css) }}>{{ column.heading }}</th>{% endfor %}
+</tr></thead>
+{% for group in groups %}
+<tbody>
+{% if group.heading %}
+<tr class="group"><th scope="rowgroup" colspan="{{ head | length }}">{{ group.heading }}</th></tr>
+{% endif %}
+{% for row in group.rows %}<tr>{% for cell in row %}
+{% if loop.first %}
+<th scope="row"{{ class_of(head[0].css) }}>{{ cell }}</th>
+{%- else %}
+<td{{ class_of(head[loop.index0].css) }}>
+{%- if head[loop.index0].kind == "code" and cell %}<code>{{ cell }}</code>{% else %}{{ cell }}{% endif %}</td>
+{%- endif %}
+{% endfor %}</tr>
+{% endfor %}
+</tbody>
+{% endfor %}
+</table></div>
+{% endmacro %}
+
+{%- macro caveat(severity, badge, heading, body) %}
+<div class="caveat {{ severity }}">
+<p class="caveat-head"><span class="badge">{{ badge }}</span> {{ heading }}</p>{{ body }}</div>
+{% endmacro %}
+
+{%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
+"""
+    )
+    .module
+)
+"""One macro for each kind of piece."""
+
+
+def _made(macro: str, *arguments: object) -> Html:
+    return Html(str(getattr(_PIECES, macro)(*arguments)))
+
+
+def words_of(text: Text) -> str:
+    """Plain words: the tags taken out of HTML, text as it is."""
+    if isinstance(text, str):
+        return text
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text.text)).split())
+
+
+def joined(*parts: Text) -> Html:
+    """Parts below each other, without the empty ones."""
+    return _made("joined", [part for part in parts if part])
+
+
+def paragraph(text: Text, *, kind: str = "") -> Html:
+    """A paragraph; `kind` is the name of its style."""
+    return _made("paragraph", text, kind)
+
+
+def box(kind: str, *parts: Text) -> Html:
+    """Parts in a box of a style."""
+    return _made("box", kind, joined(*parts))
+
+
+def heading(text: Text, *, level: int) -> Html:
+    """A heading, 1 for the page's own."""
+    return _made("heading", text, level)
+
+
+def code_block(text: str) -> Html:
+    """Text as it is, in a box that scrolls inside itself, by keyboard too."""
+    return _made("code_block", text)
+
+
+def items(texts: Iterable[Text]) -> Html:
+    """A list with a bullet for each text."""
+    return _made("items", list(texts))
+
+
+def details(summary: Text, body: Text) -> Html:
+    """A part that the reader opens; printed open."""
+    return _made("details", summary, body)
+
+
+def definitions(pairs: Mapping[str, Text]) -> Html:
+    """Names and what they are, as a definition list."""
+    return _made("definitions", list(pairs.items()))
+
+
+def swatch(name: str, colour: str, glyph: str) -> Html:
+    """A name behind the mark that stands for it in the plots. The colour says nothing that the glyph does not."""
+    return _made("swatch", name, colour, glyph)
+
+
+def columns(*parts: Text) -> Html:
+    """Parts side by side where there is room, below each other where there is none."""
+    return _made("columns", [part for part in parts if part])
+
+
+def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
+    """A drawing below its title and the keys to its marks."""
+    return _made("figure", title, keys, drawing)
+
+
+def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
+    """Two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
+    return _made("stacked", above, below, star)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: numbers are set right with their decimal points below each other, code in a fixed-width type."""
+
+    heading: Text
+    kind: Literal["text", "number", "code"] = "text"
+
+    @property
+    def css(self) -> str:
+        """The style of its cells; plain text has none."""
+        return "" if self.kind == "text" else self.kind
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table below a heading of their own, or below none. The first cell of a row is its heading."""
+
+    rows: Sequence[Sequence[Text]]
+    heading: Text = ""
+
+
+def table(head: Sequence[Column], groups: Sequence[Rows], *, caption: Text) -> Html:
+    """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide."""
+    return _made("table", caption, words_of(caption), head, _aligned(head, groups))
+
+
+def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
+    """The groups with the decimal points of each column of numbers aligned over the whole table."""
+    flat = [list(row) for group in groups for row in group.rows]
+    for place, column in enumerate(head):
+        plain = [row for row in flat if column.kind == "number" and isinstance(row[place], str)]
+        for row, text in zip(plain, words.align_decimals([str(row[place]) for row in plain]), strict=True):
+            row[place] = text
+    rows = iter(flat)
+    return [Rows([next(rows) for _ in group.rows], group.heading) for group in groups]
+
+
+# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_BADGES = {"error": "Do not use", "warning": "Doubt", "note": "Note"}
+
+
+def caveat_box(group: words.CaveatGroup) -> Html:
+    """The caveats of one code: what was seen and what to do, and whom it is about."""
+    alike = len({caveat.message for caveat in group.caveats}) == 1
+    body = _one_message(group.caveats) if alike else _many_messages(group.caveats)
+    return _made("caveat", group.severity, _BADGES[group.severity], group.heading, body)
+
+
+def _one_message(caveats: Sequence[Caveat]) -> Html:
+    """The message that all share, once, and whom it is about."""
+    subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
+    about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
+    if len(subjects) > _MOST_SUBJECTS:
+        about = details(f"All {len(subjects)}", items(subjects))
+    return joined(paragraph(caveats[0].message), about)
+
+
+def _many_messages(caveats: Sequence[Caveat]) -> Html:
+    """The first in full; the others, which differ in their figures, behind a summary."""
+    told = [_made("told", caveat.subject, caveat.message) for caveat in caveats]
+    return joined(paragraph(told[0]), details(f"{len(told) - 1} more like it", items(told[1:])))

@@ -1,0 +1,296 @@
+"""The nouns of Mountlab, as frozen values. No behaviour beyond ids and simple questions about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Scalar = str | int | float | bool
+Rights = Literal["root", "sudo", "none"]
+Status = Literal["ok", "failed", "skipped", "invalid"]
+Verdict = Literal["faster", "slower", "same", "undecided"]
+Severity = Literal["note", "warning", "error"]
+
+METRICS: dict[str, str] = {
+    "read_bandwidth": "B/s", "write_bandwidth": "B/s", "bandwidth": "B/s",
+    "read_iops": "1/s", "write_iops": "1/s",
+    **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in ("mean", "p50", "p95", "p99", "p99_9")},
+    "file_rate": "1/s", "operation_rate": "1/s", "sync_rate": "1/s", "operation_latency": "s",
+    "elapsed": "s", "bytes": "B", "mkfs_time": "s", "mount_time": "s",
+}  # fmt: skip
+"""Every metric and its base unit."""
+
+
+def higher_is_better(metric: str) -> bool:
+    """Rates and bandwidths: more is better. Times: less is better. (Bytes are not compared.)"""
+    return METRICS[metric] in ("B/s", "1/s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program that the box must have: how to ask its version, and the package that brings it."""
+
+    name: str
+    packages: Mapping[str, str]
+    """Package manager (apt, dnf, zypper, pacman) to package name."""
+    version: tuple[str, ...]
+    """Command whose first line of output names the version."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchDevice:
+    """A block device of the box that its owner has given to Mountlab, by stable id (/dev/disk/by-*/...)."""
+
+    name: str
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The machine under test: what params/boxes/<name>.yml says of it. Holds no secret."""
+
+    name: str
+    host: str
+    """Alias or address, looked up in the user's own ssh configuration. Empty for an embedded box."""
+    user: str | None = None
+    port: int | None = None
+    embedded: str | None = None
+    """'loopback' for the control machine through a private sshd; None for a machine of the user's."""
+    become: Literal["auto", "root", "sudo", "none"] = "auto"
+    mount_root: str | None = None
+    """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
+    output_root: str | None = None
+    """Directory on the box for tool output during a trial; None: /dev/shm/mountlab-<user> where that exists."""
+    scratch: tuple[ScratchDevice, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filesystem:
+    """What is under test: type, backing, mkfs options and mount options, as one value."""
+
+    name: str
+    type: str
+    size_bytes: int | None = None
+    """tmpfs: its size= option. ramfs: the cap that Mountlab keeps, since the kernel keeps none."""
+    path: str | None = None
+    """dir: the existing directory to measure; None: the box's mount root."""
+    image_bytes: int | None = None
+    """A loop image of this size, made by us below the mount root."""
+    direct_io: bool = True
+    """Whether the loop device bypasses the page cache of the file system that holds the image."""
+    device: str | None = None
+    """The name of a scratch device in the box file."""
+    mkfs: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A tool and one value for each of its options (sizes in bytes, times in seconds)."""
+
+    name: str
+    tool: str
+    options: Mapping[str, Scalar]
+    factors: Mapping[str, str] = field(default_factory=dict)
+    """The swept options only, as people read them: {'rw': 'randread', 'bs': '4KiB'}."""
+
+    @property
+    def label(self) -> str:
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.factors.items())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One treatment: one file system under one workload."""
+
+    filesystem: Filesystem
+    workload: Workload
+
+    @property
+    def id(self) -> str:
+        return f"{self.filesystem.name}/{self.workload.label}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How often and in which order. `repeats` counts blocks; every block holds every cell once."""
+
+    repeats: int = 5
+    seed: int | None = None
+    """Seed of the order of trials; None: drawn when the plan is made, and saved."""
+    warmup: int = 1
+    """Blocks that are run first, kept and marked, and not counted."""
+    fresh_filesystem: Literal["block", "cell", "never"] = "block"
+    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
+    drop_caches: bool = True
+    level: float = 0.95
+    smallest_effect: float = 0.02
+    """Ratios within 1 +- this do not matter to the reader."""
+    trial_timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One question: file systems x workloads x design."""
+
+    name: str
+    question: str
+    box: str
+    filesystems: tuple[Filesystem, ...]
+    workloads: tuple[Workload, ...]
+    """Already expanded: one for each combination of swept options."""
+    design: Design
+    metrics: tuple[str, ...] = ()
+    """The metrics that the answer is about; () means the main metrics of each tool."""
+    baseline: str | None = None
+    """Name of the file system that the others are compared with."""
+    expectation: str = ""
+    published: tuple[str, ...] = ()
+    """Names of files in params/published/."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """File systems of the sweep file that are not measured in this run, and why."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One command on the box while a file system is made ready, and how it is undone."""
+
+    argv: tuple[str, ...]
+    """May hold '{device}', which stands for what an earlier step with binds='device' printed."""
+    why: str
+    undo: tuple[str, ...] | None = None
+    binds: str | None = None
+    keep: str | None = None
+    """Keep its standard output as evidence, under this file name."""
+    guard: bool = False
+    """A failure means that going on would be unsafe (exit code 4)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where on the box one file system of one run lives. Every path is below the run's own directory or given in
+    the box file."""
+
+    run_id: str
+    run_dir: str
+    """<mount_root>/<run_id>"""
+    mountpoint: str
+    image: str
+    device: str | None = None
+    """The scratch device's path, for file systems on one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One metric of one trial, in base units. `label` tells rows of one metric apart."""
+
+    metric: str
+    value: float
+    unit: str
+    label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One execution of one cell in one block, as the journal keeps it."""
+
+    trial_id: str
+    block: int
+    warmup: bool
+    cell: str
+    filesystem: str
+    workload: str
+    tool: str
+    factors: Mapping[str, str]
+    mount: str
+    """Name of the raw/ directory with the evidence of the mount that it ran on."""
+    status: Status
+    reason: str
+    started_at: str
+    elapsed_s: float
+    """From the first to the last effect on the box, preparation and counters included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2."""
+
+    mean: float
+    low: float
+    high: float
+    sd: float
+    cv: float
+    n: int
+    level: float
+    method: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The ratio candidate / baseline of one metric, paired by block, with interval and verdict."""
+
+    baseline: str
+    candidate: str
+    workload: str
+    tool: str
+    factors: Mapping[str, str]
+    metric: str
+    label: str
+    ratio: float
+    low: float
+    high: float
+    n: int
+    level: float
+    p: float
+    p_adjusted: float
+    verdict: Verdict
+    method: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caveat:
+    """A reason to doubt a number: what was seen, why it matters, what to do."""
+
+    code: str
+    severity: Severity
+    message: str
+    scope: Literal["run", "filesystem", "cell", "trial"]
+    subject: str = ""
+    """The cell id, trial id or file system that it is about; '' for the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionEvidence:
+    """One option that was asked for, and what the kernel says of it."""
+
+    filesystem: str
+    option: str
+    state: Literal["in effect", "not visible", "not in effect"]
+    kernel_says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedFigure:
+    """A ratio that somebody published, beside which ours is set."""
+
+    study: str
+    source: str
+    what: str
+    workload: str
+    factors: Mapping[str, str]
+    metric: str
+    candidate: str
+    baseline: str
+    candidate_value: float
+    baseline_value: float
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        return self.candidate_value / self.baseline_value

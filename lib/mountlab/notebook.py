@@ -1,0 +1,73 @@
+"""What notebooks need beside the library's own names: sweeps from papermill parameters, plans to look at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mountlab import store, workflow
+from mountlab.errors import StoreError
+from mountlab.params import SWEEP_KEYS, Resolved, resolve, unknown_names
+from mountlab.planview import plan_text
+
+EXTRA_PARAMETERS = ("sweep_file", "overrides")
+"""Parameters of the sweep notebook that are not keys of a sweep file."""
+
+
+def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **overrides: Any) -> Resolved:
+    """The sweep of a YAML file; relative paths are looked up from here, then from the repository.
+
+    Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
+    """
+    changes = {**({"preset": preset} if preset else {}), **overrides}
+    return store.load_sweep(_found(Path(path)), changes)
+
+
+def _found(path: Path) -> Path:
+    return path if path.exists() else store.ROOT / path
+
+
+def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
+    """The sweep that a notebook's parameters describe: `globals()` in, strictly checked.
+
+    Where `workloads` is given (papermill -f params/sweeps/x.yml) the parameters are the sweep; else `sweep_file` names
+    it. `overrides` changes single keys, such as {"repeats": 3}. A parameter that nobody knows is an error.
+    """
+    for cell in namespace.get("In", []):
+        unknown_names(_parameters_of(cell), EXTRA_PARAMETERS)
+    given = {key: namespace.get(key) for key in SWEEP_KEYS if namespace.get(key) is not None}
+    overrides = dict(namespace.get("overrides") or {})
+    if "workloads" in given:
+        return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides)
+    return load_sweep(namespace["sweep_file"], **{**given, **overrides})
+
+
+def _parameters_of(cell: str) -> list[str]:
+    """Names assigned in a cell of parameters: papermill's own begins with '# Parameters', and so does ours."""
+    if not cell.startswith("# Parameters"):
+        return []
+    assigned = [node for node in ast.parse(cell).body if isinstance(node, ast.Assign)]
+    return [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
+
+
+class PlanView(str):
+    """A plan as text, which a notebook shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
+    """What a run would do, every command of it. Connects to the box and changes nothing."""
+    with workflow.planned(resolved, box=box) as session:
+        return PlanView(plan_text(session.plan, session.facts))
+
+
+def newest_run(results: Path = store.RESULTS) -> Path:
+    """The newest run below results/. Raises StoreError where there is none."""
+    runs = sorted(file.parent for file in results.glob("*/run.json"))
+    if not runs:
+        raise StoreError("there is no run yet", where=store.shown(results), next_step="make demo")
+    return max(runs, key=lambda run: str(store.read_info(run)["created_at"]))

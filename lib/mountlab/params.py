@@ -1,0 +1,419 @@
+"""Parameter files: YAML text to Sweep, Box and PublishedFigure, strictly.
+
+Unknown keys, wrong types and values without units are errors that name file, key, what was got and what is allowed.
+A list in the options of a workload is a factor: the workload is run once for each of its values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mountlab.errors import ParameterError, did_you_mean
+from mountlab.filesystems import FAMILIES
+from mountlab.model import METRICS, Box, Design, Filesystem, PublishedFigure, ScratchDevice, Sweep, Workload
+from mountlab.options import Option, read_value, unknown_key
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Tool
+from mountlab.units import parse_bytes, parse_seconds
+
+Model = TypeVar("Model", bound=BaseModel)
+Raw = dict[str, Any]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
+_BOX_PATH = re.compile(r"(/[A-Za-z0-9_.+-]+){2,}\Z")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DesignFile(_File):
+    """The `design` section of a sweep file."""
+
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    seed: Annotated[int, Field(ge=0)] | None = None
+    warmup: Annotated[int, Field(ge=0, le=100)] = 1
+    fresh_filesystem: Literal["block", "cell", "never"] = "block"
+    drop_caches: bool = True
+    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    trial_timeout: str = "10min"
+
+
+class FilesystemFile(_File):
+    """One entry of `filesystems`. Which keys a type understands is told by its family."""
+
+    type: str
+    size: str | None = None
+    path: str | None = None
+    image: str | None = None
+    direct_io: bool | None = None
+    device: str | None = None
+    mkfs: list[str] | None = None
+    options: list[str] | None = None
+
+
+class SweepFile(_File):
+    """A sweep file, presets and overrides already applied."""
+
+    name: str
+    question: Annotated[str, Field(min_length=1)]
+    filesystems: Annotated[dict[str, FilesystemFile], Field(min_length=1)]
+    workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    box: str = "local"
+    design: DesignFile = DesignFile()
+    metrics: list[str] | None = None
+    baseline: str | None = None
+    expectation: str = ""
+    published: list[str] | None = None
+
+
+class BoxFile(_File):
+    """A file of params/boxes/."""
+
+    host: str = ""
+    user: str | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    embedded: Literal["loopback"] | None = None
+    become: Literal["auto", "root", "sudo", "none"] = "auto"
+    mount_root: str | None = None
+    output_root: str | None = None
+    scratch: dict[str, str] | None = None
+
+
+class PublishedRow(_File):
+    """One pair of published figures: `values` holds the candidate's and the baseline's."""
+
+    what: str
+    workload: str
+    factors: dict[str, str] = {}
+    metric: str
+    candidate: str
+    baseline: str
+    candidate_value: float
+    baseline_value: float
+    unit: str
+
+
+class PublishedFile(_File):
+    """A file of params/published/."""
+
+    study: str
+    source: str
+    rows: list[PublishedRow]
+
+
+SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, "presets", "preset")
+"""Every top-level key of a sweep file. `presets` are named sets of changes; `preset` picks one or several."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A sweep and the plain mapping that makes it again."""
+
+    sweep: Sweep
+    parameters: Raw
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, where PyYAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key, (key_node, _) in zip(keys, node.value, strict=True):
+            if keys.count(key) > 1:
+                line = key_node.start_mark.line + 1
+                raise ParameterError(
+                    "a key is given twice", where=f"line {line}", got=repr(key), allowed="each key once"
+                )
+        return super().construct_mapping(node, deep=deep)
+
+
+def parse_yaml(text: str, *, where: str) -> Raw:
+    """A mapping from YAML text. Raises ParameterError with file and line for anything else."""
+    try:
+        loaded = yaml.load(text, Loader=_StrictLoader)
+    except yaml.YAMLError as error:
+        raise ParameterError("not valid YAML", where=where, got=" ".join(str(error).split())) from error
+    except ParameterError as error:
+        error.where = f"{where}, {error.where}"
+        raise
+    if not isinstance(loaded, dict):
+        raise ParameterError("a mapping of keys to values is needed", where=where, got=type(loaded).__name__)
+    return loaded
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ParameterError(
+            "an override is KEY=VALUE", where=f"-p {text}", got=text, allowed="such as -p repeats=3 or -p preset=small"
+        )
+    try:
+        return key, yaml.load(value, Loader=_StrictLoader)
+    except yaml.YAMLError as error:
+        raise ParameterError("the value is not valid YAML", where=f"-p {text}", got=value) from error
+
+
+def resolve(raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] | None = None) -> Resolved:
+    """Apply presets and overrides to a sweep file's mapping and check the whole.
+
+    Raises ParameterError for the first thing that is wrong.
+    """
+    merged = {key: value for key, value in raw.items() if value is not None}
+    for key in merged:
+        if key not in SWEEP_KEYS:
+            raise unknown_key(key, list(SWEEP_KEYS), where=where, what="key")
+    changes = dict(overrides or {})
+    merged = _apply_presets({**merged, **({"preset": changes.pop("preset")} if "preset" in changes else {})}, where)
+    for key, value in changes.items():
+        _set(merged, key, value)
+    return Resolved(_sweep(_validated(SweepFile, merged, where), where), merged)
+
+
+def _apply_presets(merged: Raw, where: str) -> Raw:
+    presets, chosen = merged.pop("presets", {}), merged.pop("preset", [])
+    if not isinstance(presets, dict):
+        raise ParameterError("presets must be a mapping", where=f"{where}: presets", got=type(presets).__name__)
+    for name in [chosen] if isinstance(chosen, str) else chosen:
+        if name not in presets:
+            raise unknown_key(name, presets, where=f"{where}: preset", what="preset")
+        merged = _merge(merged, presets[name])
+    return merged
+
+
+def _merge(base: Any, change: Any) -> Any:
+    """Mappings are merged key by key; None removes a key; anything else replaces."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    merged = {key: _merge(base[key], change[key]) if key in change else base[key] for key in base}
+    merged |= {key: value for key, value in change.items() if key not in base}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _set(merged: Raw, dotted: str, value: Any) -> None:
+    path = dotted.split(".")
+    if len(path) == 1 and dotted in DesignFile.model_fields:
+        path = ["design", dotted]
+    target = merged
+    for part in path[:-1]:
+        target[part] = dict(target.get(part) or {})
+        target = target[part]
+    target[path[-1]] = value
+
+
+def _validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
+    try:
+        return model.model_validate(dict(raw))
+    except ValidationError as error:
+        raise _as_parameter_error(error, model, where) from error
+
+
+def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: str) -> ParameterError:
+    first = error.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    place = f"{where}: {'.'.join(path)}"
+    if first["type"] == "extra_forbidden":
+        return unknown_key(path[-1], _fields_at(model, path[:-1]), where=place, what="key")
+    if first["type"] == "missing":
+        return ParameterError("a key is missing", where=place, got="nothing", allowed=f"{path[-1]}: ...")
+    got = first.get("input")
+    hint = ""
+    if isinstance(got, bool):
+        hint = "YAML reads yes, no, on and off as true and false: put the word in quotes"
+    elif isinstance(got, int):
+        hint = "YAML reads 1:30 and 0o17 as numbers: put text in quotes, and give sizes and times their units"
+    return ParameterError(
+        "wrong type or value", where=place, got=f"{got!r} ({type(got).__name__})", allowed=first["msg"], next_step=hint
+    )
+
+
+def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {"design": DesignFile, "filesystems": FilesystemFile, "rows": PublishedRow}
+    return list((sections.get(path[0], model) if path else model).model_fields)
+
+
+def _sweep(file: SweepFile, where: str) -> Sweep:
+    for name in (*file.filesystems, *file.workloads, file.name, file.box):
+        if not _NAME.match(name):
+            raise ParameterError("a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name))
+    filesystems = tuple(
+        _filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
+    )
+    workloads = tuple(
+        w for name, entry in file.workloads.items() for w in _workloads(name, entry, f"{where}: workloads.{name}")
+    )
+    _check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
+    _check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
+    return Sweep(
+        name=file.name,
+        question=file.question.strip(),
+        box=file.box,
+        filesystems=filesystems,
+        workloads=workloads,
+        design=_design(file.design, where),
+        metrics=tuple(file.metrics or ()),
+        baseline=file.baseline,
+        expectation=file.expectation.strip(),
+        published=tuple(file.published or ()),
+    )
+
+
+def _check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:
+    for name in names:
+        if name not in allowed:
+            raise unknown_key(name, allowed, where=where, what=what)
+
+
+def _design(file: DesignFile, where: str) -> Design:
+    timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
+    return Design(**file.model_dump(exclude={"trial_timeout"}), trial_timeout_s=timeout)
+
+
+def _filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
+    if entry.type not in FAMILIES:
+        raise unknown_key(entry.type, FAMILIES, where=f"{where}.type", what="file system type")
+    family = FAMILIES[entry.type]
+    for key in entry.model_fields_set - {"type"} - family.keys:
+        raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
+    if entry.path is not None and not _BOX_PATH.match(entry.path) and entry.path not in ("/tmp",):
+        raise ParameterError(
+            "not a directory that can be measured",
+            where=f"{where}.path",
+            got=repr(entry.path),
+            allowed="an absolute path of two parts or more, in plain characters",
+        )
+    fs = Filesystem(
+        name=name,
+        type=entry.type,
+        size_bytes=parse_bytes(entry.size, where=f"{where}.size") if entry.size is not None else None,
+        path=entry.path,
+        image_bytes=parse_bytes(entry.image, where=f"{where}.image") if entry.image is not None else None,
+        direct_io=entry.direct_io is not False,
+        device=entry.device,
+        mkfs=tuple(entry.mkfs or ()),
+        options=_mount_options(entry.options or [], f"{where}.options"),
+    )
+    family.check(fs, where=where)
+    return fs
+
+
+def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
+    for option in options:
+        if not re.fullmatch(r"[A-Za-z0-9_.:/=+-]+", option):
+            raise ParameterError(
+                "not a mount option",
+                where=where,
+                got=repr(option),
+                allowed="a list with one option an entry, such as [noatime, data=writeback]",
+            )
+    return tuple(options)
+
+
+def _workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
+    tool_name = entry.get("tool")
+    if tool_name not in TOOLS:
+        raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
+    tool = TOOLS[tool_name]
+    given = {key: raw for key, raw in entry.items() if key != "tool"}
+    swept = [key for key, raw in given.items() if isinstance(raw, list)]
+    levels = [_levels(given[key], f"{where}.{key}") for key in swept]
+    return [
+        _workload(name, tool, {**given, **dict(zip(swept, choice, strict=True))}, swept, where)
+        for choice in itertools.product(*levels)
+    ]
+
+
+def _levels(values: list[Any], where: str) -> list[Any]:
+    if not values:
+        raise ParameterError("a factor needs at least one level", where=where, got="[]")
+    repeated = [value for i, value in enumerate(values) if value in values[:i]]
+    if repeated:
+        raise ParameterError("a level is given twice", where=where, got=repr(repeated[0]), allowed="each level once")
+    return values
+
+
+def _workload(name: str, tool: Tool, given: Raw, swept: list[str], where: str) -> Workload:
+    options = {key: option.default for key, option in tool.options.items() if option.default is not None}
+    labels: dict[str, str] = {}
+    for key, raw in given.items():
+        value = read_value(raw, _option(tool, key, where), where=f"{where}.{key}")
+        options[key] = value.value
+        labels[key] = value.label
+    tool.check(options, where=where)
+    return Workload(name=name, tool=tool.name, options=options, factors={key: labels[key] for key in swept})
+
+
+def _option(tool: Tool, key: str, where: str) -> Option:
+    if key in tool.reserved:
+        raise ParameterError(
+            f"{tool.name}'s option {key} is not for a sweep to set",
+            where=f"{where}.{key}",
+            got=key,
+            allowed=tool.reserved[key],
+        )
+    if key in tool.options:
+        return tool.options[key]
+    if tool.any_option:
+        return Option(kind="any")
+    raise unknown_key(key, tool.options, where=f"{where}.{key}", what=f"option for {tool.name}")
+
+
+def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
+    """A box file's mapping, checked."""
+    file = _validated(BoxFile, raw, where)
+    if bool(file.host) == bool(file.embedded):
+        raise ParameterError(
+            "a box needs a host",
+            where=f"{where}: host",
+            got="both host and embedded" if file.host else "nothing",
+            allowed="host: an alias of your ssh configuration, or embedded: loopback",
+        )
+    for key in ("mount_root", "output_root"):
+        path = getattr(file, key)
+        if path is not None and not _BOX_PATH.match(path):
+            raise ParameterError(
+                "not a directory for Mountlab",
+                where=f"{where}: {key}",
+                got=repr(path),
+                allowed="an absolute path of two parts or more, in plain characters, such as /srv/mountlab",
+            )
+    for label, device in (file.scratch or {}).items():
+        if not re.fullmatch(r"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+", device):
+            raise ParameterError(
+                "a scratch device must be named by a stable id",
+                where=f"{where}: scratch.{label}",
+                got=repr(device),
+                allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot",
+            )
+    scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
+    return Box(name=name, scratch=scratch, **file.model_dump(exclude={"scratch"}))
+
+
+def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:
+    """The figures of one file of params/published/."""
+    file = _validated(PublishedFile, raw, where)
+    for row in file.rows:
+        _check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
+    return [PublishedFigure(study=file.study, source=file.source, **row.model_dump()) for row in file.rows]
+
+
+def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:
+    """Raise ParameterError for a notebook parameter that no sweep file knows; papermill itself only warns."""
+    allowed = [*SWEEP_KEYS, *extra]
+    for name in names:
+        if name not in allowed:
+            raise ParameterError(
+                "unknown parameter",
+                where=f"notebook parameter {name}",
+                got=repr(name),
+                allowed=", ".join(sorted(allowed)),
+                next_step=did_you_mean(name, allowed),
+            )

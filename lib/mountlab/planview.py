@@ -1,0 +1,94 @@
+"""The plan as people and as programs read it. What is shown is what the runner executes."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mountlab.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.units import format_bytes, format_seconds
+
+
+def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
+    return {
+        "sweep": plan.sweep.name, "question": plan.sweep.question, "box": plan.box.name, "run_id": plan.run_id,
+        "seed": plan.seed, "as_root": plan.privileged, "trials": len(plan.trials),
+        "warmup_trials": sum(trial.warmup for trial in plan.trials), "expected_s": round(plan.expected_s, 1),
+        "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
+        "order": [_trial_row(trial) for trial in plan.trials], "commands": [list(argv) for argv in plan.commands()],
+    }  # fmt: skip
+
+
+def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
+    return {
+        "trial_id": trial.trial_id, "block": trial.block, "cell": trial.cell.id, "mount": trial.mount,
+        "prepare": [list(argv) for argv in trial.command.prepare], "measured": list(trial.command.argv),
+    }  # fmt: skip
+
+
+def directories(plan: Plan) -> list[str]:
+    """Every directory of the box that is made, written and removed again."""
+    return list(dict.fromkeys([*plan.opening.argv[-2:], *(mount.root for mount in plan.mounts)]))
+
+
+def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:
+    """File system name to the device that is formatted for it, and what is on that device now."""
+    images = {
+        fs.name: f"a loop device on a new image of {format_bytes(fs.image_bytes)}"
+        for fs in plan.sweep.filesystems
+        if fs.image_bytes
+    }
+    return {**images, **facts.get("devices", {})}
+
+
+def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
+    """The plan for the terminal: what, where, how long, and each different command once."""
+    return "\n".join(_lines(plan, facts))
+
+
+def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+    design, warm = plan.sweep.design, sum(trial.warmup for trial in plan.trials)
+    yield plan.sweep.question
+    yield ""
+    rights = "as root" if plan.privileged else "without root"
+    cells = f"{len(plan.sweep.cells)} cells x {design.repeats} blocks"
+    yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
+    yield f"trials       {len(plan.trials)}: {cells}, and {warm} warm-up trials"
+    yield f"time         about {format_seconds(float(round(plan.expected_s)))}"
+    yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
+    for label, lines in (
+        ("directories", directories(plan)),
+        ("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()]),
+    ):
+        for i, line in enumerate(lines or ["nothing"]):
+            yield f"{label if not i else '':12} {line}"
+    yield from (f"{'left out' if not i else '':12} {reason}" for i, reason in enumerate(plan.sweep.left_out.values()))
+    yield from _commands(plan)
+
+
+def _commands(plan: Plan) -> Iterator[str]:
+    times = Counter(mount.filesystem.name for mount in plan.mounts)
+    for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
+        yield f"\n{name}, made {times[name]} times:"
+        yield from (f"  {line}" for line in _mount_lines(mount))
+    yield "\ntrials (each in a directory of its own, made and removed with it):"
+    for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials)}.values():
+        yield f"  {trial.cell.workload.label}"
+        yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
+        yield from (f"    warm     {shlex.join(argv)}" for argv in trial.command.warm)
+        yield f"    measure  {shlex.join(trial.command.argv)}"
+    yield "\nEvery command of every trial, in order: add --json."
+
+
+def _mount_lines(mount: PlannedMount) -> Iterator[str]:
+    for step in mount.steps:
+        yield f"{_short(step.argv)}" + (f"   # {step.why}" if step.argv[0] == "sh" else "")
+    yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
+
+
+def _short(argv: tuple[str, ...]) -> str:
+    """A command line; of a script its name and arguments only."""
+    return shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv).replace("'{device}'", "DEVICE")

@@ -1,0 +1,112 @@
+"""A run directory to its report: papermill executes the report notebook, nbconvert makes one page of it.
+
+The page holds everything in itself. papermill and nbconvert are imported when they are needed: together they take
+three seconds, which nobody should wait for who only wants a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mountlab import store
+from mountlab.errors import MountlabError
+
+TEMPLATE = Path(__file__).parent / "template"
+NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
+EXECUTION_LIMIT_S = 600
+
+
+def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
+    """Execute the report notebook on a run and return the path of the run's report.html.
+
+    The executed notebook is kept in <run>/notebooks/. Raises StoreError where there is no run, and MountlabError when a
+    cell fails; then report.html is what it was before, and the notebook with the failed cell is kept as *.failed.ipynb.
+    """
+    run_path = run_path.resolve()
+    info = store.read_info(run_path)
+    executed = run_path / "notebooks" / notebook.name
+    execute(notebook, executed, {"run": str(run_path)})
+    question = " ".join(str(info["parameters"].get("question", "")).split())
+    page = run_path / "report.html"
+    store.replace_file(page, export(executed, title=question or info["run_id"]).encode())
+    return page
+
+
+def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:
+    """Run a notebook with papermill, in a kernel of this environment, and keep it with its outputs as `executed`.
+
+    `executed` is written whole or not at all. Raises MountlabError when a cell fails.
+    """
+    from papermill import PapermillExecutionError, execute_notebook
+
+    executed.parent.mkdir(exist_ok=True)
+    unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
+    failed.unlink(missing_ok=True)
+    try:
+        execute_notebook(
+            notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
+            request_save_on_cell_execute=False, execution_timeout=EXECUTION_LIMIT_S, kernel_manager_class=_own_kernel(),
+        )  # fmt: skip
+    except PapermillExecutionError as error:
+        unfinished.replace(failed)
+        raise _cell_failed(error, notebook, failed) from error
+    except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
+        raise MountlabError(
+            "the report could not be made",
+            where=store.shown(notebook),
+            got=str(error),
+            next_step="run it in JupyterLab",
+        ) from error
+    unfinished.replace(executed)
+
+
+def _own_kernel() -> type:
+    """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another one."""
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    class OwnKernelManager(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            spec = get_kernel_dict()
+            # It would warn on the user's terminal that loopback is not encrypted; errors of cells come another way.
+            return KernelSpec(**{**spec, "argv": [*spec["argv"], "--IPKernelApp.log_level=CRITICAL"]})
+
+    return OwnKernelManager
+
+
+def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
+    """`error` is papermill's: it knows the cell, its source and what was raised."""
+    return MountlabError(
+        "the report could not be made: a cell of its notebook failed",
+        where=f"{store.shown(notebook)}, {str(error.source).strip().splitlines()[-1]}",
+        got=f"{error.ename}: {error.evalue}",
+        next_step=f"open {store.shown(failed)}, which holds the traceback",
+    )
+
+
+def export(executed: Path, *, title: str) -> str:
+    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere."""
+    from nbconvert.exporters import TemplateExporter
+
+    # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses
+    # the finished page once more, which costs a second and lowers the case of SVG's attributes.
+    exporter = TemplateExporter(  # type: ignore[no-untyped-call]
+        template_name=TEMPLATE.name,
+        extra_template_basedirs=[str(TEMPLATE.parent)],
+        file_extension=".html",
+    )
+    exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
+    page, _ = exporter.from_filename(str(executed), resources={"title": title})
+    return str(page)
+
+
+def _markdown(source: str) -> str:
+    """Markdown of the notebook as HTML; headings get ids, and no link to themselves."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
+    return str(MarkdownWithMath(renderer=renderer).render(source))

@@ -1,0 +1,242 @@
+"""The order of effects of one run: open, and for each mount make, try and undo; always undone, whatever happens."""
+
+from __future__ import annotations
+
+import io
+import signal
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any, Protocol
+
+from mountlab.box import BoxConnection, Completed
+from mountlab.care import kill_run
+from mountlab.errors import BoxTimeout, CommandError, LeftoverError, MountlabError, TrialError, UnsafeError
+from mountlab.model import Status, Step, Trial
+from mountlab.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.tools import TOOLS
+from mountlab.tools.base import ToolOutput
+
+Files = Mapping[str, bytes]
+STEP_TIMEOUT_S = 1800.0
+"""mkfs on a large disk may take long; everything else is over in milliseconds."""
+UNDO_TRIES = 10
+TIMED_OUT = 124
+
+
+class Journal(Protocol):
+    """Where results go as soon as they exist (mountlab.store.RunWriter)."""
+
+    def has(self, trial_id: str) -> bool: ...
+    def record(self, trial: Trial, files: Files) -> None: ...
+    def keep_mount(self, mount_id: str, files: Files) -> None: ...
+
+
+class Progress(Protocol):
+    """Who is told what is going on (mountlab.progress)."""
+
+    def begin(self, trial: PlannedTrial) -> None: ...
+    def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+
+
+def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progress) -> None:
+    """Run every trial of the plan that the journal does not hold yet.
+
+    A trial or a mount that fails is recorded with its reason, and the rest goes on. Raises BoxError when the box is
+    lost, UnsafeError when going on could destroy data, KeyboardInterrupt when asked to stop: always after undoing
+    what was done, LeftoverError when that was not possible.
+    """
+    run = _Run(plan, box, journal, progress)
+    with run.stops, ExitStack() as undo:
+        run.do(plan.opening, undo)
+        roots = [undo.enter_context(run.mounted(mount)) for mount in plan.lasting]
+        assert len(roots) == len(plan.lasting)
+        for turn in plan.turns:
+            waiting = [trial for trial in turn.trials if not journal.has(trial.trial_id)]
+            if waiting:
+                run.turn(turn.mount, waiting)
+
+
+class Stops:
+    """Turns SIGINT and SIGTERM into one KeyboardInterrupt, raised only while a trial runs or between turns: a mount
+    that is interrupted half-way could not be undone."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._at_once = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Stops:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        if self._at_once:
+            self._at_once = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Here a stop takes effect at once."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
+
+
+@dataclass
+class _Run:
+    plan: Plan
+    box: BoxConnection
+    journal: Journal
+    progress: Progress
+    stops: Stops = field(default_factory=Stops)
+    sleep: Callable[[float], None] = time.sleep
+
+    def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
+        return self.box.run(argv, timeout_s=timeout_s, root=self.plan.privileged)
+
+    def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
+        """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
+        names = bound if bound is not None else {}
+        argv = _bind(step.argv, names)
+        done = self.execute(argv)
+        if not done.ok:
+            raise _refusal(step, argv, done) if step.guard else _failure(step, argv, done)
+        if step.binds:
+            names[step.binds] = done.text.strip()
+        if step.undo:
+            undo.callback(self.undo, _bind(step.undo, names))
+        return done
+
+    def undo(self, argv: tuple[str, ...]) -> None:
+        """Undo one step; what keeps a mount busy is killed if it is ours. Raises LeftoverError."""
+        for attempt in range(UNDO_TRIES):
+            done = self.execute(argv)
+            if done.ok:
+                return
+            kill_run(self.box, self.plan.run_id)
+            self.sleep(0.05 * 2**attempt if attempt < 6 else 2.0)
+        raise LeftoverError(
+            f"could not undo: {' '.join(argv)[:200]}", where=f"box {self.plan.box.name}", evidence=done.error_text,
+            next_step=f"python -m mountlab box clean {self.plan.box.name}",
+        )  # fmt: skip
+
+    @contextmanager
+    def mounted(self, mount: PlannedMount) -> Iterator[None]:
+        """Make and mount a file system, keep the kernel's word on it, and undo all of that at the end."""
+        bound: dict[str, str] = {}
+        kept: dict[str, bytes] = {}
+        with ExitStack() as undo:
+            for step in mount.steps:
+                done = self.do(step, undo, bound)
+                if step.keep:
+                    kept[step.keep] = done.stdout
+            self.journal.keep_mount(mount.id, kept)
+            yield
+
+    def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
+        """All trials of one mount. A mount that fails fails its trials, and nothing else."""
+        try:
+            with self.mounted(mount) if mount else nullcontext():
+                for trial in trials:
+                    self.trial(trial)
+        except CommandError as error:
+            for trial in trials:
+                if not self.journal.has(trial.trial_id):
+                    self._finish(trial, "failed", str(error), {}, 0.0)
+
+    def trial(self, planned: PlannedTrial) -> None:
+        self.progress.begin(planned)
+        started = time.monotonic()
+        try:
+            with self.stops.allowed():
+                done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
+        except BoxTimeout as error:
+            kill_run(self.box, self.plan.run_id)
+            self._finish(planned, "failed", str(error), {}, time.monotonic() - started)
+            return
+        except KeyboardInterrupt:
+            kill_run(self.box, self.plan.run_id)
+            raise
+        files = unpack(done.stdout) if done.ok else {"stderr": done.stderr}
+        status, reason = judge(planned, files, done)
+        self._finish(planned, status, reason, files, time.monotonic() - started)
+
+    def _finish(self, planned: PlannedTrial, status: Status, reason: str, files: Files, elapsed_s: float) -> None:
+        trial = as_trial(planned, status, reason, elapsed_s)
+        self.journal.record(trial, files)
+        self.progress.end(planned, trial)
+
+
+def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
+    """Put what earlier steps printed in the place of '{name}'; only whole words, so that scripts stay as they are."""
+    return tuple(names.get(word[1:-1], word) if word[:1] == "{" and word[-1:] == "}" else word for word in argv)
+
+
+def _refusal(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+    said = (done.text + done.error_text).strip()
+    return UnsafeError(
+        f"refused to go on: {step.why}", where=" ".join(argv[4:]), got=said.removeprefix("refused: "),
+        allowed="a device that is blank or that Mountlab formatted, a directory that Mountlab made",
+        next_step="look at it yourself; if nothing in it is needed, empty it yourself and run again",
+    )  # fmt: skip
+
+
+def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+    return CommandError(
+        f"{step.why}: the command failed with exit status {done.exit_status}",
+        where=" ".join(argv)[:300], evidence=done.error_text or done.text,
+    )  # fmt: skip
+
+
+def unpack(archive: bytes) -> dict[str, bytes]:
+    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        members = [(member, member.name.removeprefix("./")) for member in tar if member.isfile()]
+        wanted = [(member, name) for member, name in members if "/" not in name and name not in ("", "..")]
+        return {name: data.read() for member, name in wanted if (data := tar.extractfile(member))}
+
+
+def judge(planned: PlannedTrial, files: Files, done: Completed) -> tuple[Status, str]:
+    """Whether what came back is a measurement: ('ok', ''), or why not."""
+    if not done.ok:
+        return (
+            "failed",
+            f"the trial's script failed with exit status {done.exit_status}: {done.error_text.strip()[-300:]}",
+        )
+    for name, status in (("refused", "invalid"), ("unprepared", "failed")):
+        if name in files:
+            why = "the preparation failed: " if name == "unprepared" else ""
+            return status, why + files[name].decode(errors="replace").strip()[-300:]  # type: ignore[return-value]
+    output = ToolOutput.from_files(files)
+    if output.exit_status == TIMED_OUT:
+        return "failed", f"ran longer than {planned.command.timeout_s:g} s and was ended (design.trial_timeout)"
+    try:
+        TOOLS[planned.cell.workload.tool].parse(planned.cell.workload, output)
+    except TrialError as error:
+        return "failed", str(error)
+    return "ok", ""
+
+
+def as_trial(planned: PlannedTrial, status: Status, reason: str, elapsed_s: float) -> Trial:
+    return Trial(
+        trial_id=planned.trial_id, block=planned.block, warmup=planned.warmup, cell=planned.cell.id,
+        filesystem=planned.cell.filesystem.name, workload=planned.cell.workload.name, tool=planned.cell.workload.tool,
+        factors=dict(planned.cell.workload.factors), mount=planned.mount, status=status, reason=reason,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6),
+    )  # fmt: skip

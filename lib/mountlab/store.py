@@ -1,0 +1,379 @@
+"""results/: run directories, and the only place that knows where parameter files lie.
+
+A run directory holds what was measured (run.json, trials.jsonl, raw/) and what was derived from it
+(measurements.parquet, estimates.csv, comparisons.csv, caveats.csv). The derived part is made again
+from the measured part at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mountlab import analysis, checks
+from mountlab.errors import StoreError
+from mountlab.evidence import (
+    Device,
+    DeviceBytes,
+    device_chain,
+    device_traffic,
+    loops,
+    mount_lines,
+    mount_of,
+    option_state,
+    sections,
+)  # fmt: skip
+from mountlab.filesystems import FAMILIES
+from mountlab.model import (
+    Box,
+    Caveat,
+    Comparison,
+    Filesystem,
+    Measurement,
+    OptionEvidence,
+    PublishedFigure,
+    Sweep,
+    Trial,
+)
+from mountlab.params import Resolved, parse_box, parse_published, parse_yaml, resolve
+from mountlab.plan import Plan
+from mountlab.tools import TOOLS
+from mountlab.tools.base import ToolOutput
+
+SCHEMA = 1
+"""Version of the run directory. 1: first (2026)."""
+ROOT = Path(__file__).resolve().parents[2]
+PARAMS, RESULTS, NOTEBOOKS = ROOT / "params", ROOT / "results", ROOT / "notebooks"
+LIBRARIES = (
+    "mountlab",
+    "numpy",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "seaborn",
+    "fabric",
+    "papermill",
+    "nbconvert",
+    "jupyterlab",
+)
+
+
+def shown(path: Path) -> str:
+    """A path as people know it: below the repository or the current directory where it is."""
+    for start in (Path.cwd(), ROOT):
+        if path.is_relative_to(start):
+            return str(path.relative_to(start))
+    return str(path)
+
+
+def _text(path: Path, what: str, next_step: str) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise StoreError(
+            f"no such {what}", where=shown(path), got=error.strerror or str(error), next_step=next_step
+        ) from error
+
+
+def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolved:
+    """The sweep of a YAML file, overrides applied. Raises StoreError or ParameterError."""
+    names = ", ".join(sorted(each.name for each in (PARAMS / "sweeps").glob("*.yml")))
+    text = _text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
+    raw = parse_yaml(text, where=shown(path))
+    return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides)
+
+
+def load_box(name: str) -> Box:
+    """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
+    path = PARAMS / "boxes" / f"{name}.yml"
+    known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
+    text = _text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
+    return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
+
+
+def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
+    """The figures of the named files of params/published/."""
+    paths = [PARAMS / "published" / f"{name}.yml" for name in names]
+    texts = [_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
+    return [figure for path, text in zip(paths, texts, strict=True)
+            for figure in parse_published(parse_yaml(text, where=shown(path)), where=shown(path))]  # fmt: skip
+
+
+def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
+    """A name that no run has: time, sweep and box. Old results are never overwritten."""
+    base = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{sweep.name}-{box.name}"
+    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    return next(name for name in candidates if not (results / name).exists())
+
+
+class RunWriter:
+    """Keeps what a run measures, each piece whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        """Go on writing where a journal ends; a torn last line is cut off first."""
+        self.path = path
+        journal = path / "trials.jsonl"
+        if journal.exists():
+            whole = journal.read_bytes()
+            os.truncate(journal, whole.rfind(b"\n") + 1)
+        self._done = {trial.trial_id for trial in read_journal(path)}
+
+    @classmethod
+    def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
+        path = results / plan.run_id
+        (path / "raw").mkdir(parents=True)
+        info = {
+            "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "run_id": plan.run_id,
+            "status": "running", "created_at": _now(), "finished_at": None, "box": asdict(plan.box),
+            "facts": dict(facts), "versions": versions(), "git_commit": git_commit(), "seed": plan.seed,
+            "order": [trial.trial_id for trial in plan.trials], "parameters": resolved.parameters,
+            "left_out": dict(plan.sweep.left_out),
+            "published": [asdict(figure) for figure in load_published(plan.sweep.published)],
+            "command": f"make run SWEEP={shown(path)}/sweep.yml BOX={plan.box.name} ARGS=\"-p seed={plan.seed}\"",
+        }  # fmt: skip
+        writer = cls(path)
+        writer._write("sweep.yml", _as_yaml(resolved.parameters))
+        writer._write("run.json", json.dumps(info, indent=1))
+        return writer
+
+    def has(self, trial_id: str) -> bool:
+        return trial_id in self._done
+
+    def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
+        self._keep(mount_id, files)
+
+    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
+        """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk."""
+        self._keep(trial.trial_id, files)
+        line = json.dumps(asdict(trial)) + "\n"
+        with (self.path / "trials.jsonl").open("ab") as journal:
+            journal.write(line.encode())
+            journal.flush()
+            os.fsync(journal.fileno())
+        self._done.add(trial.trial_id)
+
+    def finish(self, status: str) -> None:
+        info = json.loads((self.path / "run.json").read_text())
+        self._write("run.json", json.dumps({**info, "status": status, "finished_at": _now()}, indent=1))
+
+    def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
+        directory = self.path / "raw" / name
+        directory.mkdir(exist_ok=True)
+        for file, data in files.items():
+            _write_synced(directory / file, data)
+
+    def _write(self, name: str, text: str) -> None:
+        replace_file(self.path / name, text.encode())
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file whole: a reader sees the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    _write_synced(temporary, data)
+    temporary.replace(path)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _as_yaml(parameters: Mapping[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True))
+
+
+def versions() -> dict[str, str]:
+    """Python, operating system and libraries of the control machine."""
+    return {
+        "python": platform.python_version(),
+        "control kernel": platform.release(),
+        **{name: metadata.version(name) for name in LIBRARIES},
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of this working copy, '+changes' where it differs from it; None outside one."""
+    try:
+        out = subprocess.run(
+            ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty=+changes", "--exclude=*"],
+            capture_output=True, text=True, check=True, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return out.stdout.strip()
+
+
+def read_journal(path: Path) -> list[Trial]:
+    """Every whole line of trials.jsonl. A torn last line (the control machine lost power) counts as not run."""
+    file = path / "trials.jsonl"
+    lines = file.read_bytes().split(b"\n") if file.exists() else [b""]
+    return [Trial(**json.loads(line)) for line in lines[:-1]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
+
+    path: Path
+    info: dict[str, Any]
+    sweep: Sweep
+    trials: pd.DataFrame
+    measurements: pd.DataFrame
+    estimates: pd.DataFrame
+    comparisons: list[Comparison]
+    caveats: list[Caveat]
+    checks_passed: list[str]
+    options: list[OptionEvidence]
+    published: list[PublishedFigure]
+    answer_metrics: dict[str, tuple[str, ...]]
+
+
+def read_info(path: Path) -> dict[str, Any]:
+    """run.json. Raises StoreError where there is none, or one of a later Mountlab."""
+    info: dict[str, Any] = json.loads(_text(path / "run.json", "run", "name a directory below results/"))
+    if info["schema"] > SCHEMA:
+        raise StoreError(
+            "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
+        )
+    return info
+
+
+def read_sweep(path: Path) -> Resolved:
+    """The sweep that a run was made from, as it was resolved then."""
+    info = read_info(path)
+    resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json")
+    return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
+
+
+def load_run(path: Path | str) -> Run:
+    """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
+    path = Path(path).resolve()
+    info, sweep = read_info(path), read_sweep(path).sweep
+    journal = read_journal(path)
+    if not journal:
+        raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
+    raw = path / "raw"
+    measurements = analysis.measurement_frame(_measurements(raw, journal, sweep))
+    estimates = analysis.estimate_frame(sweep, measurements, run_id=info["run_id"], box=info["box"]["name"])
+    trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
+    mounts = {
+        trial.mount: _files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
+    }
+    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
+    options = [
+        row for fs in sweep.filesystems if fs.name in by_filesystem for row in _options(fs, by_filesystem[fs.name])
+    ]
+    caveats, passed = checks.find_caveats(checks.Evidence(
+        sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options,
+        traffic=_traffic(raw, journal), chains={mount: device_chain(files) for mount, files in mounts.items()},
+        backing_types=_backing_types(by_filesystem), facts=info["facts"],
+    ))  # fmt: skip
+    return Run(
+        path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
+        comparisons=analysis.comparisons(sweep, measurements), caveats=caveats, checks_passed=passed, options=options,
+        published=[PublishedFigure(**each) for each in info["published"]],
+        answer_metrics=analysis.answer_metrics(sweep, measurements),
+    )  # fmt: skip
+
+
+def _measurements(raw: Path, journal: list[Trial], sweep: Sweep) -> Iterator[tuple[Trial, Measurement]]:
+    workloads = {cell.id: cell.workload for cell in sweep.cells}
+    for trial in journal:
+        if trial.status == "ok":
+            output = ToolOutput.from_files({file.name: file.read_bytes() for file in (raw / trial.trial_id).iterdir()})
+            rows = TOOLS[trial.tool].parse(workloads[trial.cell], output)
+            yield from ((trial, row) for row in rows)
+
+
+def _files(directory: Path) -> dict[str, str]:
+    return {file.name: file.read_text(errors="replace") for file in directory.iterdir()}
+
+
+def _traffic(raw: Path, journal: list[Trial]) -> dict[str, dict[Device, DeviceBytes]]:
+    pairs = {
+        trial.trial_id: (raw / trial.trial_id / "before.txt", raw / trial.trial_id / "after.txt") for trial in journal
+    }
+    return {
+        trial_id: device_traffic(before.read_text(), after.read_text())
+        for trial_id, (before, after) in pairs.items()
+        if before.exists() and after.exists()
+    }
+
+
+def _options(fs: Filesystem, evidence: Mapping[str, str]) -> Iterator[OptionEvidence]:
+    """What was asked of mount, and of the loop device, against what the kernel says."""
+    stated = FAMILIES[fs.type].in_effect(fs, dict(evidence))
+    size = [f"size={fs.size_bytes}"] if fs.type == "tmpfs" else []
+    for option in (*size, *fs.options):
+        state = option_state(option, stated)
+        word = "in effect" if state.in_effect else "not in effect" if state.visible else "not visible"
+        yield OptionEvidence(filesystem=fs.name, option=option, state=word, kernel_says=state.kernel_says)  # type: ignore[arg-type]
+    if fs.image_bytes:
+        loop = loops(evidence).get(mount_of(evidence).device)
+        actual = loop is not None and loop.direct_io
+        yield OptionEvidence(
+            filesystem=fs.name, option=f"direct_io: {str(fs.direct_io).lower()}",
+            kernel_says=f"loop/dio = {int(actual)}",
+            state="in effect" if actual == fs.direct_io else "not in effect",
+        )  # fmt: skip
+
+
+def _backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """For file systems on a loop image: the type of the file system that holds the image."""
+    types = {}
+    for name, evidence in by_filesystem.items():
+        loop = loops(evidence).get(mount_of(evidence).device)
+        if loop:
+            lines = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+            types[name] = next(
+                (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"
+            )
+    return types
+
+
+def write_derived(run: Run) -> None:
+    """measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run."""
+    frame = run.measurements.assign(factors=run.measurements["factors"].map(json.dumps))
+    temporary = run.path / ".measurements.parquet.tmp"
+    frame.to_parquet(temporary, index=False)
+    temporary.replace(run.path / "measurements.parquet")
+    _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
+    _write_csv(run.path / "comparisons.csv", comparison_frame(run))
+    rows = [asdict(caveat) for caveat in run.caveats]
+    _write_csv(
+        run.path / "caveats.csv", pd.DataFrame(rows, columns=["scope", "subject", "code", "severity", "message"])
+    )
+
+
+def comparison_frame(run: Run) -> pd.DataFrame:
+    """One row a comparison, with the columns of comparisons.csv; one column a factor."""
+    names = analysis.factor_names(run.sweep)
+    own = [
+        field.name
+        for field in fields(Comparison)
+        if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
+    ]
+    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in run.comparisons]
+    return pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
+
+
+def _write_csv(path: Path, frame: pd.DataFrame) -> None:
+    replace_file(path, frame.to_csv(index=False).encode())

@@ -1,0 +1,43 @@
+"""The answer of a run for a terminal: a small table and the caveats, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mountlab import words
+from mountlab.model import Caveat, Comparison, Sweep
+
+Row = Sequence[str]
+
+
+def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
+    """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), caveats by code."""
+    return "\n".join([sweep.question, "", *_table(sweep, comparisons), "", *_caveats(caveats)])
+
+
+def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    if not comparisons:
+        yield "Nothing can be compared: there is no baseline, or no trial of it succeeded."
+        return
+    rows = [("workload", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")]
+    rows += [_row(each, sweep.design.smallest_effect) for each in comparisons]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _row(each: Comparison, smallest_effect: float) -> tuple[str, str, str, str, str, str]:
+    figures = words.ratio_figures(each.ratio, each.low, each.high)
+    return (
+        words.workload_label(each.workload, each.factors), f"{each.candidate} / {each.baseline}", figures.value,
+        figures.interval, str(each.n), words.verdict_text(each.verdict, smallest_effect),
+    )  # fmt: skip
+
+
+def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
+    if not caveats:
+        yield "No caveats."
+    for group in words.grouped(caveats):
+        yield f"{group.severity}: {group.heading}" + (
+            f": {group.caveats[0].message}" if len(group.caveats) == 1 else ""
+        )

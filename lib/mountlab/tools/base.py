@@ -1,0 +1,86 @@
+"""What every benchmark tool tells Mountlab about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.options import Option
+
+Cache = Literal["cold", "warm", "as_is"]
+CACHE = Option(
+    kind="choice",
+    choices=("cold", "warm", "as_is"),
+    help="state of the page cache before the measured part: emptied, filled with the file, or left alone",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """How to run one workload in one directory."""
+
+    argv: tuple[str, ...]
+    """The measured command."""
+    prepare: tuple[tuple[str, ...], ...] = ()
+    """Commands before it that are not measured; their writes are synced to the device."""
+    warm: tuple[tuple[str, ...], ...] = ()
+    """Commands after the caches were dropped, before the measured one."""
+    cache: Cache | None = None
+    """What the workload asks of the page cache; None: as the design says."""
+    timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOutput:
+    """What the measured command left behind."""
+
+    exit_status: int
+    stdout: str
+    stderr: str
+    files: Mapping[str, str]
+    """Files that it wrote into its output directory, by name."""
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes]) -> ToolOutput:
+        """From the files that a trial brings back (lib/mountlab/trial.sh)."""
+        text = {name: data.decode(errors="replace") for name, data in files.items()}
+        return cls(exit_status=int(text["exit_status"]), stdout=text["stdout"], stderr=text["stderr"], files=text)
+
+
+class Tool(Protocol):
+    """A benchmark program. Pure: it builds commands and reads outputs, and runs nothing."""
+
+    name: str
+    programs: tuple[Program, ...]
+    options: Mapping[str, Option]
+    any_option: bool
+    """Whether options beside those of `options` are handed to the program."""
+    reserved: Mapping[str, str]
+    """Options that a sweep may not set, and why."""
+    clock_s: float
+    """The resolution of the program's own clock."""
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        """Raise ParameterError where the options do not make sense together."""
+
+    def command(self, workload: Workload, directory: str, output: str) -> Command:
+        """The command that runs the workload in `directory`, with its own files in `output`."""
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """Figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
+        cannot be read."""
+
+    def space_bytes(self, workload: Workload) -> int:
+        """The most that the workload holds in its directory at any time."""
+
+    def expected_s(self, workload: Workload) -> float:
+        """A rough guess at its duration, for the plan."""
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        """The metrics that an answer is about when the sweep names none."""
+
+
+GUESSED_BYTES_PER_S = 500e6
+"""For the plan's guess at the duration of a workload of fixed size; replaced by what trials took as they run."""

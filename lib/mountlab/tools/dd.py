@@ -1,0 +1,122 @@
+"""dd (GNU coreutils): one sequential stream of writes or reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.options import Option
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput
+from mountlab.units import MIB
+
+FILE = "dd.img"
+_SUMMARY = re.compile(
+    r"^(?P<bytes>\d+) [^\s(]+ (?:\([^)]*\) )?[^\s(]+, (?P<seconds>\d+(?:[.,]\d+)?(?:e[+-]?\d+)?) s, .*$", re.MULTILINE
+)
+"""The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'."""
+
+
+class Dd:
+    """Writes zeros to a file, or reads a file that it wrote before. Writes end with fdatasync unless told otherwise:
+    without a flush dd times the page cache."""
+
+    name = "dd"
+    programs: tuple[Program, ...] = (
+        Program(
+            name="dd",
+            packages={"apt": "coreutils", "dnf": "coreutils", "zypper": "coreutils", "pacman": "coreutils"},
+            version=("dd", "--version"),
+        ),
+    )
+    options: Mapping[str, Option] = {
+        "direction": Option(kind="choice", choices=("write", "read")),
+        "bs": Option(kind="size", default=MIB),
+        "count": Option(kind="int"),
+        "conv": Option(kind="choice", choices=("fdatasync", "fsync", "none"), default="fdatasync"),
+        "oflag": Option(kind="choice", choices=("direct", "dsync", "sync", "none"), default="none"),
+        "iflag": Option(kind="choice", choices=("direct", "none"), default="none"),
+        "cache": CACHE,
+    }
+    any_option = False
+    reserved: Mapping[str, str] = {
+        "if": "Mountlab names the file, so that nothing else is read",
+        "of": "Mountlab names the file, so that nothing else is overwritten",
+    }
+    clock_s = 1e-9
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
+            if needed not in options:
+                raise ParameterError(f"dd needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
+        if not options["count"]:
+            raise ParameterError("dd would copy nothing", where=f"{where}.count", got="0", allowed="1 or more")
+
+    def command(self, workload: Workload, directory: str, output: str) -> Command:
+        file = f"{directory}/{FILE}"
+        if workload.options["direction"] == "write":
+            return Command(argv=_write(workload.options, file), cache=_cache(workload))
+        prepare = ("dd", "if=/dev/zero", f"of={file}", *_extent(workload.options), "conv=fdatasync")
+        read = ("dd", f"if={file}", "of=/dev/null", *_extent(workload.options), *_flag("iflag", workload.options))
+        warm = (("dd", f"if={file}", "of=/dev/null", f"bs={MIB}"),) if _cache(workload) == "warm" else ()
+        return Command(argv=read, prepare=(prepare,), warm=warm, cache=_cache(workload))
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """Rate computed from bytes and seconds, since dd prints it to two or three digits only."""
+        if output.exit_status != 0:
+            raise ToolError(f"dd failed with exit status {output.exit_status}", evidence=output.stderr)
+        copied, seconds = read_summary(output.stderr)
+        asked = self.space_bytes(workload)
+        if copied != asked:
+            raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
+        side = str(workload.options["direction"])
+        return [
+            Measurement(metric=f"{side}_bandwidth", value=copied / seconds, unit="B/s"),
+            Measurement(metric="elapsed", value=seconds, unit="s"),
+            Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
+        ]
+
+    def space_bytes(self, workload: Workload) -> int:
+        return int(workload.options["bs"]) * int(workload.options["count"])
+
+    def expected_s(self, workload: Workload) -> float:
+        passes = 1 if workload.options["direction"] == "write" else 2
+        return 0.1 + passes * self.space_bytes(workload) / GUESSED_BYTES_PER_S
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        return (f"{workload.options['direction']}_bandwidth",)
+
+
+def read_summary(stderr: str) -> tuple[int, float]:
+    """Bytes and seconds of dd's last summary line, in any language and with either decimal sign.
+
+    Raises ParseError where there is none, or where it says that no time passed.
+    """
+    matches = list(_SUMMARY.finditer(stderr))
+    if not matches:
+        raise ParseError(
+            "dd printed no summary line",
+            got=stderr.strip()[-200:] or "nothing",
+            allowed="'... bytes ... copied, ... s, ...'",
+        )
+    seconds = float(matches[-1]["seconds"].replace(",", "."))
+    if seconds <= 0:
+        raise ParseError("dd says that no time passed", got=matches[-1][0])
+    return int(matches[-1]["bytes"]), seconds
+
+
+def _cache(workload: Workload) -> Cache | None:
+    return workload.options.get("cache")  # type: ignore[return-value]
+
+
+def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:
+    return (f"bs={options['bs']}", f"count={options['count']}")
+
+
+def _flag(name: str, options: Mapping[str, Scalar]) -> tuple[str, ...]:
+    return () if options[name] == "none" else (f"{name}={options[name]}",)
+
+
+def _write(options: Mapping[str, Scalar], file: str) -> tuple[str, ...]:
+    return ("dd", "if=/dev/zero", f"of={file}", *_extent(options), *_flag("conv", options), *_flag("oflag", options))

@@ -1,0 +1,231 @@
+"""fio 3: any pattern of reads and writes, read from the json+ file that it writes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.options import Option
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput
+from mountlab.units import NS_PER_S
+
+FILE = "fio.json"
+READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
+WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
+PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_9": "99.900000"}
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_OURS = "Mountlab sets it, so that fio works in its own directory only"
+_PATHS = "it would make fio read, write or run something outside its own directory"
+
+
+class Fio:
+    """The flexible I/O tester. One job description, its threads reported together."""
+
+    name = "fio"
+    programs: tuple[Program, ...] = (
+        Program(
+            name="fio",
+            packages={"apt": "fio", "dnf": "fio", "zypper": "fio", "pacman": "fio"},
+            version=("fio", "--version"),
+        ),
+    )
+    options: Mapping[str, Option] = {
+        "rw": Option(kind="choice", choices=("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")),
+        "bs": Option(kind="size", default=4096),
+        "size": Option(kind="size"),
+        "io_size": Option(kind="size"),
+        "numjobs": Option(kind="int", default=1),
+        "iodepth": Option(kind="int"),
+        "ioengine": Option(kind="text", default="psync"),
+        "direct": Option(kind="flag"),
+        "time_based": Option(kind="flag"),
+        "runtime": Option(kind="duration"),
+        "ramp_time": Option(kind="duration"),
+        "end_fsync": Option(kind="flag"),
+        "fsync": Option(kind="int"),
+        "fdatasync": Option(kind="int"),
+        "refill_buffers": Option(kind="flag", default=1),
+        "rwmixread": Option(kind="int"),
+        "cache": CACHE,
+    }
+    any_option = True
+    reserved: Mapping[str, str] = {
+        **dict.fromkeys(("name", "directory", "output", "output_format", "eta", "group_reporting"), _OURS),
+        **dict.fromkeys(
+            ("filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client",
+             "daemonize", "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file",
+             "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mmapshared", "hugepage_file"),
+            _PATHS,
+        ),
+        "create_only": "Mountlab uses it to lay out files before a read is measured",
+    }  # fmt: skip
+    clock_s = 1e-3
+    """fio states run times in whole milliseconds, and computes bandwidth from them."""
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        for needed, example in (("rw", "read, write, randread, ..."), ("size", "text with a unit, such as 256MiB")):
+            if needed not in options:
+                raise ParameterError(f"fio needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
+        if options.get("time_based") and not options.get("runtime"):
+            raise ParameterError(
+                "time_based without a runtime never ends",
+                where=f"{where}.runtime",
+                got="nothing",
+                allowed="text such as '60s'",
+            )
+        if not options["numjobs"] or int(options["size"]) < int(options["bs"]):
+            raise ParameterError(
+                "fio would do nothing",
+                where=where,
+                got=f"numjobs {options['numjobs']}, size {options['size']}, bs {options['bs']}",
+                allowed="one job or more, and a size of one block or more",
+            )
+        for name, value in options.items():
+            if not _NAME.match(name) or str(value).startswith("external:"):
+                raise ParameterError(
+                    "not an option that can be given to fio",
+                    where=f"{where}.{name}",
+                    got=repr(value),
+                    allowed="fio's own options, in lower case",
+                )
+
+    def command(self, workload: Workload, directory: str, output: str) -> Command:
+        base = ("fio", "--name=mountlab", f"--directory={directory}", *_arguments(workload.options))
+        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        reads = workload.options["rw"] in READS
+        report = ("--group_reporting=1", "--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
+        warm = ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")
+        return Command(
+            argv=(*base, *report, *(("--invalidate=0",) if cache == "warm" else ())),
+            prepare=((*base, "--create_only=1", "--eta=never"),) if reads else (),
+            warm=(warm,) if reads and cache == "warm" else (),
+            cache=cache,
+        )
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """Bandwidth, I/O rate and latency of each direction. Latency means are of the whole latency (submission and
+        completion), percentiles of the completion latency, as fio computes them."""
+        job = _only_job(_read_json(output))
+        if output.exit_status != 0 or job.get("error"):
+            raise ToolError(
+                f"fio failed with exit status {output.exit_status}, error {job.get('error')}", evidence=output.stderr
+            )
+        _check_echo(workload, job)
+        sides = [side for side in ("read", "write") if job[side]["io_bytes"] > 0]
+        _check_amount(workload, job, sides)
+        elapsed = Measurement(metric="elapsed", value=max(job[side]["runtime"] for side in sides) / 1e3, unit="s")
+        return [row for side in sides for row in _side(side, job[side])] + [elapsed]
+
+    def space_bytes(self, workload: Workload) -> int:
+        return int(workload.options["size"]) * int(workload.options["numjobs"])
+
+    def expected_s(self, workload: Workload) -> float:
+        options = workload.options
+        layout = self.space_bytes(workload) / GUESSED_BYTES_PER_S if options["rw"] in READS else 0.0
+        fixed = int(options.get("io_size") or options["size"]) * int(options["numjobs"]) / GUESSED_BYTES_PER_S
+        return 0.5 + layout + float(options.get("ramp_time", 0)) + float(options.get("runtime", fixed))
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        sides = [side for side, patterns in (("read", READS), ("write", WRITES)) if workload.options["rw"] in patterns]
+        return tuple(f"{side}_bandwidth" for side in sides)
+
+
+def _arguments(options: Mapping[str, Scalar]) -> tuple[str, ...]:
+    def text(value: Scalar) -> str:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    return tuple(f"--{name}={_duration(name, text(value))}" for name, value in options.items() if name != "cache")
+
+
+def _duration(name: str, text: str) -> str:
+    """fio reads times without a unit as seconds, and fractions not at all: give microseconds."""
+    return f"{round(float(text) * 1e6)}us" if name in ("runtime", "ramp_time") else text
+
+
+def _read_json(output: ToolOutput) -> dict[str, Any]:
+    text = output.files.get(FILE, "")
+    start = text.find("{")
+    if start < 0:
+        raise ToolError(
+            f"fio wrote no report (exit status {output.exit_status})", evidence=output.stderr or output.stdout
+        )
+    try:
+        report = json.loads(text[start:])
+    except json.JSONDecodeError as error:
+        raise ParseError("fio's report is not whole", where=f"{FILE}, line {error.lineno}", got=error.msg) from error
+    if not isinstance(report, dict):
+        raise ParseError("fio's report is not an object", where=FILE, got=type(report).__name__)
+    return report
+
+
+def _only_job(report: dict[str, Any]) -> dict[str, Any]:
+    jobs = report.get("jobs")
+    if not isinstance(jobs, list) or len(jobs) != 1:
+        raise ParseError(
+            "one group of jobs was asked for", where=FILE, got=f"{len(jobs) if isinstance(jobs, list) else 'no'} jobs"
+        )
+    job = jobs[0]
+    missing = [key for key in ("error", "read", "write", "job options", "job_runtime") if key not in job]
+    if missing:
+        raise ParseError(
+            "fio's report lacks keys of json+ (version 3)", where=f"{FILE}: jobs[0]", got=f"no {', '.join(missing)}"
+        )
+    return dict(job)
+
+
+def _check_echo(workload: Workload, job: dict[str, Any]) -> None:
+    """What fio says it was asked must be what we asked."""
+    echoed = job["job options"]
+    for name in ("rw", "bs", "size", "numjobs", "ioengine", "direct", "io_size"):
+        asked = workload.options.get(name)
+        if asked is not None and name in echoed and str(echoed[name]) != str(asked):
+            raise ToolError(
+                "fio did not run what was asked",
+                where=f"{FILE}: job options.{name}",
+                got=repr(echoed[name]),
+                allowed=repr(asked),
+            )
+
+
+def _check_amount(workload: Workload, job: dict[str, Any], sides: list[str]) -> None:
+    """A killed fio leaves a whole report with error 0: the work done, or the time spent, must be what was asked."""
+    options = workload.options
+    if not sides:
+        raise ToolError("fio moved no bytes", where=FILE, got="io_bytes 0")
+    runtime_s = max(job[side]["runtime"] for side in sides) / 1e3
+    asked_s = float(options.get("runtime") or math.inf)
+    moved = sum(job[side]["io_bytes"] for side in sides)
+    block, jobs = int(options["bs"]), int(options["numjobs"])
+    asked = int(options.get("io_size") or options["size"]) // block * block * jobs
+    if runtime_s >= 0.99 * asked_s or (moved >= asked and not options.get("time_based")):
+        return
+    raise ToolError(
+        "fio stopped early",
+        where=FILE,
+        got=f"{moved} B in {runtime_s} s",
+        allowed=f"{asked_s} s"
+        if options.get("time_based")
+        else f"{asked} B" + (f" or {asked_s} s" if asked_s < math.inf else ""),
+    )
+
+
+def _side(side: str, data: dict[str, Any]) -> list[Measurement]:
+    if data["runtime"] <= 0:
+        raise ParseError("fio ran for less than its clock can tell (1 ms)", where=f"{FILE}: {side}.runtime", got="0")
+    rows = [
+        Measurement(metric=f"{side}_bandwidth", value=float(data["bw_bytes"]), unit="B/s"),
+        Measurement(metric=f"{side}_iops", value=float(data["iops"]), unit="1/s"),
+        Measurement(metric="bytes", label=side, value=float(data["io_bytes"]), unit="B"),
+    ]
+    if data["lat_ns"]["N"]:
+        rows.append(Measurement(metric=f"{side}_latency_mean", value=data["lat_ns"]["mean"] / NS_PER_S, unit="s"))
+    percentiles = data["clat_ns"].get("percentile", {})
+    for name, key in PERCENTILES.items():
+        if key in percentiles:  # absent where percentiles are switched off: missing, not zero
+            rows.append(Measurement(metric=f"{side}_latency_{name}", value=percentiles[key] / NS_PER_S, unit="s"))
+    return rows

@@ -1,0 +1,56 @@
+# One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm and
+# measured in front of this text (mountlab.plan). Prints a tar archive of $out and leaves nothing behind.
+refuse() {
+    printf '%s\n' "$1" > "$out/refused"
+    finish
+}
+
+finish() {
+    cd / || exit 95
+    tar -C "$out" -cf - .
+    exit 0
+}
+
+# The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us.
+expected_mount() {
+    [ -z "$fstype" ] || awk -v m="$mountpoint" -v t="$fstype" '
+        $5 == m { for (i = 7; i < NF; i++) if ($i == "-") found = $(i + 1) }
+        END { exit found != t }' /proc/self/mountinfo
+}
+
+snapshot() {
+    tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* > "$out/$1" 2>/dev/null
+}
+
+drop_caches() {
+    sync
+    [ "$cache" = as_is ] && return
+    if { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null; then
+        echo drop_caches > "$out/cache"
+    else # without root: ask the kernel to forget the pages of our own files only
+        find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \;
+        echo fadvise > "$out/cache"
+    fi
+}
+
+umask 077
+trap 'rm -rf "$directory" "$out"' EXIT
+trap 'exit 143' TERM INT HUP
+mkdir -p "$out" || exit 95
+cd "$out" || exit 95
+expected_mount || refuse "no $fstype is mounted on $mountpoint"
+mkdir "$directory" 2> "$out/refused" || finish
+[ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
+rm -f "$out/refused"
+stat -c %d "$directory" > "$out/st_dev"
+
+prepare > "$out/prepare.log" 2>&1 || { cp "$out/prepare.log" "$out/unprepared"; finish; }
+drop_caches
+warm > /dev/null 2> "$out/warm.log" || { cp "$out/warm.log" "$out/unprepared"; finish; }
+snapshot before.txt
+date +%s%N > "$out/started_ns"
+measured > "$out/stdout" 2> "$out/stderr" < /dev/null
+echo $? > "$out/exit_status"
+date +%s%N > "$out/ended_ns"
+snapshot after.txt
+finish

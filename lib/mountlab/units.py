@@ -1,0 +1,128 @@
+"""The only home of 1024, 1000 and 1e9: text to base units (B, s, B/s, 1/s) and back.
+
+Sizes need their unit spelled out, because `4k` means 4096 to fio and 4000 to many readers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from mountlab.errors import ParameterError
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+NS_PER_S = 1_000_000_000
+SECTOR_BYTES = 512
+"""/proc/diskstats counts sectors of 512 bytes, whatever the device's own sector size is (kernel: iostats.rst)."""
+
+SIZE_UNITS = {
+    "B": 1,
+    "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024**4,
+    "kB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
+}  # fmt: skip
+TIME_UNITS = {
+    "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "ms": Decimal("1e-3"),
+    "s": Decimal(1), "min": Decimal(60), "m": Decimal(60), "h": Decimal(3600),
+}  # fmt: skip
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
+
+
+def _parse(text: object, units: dict[str, Decimal], example: str, where: str) -> Decimal:
+    match = _QUANTITY.match(text) if isinstance(text, str) else None
+    if not match or match[2] not in units:
+        raise ParameterError(
+            "a number with its unit is needed",
+            where=where,
+            got=f"{text!r} ({type(text).__name__})",
+            allowed=f"text such as {example}; units {', '.join(units)}",
+            next_step="4k is 4KiB (4096 B) to some readers and 4kB (4000 B) to others: write which"
+            if isinstance(text, str) and re.fullmatch(r"\s*\d+[kKmMgGtT]\s*", text)
+            else "write the number and its unit, in quotes if YAML reads it as something else",
+        )
+    return Decimal(match[1]) * units[match[2]]
+
+
+def parse_bytes(text: object, *, where: str = "") -> int:
+    """Bytes in a text like '64KiB', '1.5GiB' or '10MB'.
+
+    Raises ParameterError for a bare number, an unknown unit, or a fraction of a byte.
+    """
+    value = _parse(text, {name: Decimal(factor) for name, factor in SIZE_UNITS.items()}, "'64KiB'", where)
+    if value != int(value):
+        raise ParameterError("a size must be a whole number of bytes", where=where, got=f"{text!r} = {value} B")
+    return int(value)
+
+
+def parse_seconds(text: object, *, where: str = "") -> float:
+    """Seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
+    return float(_parse(text, TIME_UNITS, "'60s'", where))
+
+
+def format_bytes(value: float) -> str:
+    """Bytes with the largest binary unit that keeps the number exact, so that parse_bytes(format_bytes(n)) == n.
+
+    Floats (means) are rounded to three significant digits instead.
+    """
+    units = [("TiB", 1024**4), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)]
+    if isinstance(value, int):
+        for unit, factor in units:
+            if value and value % factor == 0:
+                return f"{value // factor}{unit}"
+        return f"{value}B"
+    for unit, factor in units:
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} B"
+
+
+def format_seconds(value: float) -> str:
+    """Seconds with a readable unit: '35.7 s', '12.0 ms', '2 min 5 s'."""
+    if not math.isfinite(value):
+        return str(value)
+    if value >= 120:
+        minutes, seconds = divmod(round(value), 60)
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    for unit, factor in [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)]:
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value / 1e-9)} ns"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number to `digits` significant digits, never in exponent form, thousands separated by a thin space."""
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "n/a")
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = round(value, decimals) if decimals else round(value)
+    return f"{rounded:,.{decimals}f}".replace(",", "\u2009")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How one column of figures of a unit is shown: value / factor, with the heading `unit`."""
+
+    factor: float
+    unit: str
+
+    def show(self, value: float, digits: int = 3) -> str:
+        return significant(value / self.factor, digits)
+
+
+_SCALES = {
+    "B/s": [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")],
+    "B": [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")],
+    "s": [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
+    "1/s": [(1e6, "M/s"), (1e3, "k/s"), (1, "1/s")],
+}
+
+
+def scale_for(unit: str, largest: float) -> Scale:
+    """The display scale for a column of `unit` whose largest magnitude is `largest`; unknown units are shown as is."""
+    for factor, name in _SCALES.get(unit, []):
+        if abs(largest) >= factor:
+            return Scale(factor, name)
+    return Scale(1.0, unit)

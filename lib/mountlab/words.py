@@ -1,0 +1,454 @@
+"""Sentences, and numbers with their intervals as text. Every figure in them comes from the data.
+
+Texts are plain: `mountlab.html` escapes them on their way into a page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.model import Caveat, Comparison, PublishedFigure, Severity, Verdict, higher_is_better
+from mountlab.units import format_seconds, scale_for
+
+THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u2009", "\u2007", "\u2008"
+MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
+
+_MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
+_SENTENCES = 4
+"""Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A value and its interval as text, all three with the same number of decimals."""
+
+    value: str
+    low: str
+    high: str
+
+    @property
+    def interval(self) -> str:
+        """'[6.5, 7.3]', or '' where there is no interval."""
+        return f"[{self.low}, {self.high}]" if MISSING not in (self.low, self.high) else ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}".strip()
+
+
+def number(value: float, decimals: int) -> str:
+    """A number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN and infinities."""
+    if not math.isfinite(value):
+        return MISSING
+    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE).replace("-", MINUS)
+
+
+def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -> Figures:
+    """A mean and its interval, divided by `factor`: three significant digits, up to five where the interval is tight."""
+    return _figures(mean / factor, low / factor, high / factor, digits=_MEAN_DIGITS)
+
+
+def ratio_figures(ratio: float, low: float, high: float) -> Figures:
+    """A ratio and its interval: two significant digits, up to four where the interval is tight."""
+    return _figures(ratio, low, high, digits=_RATIO_DIGITS)
+
+
+def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
+    """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits."""
+    decimals = max(_decimals(value, digits), min(_decimals((high - low) / 2, 1), _decimals(value, digits + 2)))
+    smallest = 10.0**-decimals
+    shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
+    vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
+    return Figures(
+        number(value, decimals), shown_low, number(float(f"{high:.2g}"), 0) if vast else number(high, decimals)
+    )
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that show `digits` significant digits of `value`; none for zero and for what is not finite."""
+    if not math.isfinite(value) or value == 0:
+        return 0
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def align_decimals(texts: Sequence[str]) -> list[str]:
+    """The texts, filled up on the right so that the decimal points of a right-aligned column stand below each other."""
+    widest = max((len(_fraction(text)) for text in texts), default=0)
+    return [text + _filler(len(_fraction(text)), widest) for text in texts]
+
+
+def _fraction(text: str) -> str:
+    return text.partition(".")[2] if text != MISSING else ""
+
+
+def _filler(digits: int, widest: int) -> str:
+    point = PUNCTUATION_SPACE if digits == 0 < widest else ""
+    return point + FIGURE_SPACE * (widest - digits)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value in base units with the unit that suits it: '598 MB/s'. Unknown units are shown as they are."""
+    scale = scale_for(unit, abs(value))
+    return f"{scale.show(value)}\u00a0{scale.unit}"
+
+
+def best(means: Sequence[float], metric: str) -> float:
+    """The best of several means: the largest of a rate, the smallest of a time; NaN where there is none."""
+    known = [mean for mean in means if math.isfinite(mean)]
+    pick = max if higher_is_better(metric) else min
+    return pick(known) if known else math.nan
+
+
+def percent(fraction: float) -> str:
+    """0.02 as '2 %', 0.0123 as '1.2 %': two significant digits, the unit set apart by a no-break space."""
+    return f"{number(fraction * 100, 0 if abs(fraction) >= 0.1 else _trimmed(fraction * 100))}\u00a0%"
+
+
+def _trimmed(value: float) -> int:
+    """Decimals for two significant digits, without a zero at the end."""
+    decimals = _decimals(value, 2)
+    text = f"{value:.{decimals}f}"
+    return decimals - (len(text) - len(text.rstrip("0"))) if "." in text else 0
+
+
+def counted(n: int, noun: str) -> str:
+    """'1 block', '5 blocks'."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class MetricWords:
+    """How one metric is spoken of. `ratio` has the places {candidate}, {times} and {baseline}."""
+
+    noun: str
+    ratio: str
+
+
+def _rate(noun: str, verb: str) -> MetricWords:
+    return MetricWords(noun, f"{{candidate}} {verb} {{times}} as fast as {{baseline}}")
+
+
+def _many(noun: str) -> MetricWords:
+    return MetricWords(noun, f"{{candidate}} has {{times}} the {noun} of {{baseline}}")
+
+
+_PARTS = {
+    "mean": "mean {} latency", "p50": "median {} latency", "p95": "95th-percentile {} latency",
+    "p99": "99th-percentile {} latency", "p99_9": "99.9th-percentile {} latency",
+}  # fmt: skip
+
+METRIC_WORDS: dict[str, MetricWords] = {
+    "read_bandwidth": _rate("read bandwidth", "reads"),
+    "write_bandwidth": _rate("write bandwidth", "writes"),
+    "bandwidth": _rate("bandwidth", "moves data"),
+    "read_iops": _many("read IOPS"),
+    "write_iops": _many("write IOPS"),
+    **{
+        f"{side}_latency_{part}": _many(text.format(side))
+        for side in ("read", "write")
+        for part, text in _PARTS.items()
+    },
+    "file_rate": _rate("file rate", "handles files"),
+    "operation_rate": _rate("operation rate", "does operations"),
+    "sync_rate": _rate("sync rate", "syncs"),
+    "operation_latency": _many("operation latency"),
+    "elapsed": _many("elapsed time"),
+    "bytes": _many("bytes moved"),
+    "mkfs_time": _many("mkfs time"),
+    "mount_time": _many("mount time"),
+}
+"""One entry for every metric of `model.METRICS`."""
+
+
+def metric_noun(metric: str, label: str = "") -> str:
+    """'write bandwidth', or 'sync rate (fdatasync)' where a label tells rows of one metric apart."""
+    noun = METRIC_WORDS[metric].noun
+    return f"{noun} ({label})" if label else noun
+
+
+def metric_heading(metric: str, label: str = "") -> str:
+    noun = metric_noun(metric, label)
+    return noun[0].upper() + noun[1:]
+
+
+def workload_label(workload: str, factors: Mapping[str, str]) -> str:
+    """'fio rw=read bs=4KiB' from a name and its factors; a workload that already says them is left as it is."""
+    missing = [f"{key}={value}" for key, value in factors.items() if f"{key}={value}" not in workload.split()]
+    return " ".join([workload, *missing])
+
+
+def cell_id(filesystem: str, comparison: Comparison) -> str:
+    return f"{filesystem}/{workload_label(comparison.workload, comparison.factors)}"
+
+
+# ── comparisons ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def effect(comparison: Comparison) -> float:
+    """The size of an effect, whichever way it goes: |log ratio|. An unknown ratio sorts last, as -1."""
+    return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
+
+
+def has_interval(comparison: Comparison) -> bool:
+    return math.isfinite(comparison.low) and math.isfinite(comparison.high)
+
+
+def strongest_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Decided comparisons by the size of their effect, then those shown to be the same, then the undecided."""
+    rank = {"faster": 0, "slower": 0, "same": 1, "undecided": 2}
+    return sorted(comparisons, key=lambda c: (rank[c.verdict], -effect(c)))
+
+
+def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
+    """'faster', 'slower', 'the same within 2 %', 'undecided'."""
+    return f"the same within {percent(smallest_effect)}" if verdict == "same" else verdict
+
+
+def comparison_sentence(
+    comparison: Comparison, *, smallest_effect: float, name_workload: bool = True, doubts: Sequence[str] = ()
+) -> str:
+    """One comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
+
+    'tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd op=write: faster; n = 5 blocks.'
+    """
+    under = f" under {workload_label(comparison.workload, comparison.factors)}" if name_workload else ""
+    doubt = f" Doubtful: {doubt_text(doubts)}." if doubts else ""
+    if not has_interval(comparison):
+        return _without_interval(comparison, under) + doubt
+    claim = _CLAIMS[comparison.verdict](comparison, under, smallest_effect)
+    return f"{claim}; n = {counted(comparison.n, 'block')}.{doubt}"
+
+
+def doubt_text(codes: Sequence[str]) -> str:
+    """'noisy and too few (see the caveats)' for the codes of caveats."""
+    return f"{listed([spoken_code(code) for code in codes])} (see the caveats)"
+
+
+def spoken_code(code: str) -> str:
+    """The code of a caveat as words."""
+    return code.replace("_", " ").replace("-", " ")
+
+
+def _times(comparison: Comparison) -> str:
+    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    return f"{figures.value} times {figures.interval}".strip()
+
+
+def _ratio_clause(comparison: Comparison, under: str) -> str:
+    template = METRIC_WORDS[comparison.metric].ratio
+    clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=_times(comparison))
+    return clause + (f" ({comparison.label})" if comparison.label else "") + under
+
+
+def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    hint = "" if higher_is_better(comparison.metric) else ", as less is better"
+    return f"{_ratio_clause(comparison, under)}: {comparison.verdict}{hint}"
+
+
+def _same(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    noun = metric_noun(comparison.metric, comparison.label)
+    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    pair = f"{comparison.candidate} and {comparison.baseline}"
+    return f"{pair} have the same {noun} within {percent(smallest_effect)}{under}: ratio {figures}"
+
+
+def _undecided(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    noun = metric_noun(comparison.metric, comparison.label)
+    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    return (
+        f"Undecided: whether the {noun} of {comparison.candidate} differs from that of {comparison.baseline}{under}"
+        f"; ratio {figures}"
+    )
+
+
+_CLAIMS = {"faster": _decided, "slower": _decided, "same": _same, "undecided": _undecided}
+
+
+def _without_interval(comparison: Comparison, under: str) -> str:
+    if not math.isfinite(comparison.ratio):
+        noun = metric_noun(comparison.metric, comparison.label)
+        pair = f"{comparison.candidate} and {comparison.baseline}"
+        return f"No block holds the {noun} of both {pair}{under}, so they cannot be compared."
+    blocks = counted(comparison.n, "block")
+    return f"{_ratio_clause(comparison, under)}; n = {blocks}, so there is no interval and no verdict."
+
+
+def answer(
+    comparisons: Sequence[Comparison], *, smallest_effect: float, doubts: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """The answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
+
+    Each candidate gets its strongest effect told, and then the strongest that points another way or is of another
+    metric, so that a headline never hides a loss. Where nothing is decided, that comes first. `doubts` gives the codes
+    of the caveats of a cell, by cell id; those that weaken every sentence are said once, at the end.
+    """
+    if not comparisons:
+        return ["Nothing can be compared: there is no baseline, or no trial of it succeeded."]
+    shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
+    about = {id(each): _doubts_about(each, doubts or {}) for each in shown}
+    common = [code for code in about[id(shown[0])] if len(shown) > 1 and all(code in codes for codes in about.values())]
+    sentences = [
+        comparison_sentence(
+            each, smallest_effect=smallest_effect, name_workload=not alone,
+            doubts=[code for code in about[id(each)] if code not in common],
+        )
+        for each in shown
+    ]  # fmt: skip
+    if len(shown) < len(comparisons):
+        decided = any(each.verdict != "undecided" for each in comparisons)
+        sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
+    return [*sentences, f"All of this is doubtful: {doubt_text(common)}."] if common else sentences
+
+
+def _doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
+    cells = (cell_id(comparison.candidate, comparison), cell_id(comparison.baseline, comparison))
+    return sorted({code for cell in cells for code in doubts.get(cell, ())})
+
+
+def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons that get a sentence of their own: few, and one at least for each of the first candidates."""
+    ordered = strongest_first(comparisons)
+    if len(ordered) <= _SENTENCES + 1:
+        return ordered
+    candidates = list(dict.fromkeys(c.candidate for c in ordered))
+    each = max(1, min(3, _SENTENCES // len(candidates))) if ordered[0].verdict != "undecided" else 1
+    chosen = [
+        c for name in candidates[:_SENTENCES] for c in _telling([c for c in ordered if c.candidate == name], each)
+    ]
+    return strongest_first(chosen)
+
+
+def _telling(ordered: Sequence[Comparison], count: int) -> list[Comparison]:
+    """The strongest, then what adds most to it: another verdict, then another metric, then the next strongest."""
+    first, rest = ordered[0], ordered[1:]
+    rest = sorted(rest, key=lambda c: (c.verdict in (first.verdict, "undecided"), c.metric == first.metric, -effect(c)))
+    return [first, *rest[: count - 1]]
+
+
+def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
+    """The largest effect in one line, without its interval: the title of a plot of ratios."""
+    first = strongest_first(comparisons)[0]
+    if first.verdict in ("faster", "slower"):
+        template, value = METRIC_WORDS[first.metric].ratio, ratio_figures(first.ratio, first.low, first.high).value
+        clause = template.format(candidate=first.candidate, baseline=first.baseline, times=f"{value} times")
+        return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
+    if all(each.verdict == "same" for each in comparisons):
+        return f"All are the same as {first.baseline} within {percent(smallest_effect)}"
+    return f"Nothing is shown to be faster or slower than {first.baseline}"
+
+
+def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
+    """How often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7 comparisons'."""
+    baselines = listed(sorted({c.baseline for c in comparisons}))
+    if all(each.verdict == "undecided" for each in comparisons):
+        blocks = f"n = {counted(max(each.n for each in comparisons), 'block')}"
+        return f"Nothing is shown to be faster or slower than {baselines}, in {len(comparisons)} comparisons; {blocks}."
+    by_candidate: dict[str, list[Comparison]] = {}
+    for each in strongest_first(comparisons):
+        by_candidate.setdefault(each.candidate, []).append(each)
+    tallies = [f"{name} is {_tally(group, smallest_effect)}" for name, group in by_candidate.items()]
+    return f"Against {baselines}, in all: {'; '.join(tallies)}."
+
+
+def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
+    counts = Counter(c.verdict for c in group)
+    order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
+    present = [verdict for verdict in order if counts[verdict]]
+    if len(present) == 1:
+        return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
+    parts = [f"{verdict_text(verdict, smallest_effect)} in {counts[verdict]}" for verdict in present]
+    return f"{listed(parts)} of {len(group)} comparisons"
+
+
+def _all_of(n: int) -> str:
+    return {1: "its one comparison", 2: "both comparisons"}.get(n, f"all {n} comparisons")
+
+
+# ── published figures ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -> Comparison | None:
+    """Our comparison of the same two file systems under the same workload and metric, or None if we have none."""
+    for ours in comparisons:
+        same_pair = (ours.candidate, ours.baseline) == (published.candidate, published.baseline)
+        same_factors = all(ours.factors.get(key) == value for key, value in published.factors.items())
+        if same_pair and same_factors and (ours.workload, ours.metric) == (published.workload, published.metric):
+            return ours
+    return None
+
+
+def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
+    """How many published ratios point the same way as ours."""
+    found = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
+    if not found:
+        return "None of the published ratios was measured in this run."
+    agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in found)
+    verb = "points" if agree == 1 else "point"
+    return f"{agree} of {counted(len(found), 'published ratio')} {verb} the same way as ours."
+
+
+# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CaveatGroup:
+    """The caveats of one code and severity."""
+
+    code: str
+    severity: Severity
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def heading(self) -> str:
+        """'Cache served read: 12 cells'."""
+        name = spoken_code(self.code).capitalize()
+        subjects = {c.subject for c in self.caveats if c.subject}
+        return f"{name}: {counted(len(subjects), self.caveats[0].scope)}" if subjects else name
+
+
+def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
+    """Caveats by severity (errors first) and code, in the order in which they were raised."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    groups: dict[tuple[Severity, str], list[Caveat]] = {}
+    for caveat in caveats:
+        groups.setdefault((caveat.severity, caveat.code), []).append(caveat)
+    ordered = sorted(groups.items(), key=lambda item: rank[item[0][0]])
+    return [CaveatGroup(code, severity, tuple(members)) for (severity, code), members in ordered]
+
+
+def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
+    """Codes of the warnings and errors about each cell, by cell id; notes do not weaken a number."""
+    doubts: dict[str, list[str]] = {}
+    for caveat in caveats:
+        if caveat.scope == "cell" and caveat.severity != "note":
+            codes = doubts.setdefault(caveat.subject, [])
+            codes.extend([caveat.code] if caveat.code not in codes else [])
+    return doubts
+
+
+def no_caveats(checks: Sequence[str]) -> str:
+    return f"No caveats: {counted(len(checks), 'check')} passed"
+
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def duration_text(seconds: float) -> str:
+    """'35.7 s', '2 min 5 s', '3 h 10 min'."""
+    if not math.isfinite(seconds) or seconds < 3600:
+        return format_seconds(seconds) if math.isfinite(seconds) else MISSING
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -1,0 +1,96 @@
+"""The main path: a sweep file in, a run directory with its report out. Start reading here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mountlab import store
+from mountlab.box import BoxConnection
+from mountlab.boxes import open_box
+from mountlab.errors import StoreError
+from mountlab.facts import gather
+from mountlab.params import Resolved
+from mountlab.plan import Plan, all_programs, check_feasible, make_plan
+from mountlab.progress import Bar
+from mountlab.runner import run_sweep
+from mountlab.store import RunWriter
+from mountlab.survey import survey
+
+
+@dataclass(frozen=True)
+class Session:
+    """A sweep, planned for a box that is connected."""
+
+    plan: Plan
+    resolved: Resolved
+    connection: BoxConnection
+    facts: Mapping[str, Any]
+
+
+def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RESULTS) -> Path:
+    """Measure a sweep on its box, or on the one named here, and return the new run directory.
+
+    Raises MountlabError, or KeyboardInterrupt when stopped; what was measured until then is in the directory.
+    """
+    with planned(resolved, box=box, results=results) as session:
+        writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
+        return _measure(session, writer)
+
+
+def resume(path: Path) -> Path:
+    """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal."""
+    info, resolved = store.read_info(path), store.read_sweep(path)
+    if info["status"] == "complete":
+        raise StoreError(
+            "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
+        )
+    with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"]) as session:
+        return _measure(session, RunWriter(path))
+
+
+@contextmanager
+def planned(
+    resolved: Resolved, *, box: str | None = None, run_id: str | None = None, seed: int | None = None,
+    results: Path = store.RESULTS,
+) -> Iterator[Session]:  # fmt: skip
+    """Connect to the box and plan the sweep for it. Changes nothing on the box."""
+    sweep = resolved.sweep
+    the_box = store.load_box(box or sweep.box)
+    with open_box(the_box) as connection:
+        facts = gather(connection, all_programs())
+        check_feasible(sweep, the_box, facts)
+        surveyed = survey(sweep, connection, facts)
+        plan = make_plan(
+            sweep, the_box, surveyed,
+            run_id=run_id or store.new_run_id(sweep, the_box, results),
+            seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+        )  # fmt: skip
+        yield Session(plan, resolved, connection, surveyed)
+
+
+def _first(*choices: int | None) -> int:
+    return next(choice for choice in choices if choice is not None)
+
+
+def _measure(session: Session, writer: RunWriter) -> Path:
+    done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
+    status = "interrupted"
+    try:
+        with Bar(session.plan, done) as progress:
+            run_sweep(session.plan, session.connection, writer, progress)
+        status = "complete"
+    finally:
+        writer.finish(status)
+        if store.read_journal(writer.path):
+            store.write_derived(store.load_run(writer.path))
+    return writer.path
+
+
+def without_root(resolved: Resolved, reasons: Mapping[str, str]) -> Resolved:
+    """The same sweep, told what was left out of it and why."""
+    return replace(resolved, sweep=replace(resolved.sweep, left_out=dict(reasons)))

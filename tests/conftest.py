@@ -1,0 +1,167 @@
+"""What holds for every test: the user's settings are hidden, what cannot run says why, nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+"""The user's agent would offer keys; make's own variables would reach the makes that tests start."""
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+OURS = ("mountlab", "pytest-of-")
+"""A mount point or the file behind a loop device with one of these in its path was made by Mountlab or by its tests."""
+SETTLE_S = 5.0
+"""How long the kernel and dying processes may take to let go after the last test."""
+
+_old_environment = pytest.StashKey[dict[str, str]]()
+_home = pytest.StashKey[Path]()
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+# --- the user's own settings ------------------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the whole session an empty home; xdist's workers inherit it."""
+    if _is_worker(config):
+        return
+    config.pluginmanager.register(LeftoverGuard())
+    config.stash[_old_environment] = dict(os.environ)
+    config.stash[_home] = Path(tempfile.mkdtemp(prefix="home-of-tests-"))
+    # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.
+    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    os.environ["HOME"] = str(config.stash[_home])
+    for name in (*HIDDEN, "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        os.environ.pop(name, None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _home in config.stash:
+        old: dict[str, str] = config.stash[_old_environment]
+        os.environ.clear()
+        os.environ.update(old)
+        shutil.rmtree(config.stash[_home])
+
+
+# --- what can run here ------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say why a test cannot run here; let tests on the box share one worker, so that they run one after another."""
+    for item in items:
+        for reason in _obstacles(item):
+            item.add_marker(pytest.mark.skip(reason=reason))
+        if item.get_closest_marker("box"):
+            item.add_marker(pytest.mark.xdist_group("box"))
+
+
+def _obstacles(item: pytest.Item) -> Iterator[str]:
+    if item.get_closest_marker("requires_root") and os.geteuid() != 0:
+        yield "needs root, and this is an ordinary user"
+    for marker in item.iter_markers("requires_program"):
+        if not any(map(find_program, marker.args)):
+            yield f"needs {' or '.join(marker.args)}, which is not installed"
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is, the administrator's directories included."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+
+
+@pytest.fixture
+def results_dir(tmp_path: Path) -> Path:
+    """An empty directory in the place of results/."""
+    path = tmp_path / "results"
+    path.mkdir()
+    return path
+
+
+# --- nothing is left behind -------------------------------------------------------------------------------------------
+
+
+def leftovers() -> frozenset[str]:
+    """One line for each mount, loop device and process on this machine that is Mountlab's."""
+    return frozenset([*_mounts(), *_loop_devices(), *_processes()])
+
+
+def _mounts() -> Iterator[str]:
+    for line in _lines(Path("/proc/self/mountinfo")):
+        mountpoint = line.split(" ")[4]
+        if any(mark in mountpoint for mark in OURS):
+            yield f"mount {mountpoint}"
+
+
+def _loop_devices() -> Iterator[str]:
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        for file in _lines(backing):
+            if any(mark in file for mark in OURS):
+                yield f"loop device {backing.parts[3]} on {file}"
+
+
+def _processes() -> Iterator[str]:
+    """Processes of a trial carry MOUNTLAB_RUN; the private sshd has its configuration in mountlab-sshd-*."""
+    for process in Path("/proc").glob("[0-9]*"):
+        environment, command = _bytes(process / "environ"), _bytes(process / "cmdline")
+        if b"\0MOUNTLAB_RUN=" in b"\0" + environment or b"mountlab-sshd-" in command:
+            argv = command.decode(errors="replace").split("\0")
+            yield f"process {process.name}: {' '.join(argv).strip()}"
+
+
+def _lines(path: Path) -> list[str]:
+    return _bytes(path).decode(errors="replace").splitlines()
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of a file of the kernel's; b'' when what it describes has just gone, or is another user's."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+class LeftoverGuard:
+    """Fails a session that used the box and left something of ours that was not there before."""
+
+    def __init__(self) -> None:
+        self.before = leftovers()
+        self.left: list[str] = []
+        self.box_was_used = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.box_was_used |= "box" in report.keywords  # xdist's controller, which runs no test, sees this too
+
+    @pytest.hookimpl(trylast=True)  # after xdist has ended its workers
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.box_was_used:
+            self.left = self._wait()
+        if self.left and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _wait(self) -> list[str]:
+        deadline = time.monotonic() + SETTLE_S
+        while (left := leftovers() - self.before) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return sorted(left)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in self.left:
+            # As an error of its own, so that the last line of the output does not say that all passed.
+            report = pytest.TestReport(
+                "nothing is left behind",
+                ("", None, ""),
+                {},
+                "failed",
+                longrepr=f"{line} (or is Mountlab running?)",
+                when="teardown",
+            )
+            terminalreporter.stats.setdefault("error", []).append(report)

@@ -1,0 +1,385 @@
+"""The rules of the design that a reader should be able to rely on, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "lib" / "mountlab"
+
+# --- the table: which module may import which -------------------------------------------------------------------------
+
+BASE = {"errors", "units", "model"}
+CORE = {"evidence", "options", "filesystems", "tools", "stats", "design"}
+UPPER = {"params", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections"}
+PURE = BASE | CORE | UPPER
+BOX = {"box", "facts", "care", "survey", "boxes"}
+SHELL = {"store", "progress", "runner", "report"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "units": {"errors"},
+    "model": {"errors", "units"},
+    "evidence": BASE,
+    "options": BASE,
+    "filesystems": BASE | {"evidence", "options"},
+    "tools": BASE | {"options"},
+    "stats": BASE,
+    "design": BASE,
+    **dict.fromkeys(UPPER, PURE),
+    "box": BASE | {"tools", "filesystems"},
+    **dict.fromkeys(BOX - {"box"}, BASE | {"tools", "filesystems"} | BOX),
+    "store": PURE,
+    "progress": PURE,
+    "runner": PURE | BOX | {"store", "progress"},
+    "report": PURE | {"store"},
+    "workflow": PURE | BOX | SHELL,
+    "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
+    **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "__init__"},
+}
+"""A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
+
+ONLY_IN = {
+    "fabric": {"box", "boxes"},
+    "invoke": {"box", "boxes"},
+    "paramiko": {"box", "boxes"},
+    "papermill": {"report"},
+    "nbconvert": {"report"},
+    "matplotlib": {"plots"},
+    "seaborn": {"plots"},
+}
+WRITERS = {"store", "report", "boxes"}
+
+EFFECTS = {
+    "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
+    "getpass", "glob", "http", "multiprocessing", "numpy.random", "os", "platform", "random", "secrets", "select",
+    "shutil", "signal", "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+"""What a pure module may not name: clocks, randomness, files, processes, the network."""
+BUILTIN_EFFECTS = {"open", "print", "input"}
+SEEDED = {"random.Random", "numpy.random.default_rng", "numpy.random.Generator"}
+"""Randomness that came in as an argument: allowed, but never called with nothing."""
+
+WRITING_METHODS = {
+    "chmod", "hardlink_to", "mkdir", "rmdir", "symlink_to", "to_excel", "to_feather", "to_parquet", "touch",
+    "unlink", "write_bytes", "write_text",
+}  # fmt: skip
+WRITING_CALLS = {
+    "json.dump", "os.makedirs", "os.mkdir", "os.open", "os.remove", "os.rename", "os.replace", "os.rmdir", "os.symlink",
+    "os.truncate", "os.unlink", "os.write", "yaml.dump_all",
+}  # fmt: skip
+WRITING_MODULES = ("shutil", "tempfile")
+HARMLESS_CALLS = {"shutil.which", "shutil.get_terminal_size", "shutil.disk_usage", "tempfile.TemporaryDirectory"}
+"""What these modules have that only looks, or that removes itself."""
+LONGEST_FUNCTION = 40
+
+
+# --- reading the source -----------------------------------------------------------------------------------------------
+
+
+def module_of(path: Path) -> str:
+    """'store' for lib/mountlab/store.py, 'tools' for everything below lib/mountlab/tools/."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+each_source = pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+pure_sources = [path for path in SOURCES if module_of(path) in PURE]
+each_pure_source = pytest.mark.parametrize("path", pure_sources, ids=lambda path: str(path.relative_to(PACKAGE)))
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """The dotted name of everything imported, at any depth: 'a.b' for `import a.b`, 'a.b.c' for `from a.b import c`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def internal_imports(tree: ast.Module) -> set[str]:
+    """The modules of mountlab (keys of MAY_IMPORT) that are imported; '__init__' for a name of the package itself."""
+    names = {
+        name.split(".")[1] if "." in name else "__init__" for name in imports(tree) if name.split(".")[0] == "mountlab"
+    }
+    known = {module_of(path) for path in SOURCES}
+    return {name if name in known else "__init__" for name in names}
+
+
+def aliases(tree: ast.Module) -> dict[str, str]:
+    """Local name to full name of what is imported: {'np': 'numpy', 'now': 'datetime.datetime.now'}."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def full_name(node: ast.expr, known: dict[str, str]) -> str:
+    """'numpy.random.default_rng' for `np.random.default_rng`; '' for what is not a plain dotted name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([known.get(node.id, node.id), *reversed(parts)])
+
+
+def root_name(node: ast.expr) -> str:
+    """'np' for `np.random.default_rng`; '' for what is not a plain dotted name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+
+@each_source
+def test_module_is_in_the_table(path: Path) -> None:
+    assert module_of(path) in MAY_IMPORT, (
+        "a new module: give it a line in MAY_IMPORT (and in DESIGN, where it is a layer)"
+    )
+
+
+@each_source
+def test_imports_run_one_way(path: Path) -> None:
+    module = module_of(path)
+    allowed = MAY_IMPORT.get(module, set()) | {module}
+    assert internal_imports(parse(path)) <= allowed, f"{module} may import {', '.join(sorted(allowed))}"
+
+
+def test_no_import_cycle() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in SOURCES:
+        graph.setdefault(module_of(path), set()).update(internal_imports(parse(path)) - {module_of(path)})
+    assert list(TopologicalSorter(graph).static_order())
+
+
+@each_source
+def test_third_parties_stay_in_their_place(path: Path) -> None:
+    misplaced = {
+        name
+        for name in imports(parse(path))
+        if module_of(path) not in ONLY_IN.get(name.split(".")[0], {module_of(path)})
+    }
+    assert not misplaced
+
+
+# --- effects ----------------------------------------------------------------------------------------------------------
+
+
+def effects(tree: ast.Module) -> set[str]:
+    """The names in a module that reach outside of it: clocks, randomness, files, processes."""
+    known = aliases(tree) | {name: name for name in BUILTIN_EFFECTS}
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
+    used = {full_name(node, known) for node in named if root_name(node) in known} | set(aliases(tree).values())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and not node.args and not node.keywords]
+    unseeded = {full_name(call.func, known) for call in calls} & SEEDED
+    return {name for name in used if _is_effect(name)} - SEEDED - {"random", "numpy.random"} | unseeded
+
+
+def _is_effect(name: str) -> bool:
+    return any(name == effect or name.startswith(f"{effect}.") for effect in EFFECTS | BUILTIN_EFFECTS)
+
+
+def writes(tree: ast.Module) -> Iterator[str]:
+    """Every call that makes, changes or removes a file of the control machine, with its line."""
+    known = aliases(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = full_name(node.func, known)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if (
+            name in WRITING_CALLS
+            or (name.split(".")[0] in WRITING_MODULES and name not in HARMLESS_CALLS)
+            or (method in WRITING_METHODS and name.split(".")[0] != "os")
+            or (method == "to_csv" and node.args)
+            or ((name == "open" or method == "open") and _opens_for_writing(node, 1 if name == "open" else 0))
+        ):
+            yield f"line {node.lineno}: {name or method}"
+
+
+def _opens_for_writing(call: ast.Call, position: int) -> bool:
+    modes = [*call.args[position : position + 1], *(word.value for word in call.keywords if word.arg == "mode")]
+    return any(isinstance(mode, ast.Constant) and set("wax+") & set(str(mode.value)) for mode in modes)
+
+
+@each_pure_source
+def test_pure_modules_have_no_effects(path: Path) -> None:
+    assert not effects(parse(path))
+
+
+@each_source
+def test_files_are_written_in_few_places(path: Path) -> None:
+    if module_of(path) not in WRITERS:
+        assert list(writes(parse(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import time", {"time"}),
+        ("from time import monotonic\nmonotonic()", {"time.monotonic"}),
+        ("import os.path", {"os"}),
+        ("from datetime import datetime\ndatetime.now()", {"datetime.datetime.now"}),
+        ("import datetime\ndatetime.date.today()", {"datetime.date.today"}),
+        ("import random\nrandom.shuffle([])", {"random.shuffle"}),
+        ("import random\nrandom.Random()", {"random.Random"}),
+        ("import random\nrandom.Random(7).shuffle([])", set()),
+        ("from random import Random\nRandom(seed)", set()),
+        ("import numpy as np\nnp.random.normal()", {"numpy.random.normal"}),
+        ("import numpy as np\nnp.random.default_rng(7).normal()", set()),
+        ("import numpy as np\nnp.random.default_rng()", {"numpy.random.default_rng"}),
+        ("print('x')", {"print"}),
+        ("open('x')", {"open"}),
+        ("select = 1\nselect", set()),
+        ("import math\nmath.sqrt(2)\nstatus = {}\nstatus.items()", set()),
+    ],
+)
+def test_effects_are_seen(source: str, found: set[str]) -> None:
+    assert effects(ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("p.write_text('x')", 1),
+        ("p.open('w')", 1),
+        ("p.open(mode='ab')", 1),
+        ("open(p, 'r+')", 1),
+        ("from tempfile import mkdtemp\nmkdtemp()", 1),
+        ("frame.to_csv(path)", 1),
+        ("open(p)\np.open()\nopen(p, 'rb')\np.read_text()\nframe.to_csv()", 0),
+        ("from shutil import which\nwhich('fio')", 0),
+    ],
+)
+def test_writes_are_seen(source: str, count: int) -> None:
+    assert len(list(writes(ast.parse(source)))) == count
+
+
+# --- readable code ----------------------------------------------------------------------------------------------------
+
+
+@each_source
+def test_functions_are_short(path: Path) -> None:
+    long = [f"{node.name}: {length(node)} lines" for node in functions(parse(path)) if length(node) > LONGEST_FUNCTION]
+    assert not long
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    assert function.end_lineno is not None
+    lines = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        assert docstring.end_lineno is not None
+        lines -= docstring.end_lineno - docstring.lineno + 1
+    return lines
+
+
+@each_source
+def test_modules_say_what_they_are(path: Path) -> None:
+    assert ast.get_docstring(parse(path))
+
+
+@each_pure_source
+def test_public_names_are_explained(path: Path) -> None:
+    if module_of(path) == "errors":
+        return  # its tree of classes is drawn and explained in the module's docstring
+    public = (node for node in parse(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    assert not [node.name for node in public if not node.name.startswith("_") and not ast.get_docstring(node)]
+
+
+@each_source
+def test_no_error_is_swallowed(path: Path) -> None:
+    """No bare except and no `except Exception`; BaseException only where it is raised again at the end."""
+    blind = []
+    for handler in (node for node in ast.walk(parse(path)) if isinstance(node, ast.ExceptHandler)):
+        caught = [] if handler.type is None else ast.walk(handler.type)
+        names = {node.id for node in caught if isinstance(node, ast.Name)}
+        raised_again = isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
+        if handler.type is None or "Exception" in names or ("BaseException" in names and not raised_again):
+            blind.append(f"line {handler.lineno}")
+    assert not blind
+
+
+# --- the text of the repository ---------------------------------------------------------------------------------------
+
+
+def repository_files() -> list[Path]:
+    """What is, or is about to be, in git."""
+    listing = subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listing.returncode != 0:
+        pytest.skip(f"not a git checkout: {listing.stderr.strip()}")
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def lines_with(pattern: str, *, beside: tuple[str, ...] = ()) -> list[str]:
+    """'file:line: text' for each match in the text files of the repository, but for those below `beside`."""
+    found = []
+    for path in repository_files():
+        name = str(path.relative_to(ROOT))
+        content = path.read_bytes()
+        if b"\0" in content or name.startswith(beside):
+            continue
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+            if re.search(pattern, line):
+                found.append(f"{name}:{number}: {line.strip()[:120]}")
+    return found
+
+
+def test_nothing_is_left_to_do() -> None:
+    """Unfinished work belongs into an issue. (One letter of each mark is in brackets, so as not to find this file.)"""
+    assert lines_with(r"\b(TOD[O]|FIXM[E]|XX[X])\b", beside=("tests/data/", "results/")) == []
+
+
+def test_no_path_of_an_authors_machine() -> None:
+    assert (
+        lines_with(
+            rf"{re.escape(str(ROOT))}\b|(?<![\w.])/[w]ork/|/tmp/[w]\b|/home/(?!user\b|you\b|alice\b)\w+/|/[U]sers/\w+/"
+        )
+        == []
+    )
+
+
+def test_no_package_host_is_named() -> None:
+    """Which host packages come from is for the user's own settings to say."""
+    hosts = r"pypi\.or[g]|pythonhosted\.or[g]|anaconda\.(or[g]|co[m])|deb\.debian\.or[g]|archive\.ubuntu\.co[m]"
+    assert lines_with(rf"{hosts}|--(extra-)?index-ur[l]|\[tool\.uv\.inde[x]|UV_(DEFAULT_)?INDE[X]") == []
+
+
+def test_effects_exist() -> None:
+    """A misspelled name would forbid nothing."""
+    assert {name.split(".")[0] for name in EFFECTS} - {"numpy"} <= set(sys.stdlib_module_names)

@@ -1,0 +1,80 @@
+"""Whatever the README tells people to type is run by a test or by CI."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+SHELL = {"sh", "console", "bash", "shell"}
+
+COVERED_BY = [
+    # command, as a regular expression; where it is run; a text in there that runs it
+    (r"git clone \S+( \S+)?", ".ci/run", "fresh clone"),
+    (r"cd \S+", ".ci/run", "cd "),
+    (r"make test", ".ci/run", "make test"),
+    (r"make check", "Makefile", "check: env lint"),
+    (r"make( help)?", "tests/test_makefile.py", '"help"'),
+    (r"make env( PYTHON=\S+)?", "tests/test_makefile.py", "env.sh"),
+    (r"make lab", "tests/test_makefile.py", '"lab"'),
+    (r"make demo", "tests/box", "demo"),
+    (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/test_makefile.py", '"plan"'),
+    (r"make run SWEEP=\S+( BOX=\S+)?( ARGS=.+)?", "tests/test_makefile.py", '"run"'),
+    (r"make resume RUN=\S+", "tests/test_makefile.py", '"resume"'),
+    (r"make report RUN=\S+", "tests/test_makefile.py", '"report"'),
+    (r"make bench", "tests/test_makefile.py", '"bench"'),
+    (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/box", "box"),
+    (r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+", "tests/box", "papermill"),
+]
+
+
+def commands(markdown: str) -> list[str]:
+    """What is typed in the shell blocks of a page: lines of `sh`, lines after `$ ` of `console`; '\\\\' joins lines."""
+    found = []
+    for language, block in re.findall(r"^```(\w+)\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL):
+        if language in SHELL:
+            lines = re.sub(r"\s*\\\n(>)?\s*", " ", block).splitlines()
+            typed = [line[2:] for line in lines if line.startswith("$ ")] if language == "console" else lines
+            found += [re.sub(r"\s+#.*", "", line).strip() for line in typed if line.strip() and line[0] != "#"]
+    return found
+
+
+def in_file_or_folder(place: str, text: str) -> bool:
+    path = ROOT / place
+    files = path.rglob("*.py") if path.is_dir() else [path]
+    return any(text in file.read_text() for file in files)
+
+
+def test_every_command_is_run_somewhere() -> None:
+    if not README.exists():
+        pytest.skip("README.md is not written yet")
+    typed = commands(README.read_text())
+    assert typed, "the README shows no command"
+    unknown = [command for command in typed if not any(re.fullmatch(pattern, command) for pattern, *_ in COVERED_BY)]
+    assert not unknown, "a command without a test: add the test, then its line to COVERED_BY"
+    for pattern, place, text in COVERED_BY:
+        if any(re.fullmatch(pattern, command) for command in typed):
+            assert in_file_or_folder(place, text), f"{place} does not run {pattern}"
+
+
+def test_every_link_leads_somewhere() -> None:
+    if not README.exists():
+        pytest.skip("README.md is not written yet")
+    targets = re.findall(r"\]\(([^)#\s]+)", README.read_text())
+    assert not [target for target in targets if "://" not in target and not (ROOT / target).exists()]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("```sh\nmake demo   # two minutes\n# a remark\n\nmake test\n```\n", ["make demo", "make test"]),
+        ("```console\n$ make plan \\\n>     SWEEP=x.yml\n18 trials\n```\n", ["make plan SWEEP=x.yml"]),
+        ("```sh\nmake run \\\n    SWEEP=x.yml\n```\n", ["make run SWEEP=x.yml"]),
+        ("```yaml\nhost: db1\n```\n\n`make lab`\n", []),
+    ],
+)
+def test_commands_are_found(markdown: str, expected: list[str]) -> None:
+    assert commands(markdown) == expected
