@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import nbformat
-
 from mountlab import report, store
 from synthetic_run import synthetic_run
 
@@ -24,7 +23,9 @@ def notebook_with(directory: Path, loading: str) -> Path:
     """The report notebook, as a file in `directory`, with another statement in the place of the one that loads."""
     notebook = nbformat.read(report.NOTEBOOK, as_version=4)
     cell = next(cell for cell in notebook.cells if LOADING in cell.source)
-    beside = f"import sys\n\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom synthetic_run import synthetic_run\n"
+    beside = (
+        f"import sys\n\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom synthetic_run import synthetic_run\n"
+    )
     cell.source = cell.source.replace(LOADING, f"{beside}\n{loading}")
     path = directory / report.NOTEBOOK.name
     nbformat.write(notebook, path)

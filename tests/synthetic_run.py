@@ -107,7 +107,7 @@ def _sweep(hostile: str, blocks: int) -> Sweep:
         workloads=workloads,
         design=Design(repeats=blocks, seed=7),
         baseline="ext4",
-        expectation=f"tmpfs and ramfs write several times as fast as ext4, and read warm files alike. {hostile}".strip(),
+        expectation=f"tmpfs and ramfs write several times as fast as ext4. {hostile}".strip(),
         left_out={"scratch": f"the box file names no scratch device {hostile}".strip()},
     )
 
@@ -125,8 +125,8 @@ def _trials(sweep: Sweep, hostile: str) -> tuple[pd.DataFrame, pd.DataFrame]:
             }  # fmt: skip
             reason = f"fio: exit status 1: No space left on device {hostile}".strip() if failed else ""
             trials.append(
-                {**common, "seq": seq, "mount": f"m{block}-{fs}", "status": "failed" if failed else "ok", "reason": reason,
-                 "started_at": "2026-11-20T09:30:00+00:00", "elapsed_s": 1.234}
+                {**common, "seq": seq, "mount": f"m{block}-{fs}", "status": "failed" if failed else "ok",
+                 "reason": reason,                 "started_at": "2026-11-20T09:30:00+00:00", "elapsed_s": 1.234}
             )  # fmt: skip
             for metric, value in _values(workload, fs, rng, warmup=block == 0).items() if not failed else ():
                 measurements.append({**common, "metric": metric, "label": "", "unit": METRICS[metric], "value": value})
@@ -193,7 +193,7 @@ def _caveats(sweep: Sweep, hostile: str) -> list[Caveat]:
     cached = [
         Caveat(
             code="cache-served-read", severity="error", scope="cell", subject=cell.id,
-            message=f"The application read 64 MiB and the device delivered {kib} KiB: this is the page cache, not the disk. "
+            message=f"The application read 64 MiB and the device delivered {kib} KiB: this is the page cache. "
             f"Set drop_caches, or read it as the speed of memory. {hostile}".strip(),
         )
         for kib, cell in enumerate(sweep.cells)
@@ -225,36 +225,40 @@ def _published(hostile: str) -> list[PublishedFigure]:
     return [
         PublishedFigure(
             study="A", source=f"an article of 2013/2015, ext4-era hard disk {hostile}".strip(), what="dd, write 2 GiB",
-            workload="dd-write", factors={}, metric="write_bandwidth", candidate_value=598e6, baseline_value=54e6, **common,
+            workload="dd-write", factors={}, metric="write_bandwidth", candidate_value=598e6,
+            baseline_value=54e6, **common,
         ),
         PublishedFigure(
-            study="A", source=f"an article of 2013/2015, ext4-era hard disk {hostile}".strip(), what="dd, read, cache warm",
+            study="A", source=f"an article of 2013/2015, ext4-era hard disk {hostile}".strip(),
+            what="dd, read, cache warm",
             workload="dd-read", factors={"cache": "warm"}, metric="read_bandwidth", candidate_value=1.1e9,
             baseline_value=886e6, **common,
         ),
         PublishedFigure(
             study="B", source="an article of 2018, Amazon Linux, SSD", what="dd, write 64 MiB, fdatasync",
-            workload="dd-write-64k", factors={}, metric="write_bandwidth", candidate_value=2.7e9, baseline_value=380e6, **common,
+            workload="dd-write-64k", factors={}, metric="write_bandwidth", candidate_value=2.7e9,
+            baseline_value=380e6, **common,
         ),
     ]  # fmt: skip
 
 
 def _info(hostile: str) -> dict[str, Any]:
     facts = {
-        "hostname": f"bench-1 {hostile}".strip(), "kernel": "6.18.5", "os": "Debian GNU/Linux 12 (bookworm)", "machine": "x86_64",
-        "cpu_model": "AMD EPYC 9R14", "cpus": 2, "memory_bytes": 25_000_000_000, "memory_available_bytes": 24_100_000_000,
+        "hostname": f"bench-1 {hostile}".strip(), "kernel": "6.18.5", "machine": "x86_64",
+        "os": "Debian GNU/Linux 12 (bookworm)",
+        "cpu_model": "AMD EPYC 9R14", "cpus": 2, "memory_bytes": 25_000_000_000,
+        "memory_available_bytes": 24_100_000_000,
         "swap_bytes": 0, "user": "root", "uid": 0, "rights": "root", "mount_root": "/var/tmp/mountlab-root",
         "mount_root_source": "/dev/vda", "mount_root_fstype": "ext4", "virtualization": "kvm", "cpu_governor": None,
         "clocksource": "tsc", "kernel_filesystems": ["ext4", "xfs", "btrfs", "tmpfs", "ramfs"],
-        "block_devices": [{"name": "vda", "size_bytes": 2**38, "rotational": False, "scheduler": "none", "model": hostile or None}],
+        "block_devices": [{"name": "vda", "size_bytes": 2**38, "rotational": False, "model": hostile or None}],
         "package_manager": "apt",
-        "programs": {"fio": {"path": "/usr/bin/fio", "version": "fio-3.33"}, "dd": {"path": "/usr/bin/dd", "version": "dd 9.1"}},
+        "programs": {"fio": {"path": "/usr/bin/fio", "version": "fio-3.33"}, "dd": {"path": "/usr/bin/dd"}},
     }  # fmt: skip
     return {
         "schema": 1, "mountlab_version": "0.1.0", "run_id": "20261120-093000-ramdisk-local", "status": "complete",
         "created_at": "2026-11-20T09:30:00+00:00", "finished_at": "2026-11-20T09:32:12+00:00", "box": {"name": "local"},
         "facts": facts, "versions": {"python": "3.11.7", "pandas": "3.1.1", "scipy": "1.17.1"}, "git_commit": "0123abc",
-        "seed": 7, "parameters": {"question": f"How much faster? {hostile}".strip(), "design": {"repeats": 5, "seed": 7}},
+        "seed": 7, "parameters": {"question": f"How much faster? {hostile}".strip(), "design": {"repeats": 5}},
         "command": f"make run SWEEP=params/sweeps/ramdisk.yml BOX=local {hostile}".strip(),
-        "parameters_source": "params/sweeps/ramdisk.yml",
     }  # fmt: skip

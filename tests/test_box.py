@@ -20,6 +20,7 @@ from mountlab.box import (
     checked,
     command_line,
     connect,
+    shown,
 )
 from mountlab.errors import BoxError, CommandError, ParameterError, PlanError
 from mountlab.model import Box
@@ -92,6 +93,10 @@ def test_checked_passes_an_answer_on_and_says_what_failed() -> None:
         "    | no such device"
     )
     assert caught.value.exit_code == 1
+
+
+def test_scripts_are_shown_by_their_first_line() -> None:
+    assert shown(("sh", "-c", "# Do it.\ndo it\n", "it's")) == """sh -c '# Do it. ...' 'it'"'"'s'"""
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +179,24 @@ def test_apt_goes_through_the_script_that_starts_no_service() -> None:
     assert "policy-rc.d" in script
     assert "DEBIAN_FRONTEND=noninteractive" in script
     assert ask.questions == []
+
+
+@pytest.mark.parametrize("outcome", [0, 100])
+def test_no_service_starts_while_apt_installs_nor_is_kept_from_it_later(tmp_path: Path, outcome: int) -> None:
+    policy, log, lists = tmp_path / "policy-rc.d", tmp_path / "log", tmp_path / "lists"
+    lists.mkdir()
+    apt = tmp_path / "apt-get"
+    apt.write_text(f'#!/bin/sh\n{policy}; echo "$? $*" >>{log}\n[ $1 = update ] || exit {outcome}\n')
+    apt.chmod(0o755)
+    script = files("mountlab").joinpath("care_install.sh").read_text()
+    script = script.replace("/usr/sbin/policy-rc.d", str(policy)).replace("/var/lib/apt/lists", str(lists))
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script, "mountlab-install", "fio"], env=environment, check=False)
+    assert done.returncode == outcome
+    install = "101 install -y --no-install-recommends -o DPkg::Lock::Timeout=120 -- fio"
+    again = ["101 update", install] if outcome else []
+    assert log.read_text().splitlines() == ["101 update", install, *again]
+    assert not policy.exists()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 The names that notebooks use, loaded when they are first asked for:
 
     sweep = mountlab.load_sweep("params/sweeps/ramdisk.yml", preset="small")
-    print(mountlab.plan(sweep))
+    mountlab.show_plan(sweep)
     run = mountlab.load_run(mountlab.run(sweep))
     mountlab.sections.answer(run)
 """
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mountlab import plots, sections
-    from mountlab.notebook import load_sweep, newest_run, plan, sweep_from_notebook
+    from mountlab.notebook import load_sweep, newest_run, show_plan, sweep_from_notebook
     from mountlab.report import write_report
     from mountlab.stats import compare, estimate
     from mountlab.store import Run, load_run
     from mountlab.workflow import resume, run
 
 _HOME = {
-    "load_sweep": "notebook", "sweep_from_notebook": "notebook", "plan": "notebook", "newest_run": "notebook",
+    "load_sweep": "notebook", "sweep_from_notebook": "notebook", "show_plan": "notebook", "newest_run": "notebook",
     "run": "workflow", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
     "estimate": "stats", "compare": "stats", "plots": "", "sections": "",
 }  # fmt: skip
 __all__ = [
-    "Run", "compare", "estimate", "load_run", "load_sweep", "newest_run", "plan", "plots", "resume", "run", "sections",
-    "sweep_from_notebook", "write_report",
+    "Run", "compare", "estimate", "load_run", "load_sweep", "newest_run", "plots", "resume", "run", "sections",
+    "show_plan", "sweep_from_notebook", "write_report",
 ]  # fmt: skip
 
 

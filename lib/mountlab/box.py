@@ -104,9 +104,14 @@ def checked(
     raise CommandError(
         what,
         where=f"box {connection.box.name}",
-        got=f"exit status {completed.exit_status} from: {shlex.join(completed.argv)}",
+        got=f"exit status {completed.exit_status} from: {shown(completed.argv)}",
         evidence=completed.error_text or completed.text,
     )
+
+
+def shown(argv: Sequence[str]) -> str:
+    """A command as errors show it: of a script of many lines only how it begins."""
+    return shlex.join(f"{word.strip().splitlines()[0]} ..." if "\n" in word.strip() else word for word in argv)
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -149,6 +154,8 @@ class Endpoint:
     user: str
     key_file: Path
     known_hosts: Path
+    log: Path
+    """What its sshd says."""
 
 
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
@@ -200,8 +207,9 @@ def _short(key: PKey) -> str:
 class SshBox:
     """A box over SSH. Opened by `connect`; not safe for use by several threads at once."""
 
-    def __init__(self, box: Box, connection: Connection, where: str) -> None:
+    def __init__(self, box: Box, connection: Connection, where: str, log: Path | None = None) -> None:
         self.box = box
+        self._log = log
         self.rights: Rights = "none"
         self._connection = connection
         self._where = where
@@ -230,7 +238,7 @@ class SshBox:
             raise
         except (SSHException, OSError, EOFError) as error:
             self.close()
-            raise _unreachable(error, self._connection, self._where, _ssh_words(self.box)) from error
+            raise self._unreachable(error) from error
         for hop in _hops(self._connection):
             _tune(hop)
 
@@ -270,11 +278,20 @@ class SshBox:
             raise _timed_out(argv, timeout_s, self._where, "and was stopped", stderr)
         return Completed(tuple(argv), result.exited, stdout, stderr, elapsed_s)
 
+    def _unreachable(self, error: Exception) -> BoxError:
+        target = f"{self._connection.user}@{self._connection.host} port {self._connection.port}"
+        what, next_step = _diagnosis(error)
+        if self._log is not None:  # an embedded box: the user has nothing to set up, but its sshd may know the reason
+            log = self._log.read_text(errors="replace") if self._log.exists() else ""
+            return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", evidence=log)
+        by_hand = f"{next_step}; try by hand: {_ssh_words(self.box)} true"
+        return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", next_step=by_hand)
+
     def _lost(self, argv: Sequence[str], got: str) -> BoxError:
         return BoxError(
             "the connection to the box was lost while a command ran",
             where=self._where,
-            got=f"{got}, in: {shlex.join(argv)}",
+            got=f"{got}, in: {shown(argv)}",
             next_step=f"see whether the box is up (`{_ssh_words(self.box)}`), "
             f"then `mountlab box clean {self.box.name}`",
         )
@@ -292,7 +309,7 @@ def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
     connection = _private(endpoint) if endpoint else _from_user_config(box, where)
     for hop in _hops(connection):
         _check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
-    opened = SshBox(box, connection, where)
+    opened = SshBox(box, connection, where, endpoint.log if endpoint else None)
     opened.open()
     try:
         opened.probe()
@@ -417,7 +434,7 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
     return PlanError(
         "this needs root on the box, and there is neither root nor password-less sudo",
         where=f"box {box.name}",
-        got=f"rights none (become: {box.become}) for: {shlex.join(argv)}",
+        got=f"rights none (become: {box.become}) for: {shown(argv)}",
         next_step="log in as root (`user: root` in the box file), allow sudo without a password, "
         "or measure file systems of type dir",
     )
@@ -437,7 +454,7 @@ def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, 
     return BoxTimeout(
         f"a command on the box did not end in {timeout_s:g} s {outcome}",
         where=where,
-        got=shlex.join(argv),
+        got=shown(argv),
         evidence=stderr.decode("utf-8", "replace"),
     )
 
@@ -452,14 +469,6 @@ def _changed_key(error: BadHostKeyException, connection: Connection, where: str)
         allowed=f"{expected.get_name()} {expected.fingerprint}, as known_hosts has it",
         next_step="ask whoever keeps the box whether it was set up anew; only if so, "
         f"`ssh-keygen -R {shlex.quote(server)}` and connect with ssh once",
-    )
-
-
-def _unreachable(error: Exception, connection: Connection, where: str, ssh: str) -> BoxError:
-    target = f"{connection.user}@{connection.host} port {connection.port}"
-    what, next_step = _diagnosis(error)
-    return BoxError(
-        what, where=where, got=f"{target}: {_said(error)}", next_step=f"{next_step}; try by hand: {ssh} true"
     )
 
 

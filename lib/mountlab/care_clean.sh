@@ -23,7 +23,7 @@ done
 # Without a run id: of any run that has its directory in our roots, or works there. Others on this machine have theirs.
 is_ours() {
     case $spared in *" $1 "*) return 1 ;; esac
-    its_run=$(tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | sed -n 's/^MOUNTLAB_RUN=//p')
+    its_run=$(tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -n 's/^MOUNTLAB_RUN=//p')
     case $its_run in '' | */* | . | ..) return 1 ;; "$run") return 0 ;; esac
     [ -z "$run" ] || return 1
     its_place=$(readlink "/proc/$1/cwd")
@@ -54,7 +54,7 @@ end_processes() {
 
 clean_processes() {
     found=$(processes | while read -r pid; do
-        printf '%s %s\n' "$pid" "$(tr '\0\n\t' '   ' <"/proc/$pid/cmdline" 2>/dev/null | cut -c 1-200)"
+        printf '%s %s\n' "$pid" "$(tr '\0\n\t' '   ' 2>/dev/null <"/proc/$pid/cmdline" | cut -c 1-200)"
     done)
     [ -n "$found" ] || return 0
     [ "$mode" = list ] || end_processes TERM || end_processes KILL
@@ -154,6 +154,22 @@ clean_files() {
     say root "$gone" "$(escape "$1")" "$note"
 }
 
+# Directories that runs in root $1 made outside of it (file systems of type dir): each holds our marker.
+clean_elsewhere() {
+    for list in "$1"/*/elsewhere; do
+        [ -f "$list" ] || continue
+        while IFS= read -r directory; do
+            case ${directory##*/} in mountlab-*) ;; *) continue ;; esac
+            { [ -f "$directory/.mountlab" ] && [ ! -L "$directory" ]; } || continue
+            owner=$(stat -c %u "$directory")
+            [ "$owner" = "$user" ] || [ "$owner" = 0 ] || continue
+            gone=0 note=
+            if [ "$mode" = clean ] && remove "$directory"; then gone=1; fi
+            say files "$gone" "$(escape "$directory")" "$note"
+        done <"$list"
+    done
+}
+
 exec 3>&1
 mount_root='' output_root=''
 if [ "$mode" != kill ]; then
@@ -163,6 +179,7 @@ fi
 clean_processes
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root"; done
+[ -z "$mount_root" ] || clean_elsewhere "$mount_root"
 [ -z "$output_root" ] || clean_files "$output_root" ''
 [ -z "$mount_root" ] || clean_files "$mount_root" "$output_root"
 exit 0

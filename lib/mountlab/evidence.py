@@ -12,6 +12,7 @@ from mountlab.units import GIB, KIB, MIB, SECTOR_BYTES
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
 
+_DF = re.compile(r" \d+ +\d+ +(?P<free_kib>-?\d+) +(?:\d+%|-) (?P<mounted_on>/.*)\Z")
 _HEADING = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 
 
@@ -68,7 +69,7 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     """The mount that holds the directory of the evidence. Raises ParseError where the kernel lists none."""
     parts = sections(evidence["evidence.txt"])
     number = device_number(parts["st_dev"])
-    mounted_on = parts["df"].splitlines()[-1].split(maxsplit=5)[-1]
+    mounted_on = _df(parts["df"])["mounted_on"]
     latest_first = list(reversed(mount_lines(parts["mountinfo"])))
     # One device may be mounted in several places, and btrfs shows another number in mountinfo than in stat(2).
     for fits in (
@@ -132,7 +133,15 @@ def device_chain(evidence: Mapping[str, str]) -> list[Device]:
 
 def free_bytes(evidence: Mapping[str, str]) -> int:
     """Space that an ordinary user may still write, from `df -P -k`."""
-    return int(sections(evidence["evidence.txt"])["df"].splitlines()[-1].split()[3]) * KIB
+    return int(_df(sections(evidence["evidence.txt"])["df"])["free_kib"]) * KIB
+
+
+def _df(text: str) -> dict[str, str]:
+    """The last line of `df -P -k`, whose source and mount point may hold spaces."""
+    match = _DF.search(text)
+    if not match:
+        raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
+    return match.groupdict()
 
 
 @dataclass(frozen=True)
@@ -163,6 +172,9 @@ def option_state(asked: str, stated: Mapping[str, str]) -> OptionState:
     key, _, value = asked.partition("=")
     if key == "defaults":
         return OptionState(True, True, "asks for nothing")
+    if key == "rw" and "ro" in stated:
+        # mountinfo shows the mount's state and the file system's: a read-only one of the two rules.
+        return OptionState(False, True, "ro")
     if key in stated:
         return OptionState(_same(value, stated[key]), True, f"{key}={stated[key]}" if stated[key] else key)
     opposite = next((other for other in _opposites(key) if other in stated), None)

@@ -115,6 +115,8 @@ _PIECES: Any = (
 <p class="caveat-head"><span class="badge">{{ badge }}</span> {{ heading }}</p>{{ body }}</div>
 {% endmacro %}
 
+{%- macro link(target, text) %}<a href="{{ target }}">{{ text }}</a>{% endmacro %}
+
 {%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
     )
@@ -184,6 +186,16 @@ def columns(*parts: Text) -> Html:
     return _made("columns", [part for part in parts if part])
 
 
+def link(target: str, text: Text) -> Html:
+    """A link within the page."""
+    return _made("link", target, text)
+
+
+def told(subject: Text, message: Text) -> Html:
+    """What is said about a subject: 'subject: message', or the message alone."""
+    return _made("told", subject, message)
+
+
 def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
     """A drawing below its title and the keys to its marks."""
     return _made("figure", title, keys, drawing)
@@ -219,7 +231,13 @@ class Rows:
 
 
 def table(head: Sequence[Column], groups: Sequence[Rows], *, caption: Text) -> Html:
-    """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide."""
+    """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide.
+
+    Raises ValueError for a row that has more or fewer cells than there are columns.
+    """
+    odd = next((row for group in groups for row in group.rows if len(row) != len(head)), None)
+    if odd is not None:
+        raise ValueError(f"{len(odd)} cells for {words.counted(len(head), 'column')}: {odd}")
     return _made("table", caption, words_of(caption), head, _aligned(head, groups))
 
 
@@ -236,14 +254,12 @@ def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_BADGES = {"error": "Do not use", "warning": "Doubt", "note": "Note"}
-
 
 def caveat_box(group: words.CaveatGroup) -> Html:
     """The caveats of one code: what was seen and what to do, and whom it is about."""
     alike = len({caveat.message for caveat in group.caveats}) == 1
     body = _one_message(group.caveats) if alike else _many_messages(group.caveats)
-    return _made("caveat", group.severity, _BADGES[group.severity], group.heading, body)
+    return _made("caveat", group.severity, words.SEVERITY_WORDS[group.severity], group.heading, body)
 
 
 def _one_message(caveats: Sequence[Caveat]) -> Html:
@@ -257,5 +273,5 @@ def _one_message(caveats: Sequence[Caveat]) -> Html:
 
 def _many_messages(caveats: Sequence[Caveat]) -> Html:
     """The first in full; the others, which differ in their figures, behind a summary."""
-    told = [_made("told", caveat.subject, caveat.message) for caveat in caveats]
-    return joined(paragraph(told[0]), details(f"{len(told) - 1} more like it", items(told[1:])))
+    lines = [told(caveat.subject, caveat.message) for caveat in caveats]
+    return joined(paragraph(lines[0]), details(f"{len(lines) - 1} more like it", items(lines[1:])))

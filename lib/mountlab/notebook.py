@@ -59,7 +59,7 @@ class PlanView(str):
         return str(self)
 
 
-def plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
+def show_plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
     """What a run would do, every command of it. Connects to the box and changes nothing."""
     with workflow.planned(resolved, box=box) as session:
         return PlanView(plan_text(session.plan, session.facts))

@@ -206,7 +206,10 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
     for part in path[:-1]:
         target[part] = dict(target.get(part) or {})
         target = target[part]
-    target[path[-1]] = value
+    if value is None:
+        target.pop(path[-1], None)
+    else:
+        target[path[-1]] = value
 
 
 def _validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:

@@ -29,8 +29,8 @@ from mountlab.errors import InputError
 from mountlab.model import Comparison, PublishedFigure, higher_is_better
 from mountlab.units import Scale, scale_for
 
-_WIDTH_IN, _ROW_IN, _AXIS_IN = 5.2, 0.215, 0.55
-"""All figures are equally wide (374 points): legible on a phone, and two fit side by side on a desk."""
+_WIDTH_IN, _ROW_IN, _AXIS_IN = 4.9, 0.215, 0.55
+"""All figures are equally wide (353 points): legible on a phone, and two fit side by side on a desk."""
 _LONGEST_LABEL, _MOST_IN_ALT = 34, 12
 
 _INK = "#010203"
@@ -41,8 +41,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
     "axes.edgecolor": _INK, "axes.labelcolor": _INK, "text.color": _INK, "xtick.color": _INK, "ytick.color": _INK,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
-    "axes.axisbelow": True, "grid.color": _INK, "grid.alpha": 0.14, "grid.linewidth": 0.6,
-    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
+        "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
     "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
 }  # fmt: skip
 
@@ -83,6 +82,8 @@ class Plot:
         buffer = io.StringIO()
         with mpl.rc_context(_STYLE):
             self.figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        # Drawn again, constrained layout would move things a little; the second drawing is to be the same as the first.
+        self.figure.set_layout_engine("none")
         return _for_page(buffer.getvalue(), alt=self.alt)
 
     def _repr_html_(self) -> str:
@@ -104,7 +105,7 @@ def _for_page(document: str, *, alt: str) -> str:
 
 _WITHOUT = re.compile(r"<!--.*?-->\s*|<style.*?</style>\s*", re.DOTALL)
 """Inside a page the style element of one figure would apply to all of the page; what it says is in _SVG_STYLE."""
-_SVG_STYLE = "max-width: 100%; height: auto; stroke-linejoin: round; stroke-linecap: butt"
+_SVG_STYLE = "max-width: min(100%, 33rem); height: auto; stroke-linejoin: round; stroke-linecap: butt"
 _TAG = re.compile(r"<[^!>]+>")
 """A tag, and never text: Matplotlib escapes the < and > of texts and attributes."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -167,18 +168,21 @@ class _Rows:
 
     places: Mapping[tuple[str, str], float]
     headings: Mapping[str, float]
+    spans: Sequence[tuple[float, float]]
+    """From above the first to below the last row of each group."""
     count: float
 
     @staticmethod
     def of(groups: Mapping[str, Sequence[str]]) -> _Rows:
-        places, headings, y = {}, {}, 0.0
+        places, headings, spans, y = {}, {}, [], 0.0
         for group, names in groups.items():
             headings[group] = y
             for name in names:
                 y += 1
                 places[group, name] = y
+            spans.append((headings[group] + 0.45, y + 0.5))
             y += 1.3
-        return _Rows(places, headings, y)
+        return _Rows(places, headings, spans, y)
 
 
 @contextmanager
@@ -189,9 +193,8 @@ def _row_figure(rows: _Rows) -> Iterator[tuple[Figure, Axes]]:
         axes = figure.subplots()
         axes.set_ylim(rows.count - 0.6, -0.7)
         axes.set_yticks(list(rows.places.values()), labels=[_short(name, 20) for _, name in rows.places])
-        axes.grid(axis="x")
         for group, y in rows.headings.items():
-            _beside(axes, 0, y, _short(group, 46), weight="bold", shift=0)
+            _beside(axes, 0, y, _short(group, 52), weight="bold", shift=0)
         yield figure, axes
 
 
@@ -199,7 +202,7 @@ def _beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal"
     """Text at a fraction of the width (0 left, 1 right) and at a row."""
     axes.annotate(
         text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(shift, 0), textcoords="offset points",
-        va="center", ha="left", weight=weight, annotation_clip=False,
+        va="center_baseline", ha="left", weight=weight, annotation_clip=False,
     )  # fmt: skip
 
 
@@ -233,7 +236,7 @@ def plot_ratios(
     rows = _Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
     marks = colour_of(filesystems or sorted({c.candidate for c in known}))
     with _row_figure(rows) as (figure, axes):
-        _ratio_axis(axes, [c.ratio for c in known], known, known[0].baseline, smallest_effect)
+        _ratio_axis(axes, rows, [c.ratio for c in known], known, known[0].baseline, smallest_effect)
         for group, members in groups.items():
             for each in members:
                 _draw_ratio(axes, rows.places[group, each.candidate], each, marks[each.candidate])
@@ -254,7 +257,7 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
         (c.metric, c.label) for c in among if (c.workload, c.factors) == (comparison.workload, comparison.factors)
     }
     noun = words.metric_noun(comparison.metric, comparison.label)
-    less = "" if higher_is_better(comparison.metric) else ", less is better"
+    less = "" if higher_is_better(comparison.metric) else " (less is better)"
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
 
 
@@ -287,15 +290,24 @@ def _draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> Non
 
 
 def _ratio_axis(
-    axes: Axes, ratios: Sequence[float], comparisons: Iterable[Comparison], baseline: str, smallest_effect: float
+    axes: Axes, rows: _Rows, ratios: Sequence[float], comparisons: Iterable[Comparison], baseline: str, zone: float
 ) -> None:
-    zone = (1 - smallest_effect, 1 + smallest_effect)
+    """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
     bounds = [bound for each in comparisons for bound in (each.low, each.high)]
-    _log_axis(axes, *_reach([*ratios, *zone], bounds, log=True))
-    axes.axvspan(*zone, color=_INK, alpha=0.13, linewidth=0)
-    axes.axvline(1, color=_INK, linewidth=1.0)
-    shaded = f" = 1; shaded: ±{words.percent(smallest_effect)}" if smallest_effect else " = 1"
-    axes.set_xlabel(f"ratio to {_short(baseline, 20)}{shaded}")
+    _log_axis(axes, *_reach([*ratios, 1 - zone, 1 + zone], bounds, log=True))
+    _lines(axes, rows)
+    for top, bottom in rows.spans:
+        axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=_INK, alpha=0.15, linewidth=0)
+        axes.plot([1, 1], [top, bottom], color=_INK, linewidth=1.0)
+    axes.set_xlabel(f"ratio to {_short(baseline, 20)} = 1" + (f"; shaded: ±{words.percent(zone)}" if zone else ""))
+
+
+def _lines(axes: Axes, rows: _Rows) -> None:
+    """Faint lines at the ticks, below the rows only: headings stay clear of them."""
+    left, right = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
+    for top, bottom in rows.spans:
+        axes.vlines(ticks, top, bottom, color=_INK, alpha=0.16, linewidth=0.6, zorder=0)
 
 
 # ── trials and means ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -369,33 +381,49 @@ def _scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
 
 
 def plot_trials(
-    measurements: pd.DataFrame, estimates: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = ()
+    measurements: pd.DataFrame,
+    estimates: pd.DataFrame,
+    metric: str,
+    *,
+    filesystems: Sequence[str] = (),
+    workloads: Sequence[str] = (),
 ) -> Plot:
     """Every counted trial of one metric as a dot, with the mean and interval of its cell from `estimates`.
 
-    `measurements` and `estimates`: frames of a Run. Dots of a row stand apart in the order of their blocks. Raises
-    InputError where no counted trial has the metric.
+    `measurements` and `estimates`: frames of a Run. Dots of a row stand apart in the order of their blocks.
+    `filesystems` and `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has
+    the metric.
     """
     trials = [trial for trial in _trials_of(measurements, metric) if not trial.warmup]
     _some(trials, f"counted trial with {metric}")
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
     scale = _scale_of(measurements, metric)
     means = _means_of(estimates, metric, scale)
-    rows = _Rows.of(_names_by_group(trials, list(marks)))
+    rows = _Rows.of(_names_by_group(trials, list(marks), workloads))
     with _row_figure(rows) as (figure, axes):
         _draw_trials(axes, trials, rows, marks, scale)
         _value_axis(axes, [trial.value / scale.factor for trial in trials], means)
+        _lines(axes, rows)
         axes.set(xlabel=f"{words.metric_noun(metric)}, {scale.unit}", ylabel="")
         for mean in means:
             _draw_mean(axes, rows.places[mean.group, mean.filesystem], mean)
     return Plot(figure, _span_title(means, metric, scale), _trials_alt(means, metric, scale))
 
 
-def _names_by_group(trials: Sequence[_Trial], order: Sequence[str]) -> dict[str, list[str]]:
-    """Groups by name, and in each the file systems that occur, in the order of the sweep."""
+def _names_by_group(
+    trials: Sequence[_Trial], filesystems: Sequence[str], workloads: Sequence[str]
+) -> dict[str, list[str]]:
+    """Groups in the order of the workloads, and in each the file systems that occur, in their order."""
     present = {(trial.group, trial.filesystem) for trial in trials}
-    groups = sorted({trial.group for trial in trials})
-    return {group: [name for name in order if (group, name) in present] for group in groups}
+    groups = _ordered({trial.group for trial in trials}, workloads)
+    return {group: [name for name in filesystems if (group, name) in present] for group in groups}
+
+
+def _ordered(groups: Iterable[str], workloads: Sequence[str]) -> list[str]:
+    """Groups as the workloads are ordered; those of one workload, and unknown ones, by name."""
+    places = {f"{workload} (": place for place, workload in enumerate(workloads)}
+    known = {group: [place for start, place in places.items() if f"{group} (".startswith(start)] for group in groups}
+    return sorted(known, key=lambda group: (min(known[group], default=len(places)), group))
 
 
 def _draw_trials(axes: Axes, trials: Sequence[_Trial], rows: _Rows, marks: Mapping[str, Mark], scale: Scale) -> None:
@@ -453,17 +481,19 @@ def _trials_alt(means: Sequence[_Mean], metric: str, scale: Scale) -> str:
 # ── run order ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plot_run_order(measurements: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = ()) -> Plot:
+def plot_run_order(
+    measurements: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+) -> Plot:
     """Every trial of one metric in the order in which it ran, over the mean of its cell's counted trials.
 
     Steps, drift and warm-up show alike for fast and slow cells. Warm-up trials are hollow; bands are blocks.
-    `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. Raises InputError where
-    no counted trial has the metric.
+    `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. `filesystems` and
+    `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
     """
     trials = _relative(_trials_of(measurements, metric))
     _some([trial for trial in trials if not trial.warmup], f"counted trial with {metric}")
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
-    groups = sorted({trial.group for trial in trials})
+    groups = _ordered({trial.group for trial in trials}, workloads)
     with mpl.rc_context({**_STYLE, "axes.spines.left": True}):
         figure = Figure(figsize=(_WIDTH_IN, 1.0 * len(groups) + _AXIS_IN), layout="constrained")
         panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
@@ -505,7 +535,7 @@ def _draw_order(axes: Axes, trials: Sequence[_Trial], group: str, marks: Mapping
             _dot(axes, trial.place, trial.value, mark, hollow=trial.warmup, size=3.8)
     axes.set_title(_short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
     axes.set_ylabel("× mean")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
 
 
@@ -519,10 +549,13 @@ def _departure(trials: Sequence[_Trial]) -> str:
 # ── published figures ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_PUBLISHED = Mark(_INK, "D", "◇")
+
+
 def plot_published(
     pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str] = ()
 ) -> Plot:
-    """Published ratios (hollow, without an interval) above ours (filled, with one), on a log axis.
+    """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis.
 
     `pairs` as `words.ours_beside` finds them; ours is None where this run has no such comparison.
     """
@@ -534,13 +567,13 @@ def plot_published(
     measured = [ours for _, ours in known if ours and words.effect(ours) >= 0]
     with _row_figure(rows) as (figure, axes):
         ratios = [*(theirs.ratio for theirs, _ in known), *(ours.ratio for ours in measured)]
-        _ratio_axis(axes, ratios, measured, known[0][0].baseline, 0.0)
+        _ratio_axis(axes, rows, ratios, measured, known[0][0].baseline, 0.0)
         for group, (theirs, ours) in headings.items():
-            mark, y = marks.get(theirs.candidate, _MARKS[-1]), rows.places[group, "published"]
-            _dot(axes, theirs.ratio, y, mark, hollow=True)
+            y = rows.places[group, "published"]
+            _dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
             _beside(axes, 1, y, words.ratio_figures(theirs.ratio, math.nan, math.nan).value)
             if ours:
-                _draw_ratio(axes, rows.places[group, "ours"], ours, mark)
+                _draw_ratio(axes, rows.places[group, "ours"], ours, marks.get(theirs.candidate, _MARKS[-1]))
     return Plot(figure, words.published_sentence(known), _published_alt(known))
 
 

@@ -105,8 +105,11 @@ def export(executed: Path, *, title: str) -> str:
 
 
 def _markdown(source: str) -> str:
-    """Markdown of the notebook as HTML; headings get ids, and no link to themselves."""
+    """Markdown of the notebook as HTML; headings get ids, so that they can be linked to."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-    renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
-    return str(MarkdownWithMath(renderer=renderer).render(source))
+    class Renderer(IPythonRenderer):
+        def heading(self, text: str, level: int, **attrs: Any) -> str:
+            return f'<h{level} id="{text.replace(" ", "-")}">{text}</h{level}>\n'
+
+    return str(MarkdownWithMath(renderer=Renderer(escape=True)).render(source))

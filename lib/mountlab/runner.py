@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import signal
 import tarfile
 import threading
@@ -25,7 +26,7 @@ from mountlab.tools.base import ToolOutput
 Files = Mapping[str, bytes]
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
-UNDO_TRIES = 10
+UNDO_TRIES = 6
 TIMED_OUT = 124
 
 
@@ -130,7 +131,7 @@ class _Run:
             if done.ok:
                 return
             kill_run(self.box, self.plan.run_id)
-            self.sleep(0.05 * 2**attempt if attempt < 6 else 2.0)
+            self.sleep(0.05 * 2**attempt)
         raise LeftoverError(
             f"could not undo: {' '.join(argv)[:200]}", where=f"box {self.plan.box.name}", evidence=done.error_text,
             next_step=f"python -m mountlab box clean {self.plan.box.name}",
@@ -179,7 +180,8 @@ class _Run:
 
     def _finish(self, planned: PlannedTrial, status: Status, reason: str, files: Files, elapsed_s: float) -> None:
         trial = as_trial(planned, status, reason, elapsed_s)
-        self.journal.record(trial, files)
+        argv = json.dumps(list(planned.command.argv)).encode()
+        self.journal.record(trial, {**files, "argv": argv})
         self.progress.end(planned, trial)
 
 

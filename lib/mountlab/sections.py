@@ -71,6 +71,10 @@ def _day(moment: str) -> str:
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
 
 
+def _moment(moment: str) -> str:
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+
+
 def _duration(run: RunView) -> str:
     start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
     if not start or not end:
@@ -89,7 +93,7 @@ def _unfinished(run: RunView) -> Text:
     status = run.info.get("status", "complete")
     if status == "complete":
         return ""
-    return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert")
+    return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert warning")
 
 
 def answer(run: RunView) -> Html:
@@ -101,7 +105,16 @@ def answer(run: RunView) -> Html:
     )
     expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
     told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
-    return html.joined(told, expected if run.sweep.expectation else "")
+    return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
+
+
+def _caveat_line(run: RunView) -> Html:
+    """The caveats in one line, for those who read no further; told in full under their own heading."""
+    groups = words.grouped(run.caveats)
+    if not groups:
+        return html.paragraph(f"{words.no_caveats(run.checks_passed)}.", kind="meta")
+    link = html.link("#Caveats", "Caveats")
+    return html.paragraph(html.told(link, words.caveat_line(groups)), kind=f"alert {groups[0].severity}")
 
 
 def _answering(run: RunView) -> list[Comparison]:
@@ -142,7 +155,9 @@ def _overview_table(run: RunView) -> Html:
     head = [Column("Workload"), *(Column(html.stacked(swatches[name], under[name]), "number") for name in names)]
     groups = [group for metric in _answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
     level = words.percent(run.sweep.design.level)
-    return html.table(head, groups, caption=f"Mean and {level} interval; ★ is the best mean of its row")
+    return html.table(
+        head, groups, caption=f"Mean and {level} interval. ★ best of its row, and those whose interval meets its own"
+    )
 
 
 def _answer_metrics(run: RunView) -> list[str]:
@@ -155,17 +170,17 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     scale = scale_for(means[0].unit, max(abs(m.mean) for m in means)) if means else scale_for("", 1)
     rows = []
     for row, own in _rows(means).items():
-        best, by_name = words.best([m.mean for m in own], metric), {m.filesystem: m for m in own}
-        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best=best) for name in names)])
+        by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best) for name in names)])
     return Rows(rows, f"{words.metric_heading(metric)}, {scale.unit}")
 
 
-def _stacked(mean: _Mean | None, factor: float, *, best: float) -> Text:
-    """A mean above its interval, as one cell."""
+def _stacked(mean: _Mean | None, factor: float, best: Sequence[float]) -> Text:
+    """A mean above its interval, as one cell; `best` holds the means that get the star."""
     if mean is None:
         return words.MISSING
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
-    return html.stacked(figures.value, figures.interval or "no interval", star=mean.mean == best)
+    return html.stacked(figures.value, figures.interval or "no interval", star=mean.mean in best)
 
 
 def caveats(run: RunView) -> Html:
@@ -276,15 +291,18 @@ def _ratio_cells(run: RunView, metric: str, mean: _Mean) -> tuple[str, str, str]
 
 def every_trial(run: RunView) -> Html:
     """Every counted trial of the answer's metrics, with mean and interval of each cell."""
-    return _plots(
-        run, lambda metric: plots.plot_trials(run.measurements, run.estimates, metric, filesystems=_names(run))
-    )
+    return _plots(run, lambda metric: plots.plot_trials(run.measurements, run.estimates, metric, **_orders(run)))
 
 
 def run_order(run: RunView) -> Html:
     """Every trial of the answer's metrics in the order in which it ran."""
     measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
-    return _plots(run, lambda metric: plots.plot_run_order(measured, metric, filesystems=_names(run)))
+    return _plots(run, lambda metric: plots.plot_run_order(measured, metric, **_orders(run)))
+
+
+def _orders(run: RunView) -> dict[str, list[str]]:
+    """The order of the sweep, which is that of colours and of rows."""
+    return {"filesystems": _names(run), "workloads": [workload.label for workload in run.sweep.workloads]}
 
 
 def _plots(run: RunView, draw: Any) -> Html:
@@ -325,8 +343,8 @@ def _published_row(theirs: PublishedFigure, ours: Comparison | None) -> list[Tex
         f"{theirs.candidate} {words.quantity(theirs.candidate_value, theirs.unit)}",
         f"{theirs.baseline} {words.quantity(theirs.baseline_value, theirs.unit)}",
         words.ratio_figures(theirs.ratio, math.nan, math.nan).value,
-        figures.value if figures else "not measured",
-        figures.interval if figures else "",
+        figures.value if figures else words.MISSING,
+        figures.interval if figures else "not measured",
         theirs.study,
     ]
 
@@ -384,7 +402,7 @@ def _trial_row(row: Mapping[Any, Any]) -> list[Text]:
     reason = row["reason"] if isinstance(row["reason"], str) else ""
     return [
         str(row["trial_id"]), str(row["block"]), str(row["filesystem"]), workload, status, reason,
-        str(row["started_at"]), words.number(float(row["elapsed_s"]), 2),
+        _moment(row["started_at"]), words.number(float(row["elapsed_s"]), 2),
     ]  # fmt: skip
 
 
@@ -445,7 +463,6 @@ def versions(run: RunView) -> Html:
         "Mountlab": info.get("mountlab_version", ""),
         "Commit": info.get("git_commit") or "none",
         "Seed": info.get("seed", ""),
-        "Sweep file": info.get("parameters_source") or "none",
         **info.get("versions", {}),
     }
     return html.definitions({name: str(text) for name, text in about.items()})

@@ -15,6 +15,7 @@ from scipy import stats
 from mountlab.model import Estimate, Verdict
 
 T_METHOD = "mean, t interval"
+_LARGEST_LOG = math.log(np.finfo(float).max)
 RATIO_METHOD = "ratio of geometric means, t interval on logs, paired by block"
 
 
@@ -68,9 +69,14 @@ def compare(pairs: Sequence[tuple[float, float]], *, level: float = 0.95) -> Rat
     se = float(np.std(logs, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
     half = _t(level, n - 1) * se if n > 1 else math.nan
     return Ratio(
-        ratio=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half),
+        ratio=_exp(mean), low=_exp(mean - half), high=_exp(mean + half),
         n=n, level=level, p=_p_two_sided(mean, se, n), log_mean=mean, log_se=se,
     )  # fmt: skip
+
+
+def _exp(x: float) -> float:
+    """e**x; infinite where that is beyond floating point, as a bound from two very different pairs may be."""
+    return math.exp(x) if not x > _LARGEST_LOG else math.inf
 
 
 def _p_two_sided(mean: float, se: float, n: int) -> float:

@@ -53,7 +53,9 @@ from mountlab.tools.base import ToolOutput
 SCHEMA = 1
 """Version of the run directory. 1: first (2026)."""
 ROOT = Path(__file__).resolve().parents[2]
-PARAMS, RESULTS, NOTEBOOKS = ROOT / "params", ROOT / "results", ROOT / "notebooks"
+PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
+RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
+"""Where runs are kept; the environment variable puts them elsewhere."""
 LIBRARIES = (
     "mountlab",
     "numpy",

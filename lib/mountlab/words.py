@@ -6,7 +6,6 @@ Texts are plain: `mountlab.html` escapes them on their way into a page.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +48,7 @@ def number(value: float, decimals: int) -> str:
 
 
 def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -> Figures:
-    """A mean and its interval, divided by `factor`: three significant digits, up to five where the interval is tight."""
+    """A mean and its interval, divided by `factor`: three significant digits, five where its interval is tight."""
     return _figures(mean / factor, low / factor, high / factor, digits=_MEAN_DIGITS)
 
 
@@ -60,7 +59,7 @@ def ratio_figures(ratio: float, low: float, high: float) -> Figures:
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
     """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits."""
-    decimals = max(_decimals(value, digits), min(_decimals((high - low) / 2, 1), _decimals(value, digits + 2)))
+    decimals = max(_decimals(value, digits), min(_decimals_of_spread((high - low) / 2), _decimals(value, digits + 2)))
     smallest = 10.0**-decimals
     shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
     vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
@@ -74,6 +73,11 @@ def _decimals(value: float, digits: int) -> int:
     if not math.isfinite(value) or value == 0:
         return 0
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def _decimals_of_spread(half: float) -> int:
+    """Decimals for half an interval: one significant digit, two where the first is a 1 (0.12, not 0.1)."""
+    return _decimals(half, 2 if f"{half:e}".startswith("1") else 1)
 
 
 def align_decimals(texts: Sequence[str]) -> list[str]:
@@ -97,11 +101,16 @@ def quantity(value: float, unit: str) -> str:
     return f"{scale.show(value)}\u00a0{scale.unit}"
 
 
-def best(means: Sequence[float], metric: str) -> float:
-    """The best of several means: the largest of a rate, the smallest of a time; NaN where there is none."""
-    known = [mean for mean in means if math.isfinite(mean)]
-    pick = max if higher_is_better(metric) else min
-    return pick(known) if known else math.nan
+def best(intervals: Sequence[tuple[float, float, float]], metric: str) -> list[float]:
+    """The means of (mean, low, high) that may be the best: the best one, and all whose interval meets its own.
+
+    The best is the largest of a rate and the smallest of a time. Empty where no mean is known.
+    """
+    known = [each for each in intervals if math.isfinite(each[0])]
+    if not known:
+        return []
+    mean, low, high = (max if higher_is_better(metric) else min)(known)
+    return [each[0] for each in known if each[0] == mean or (each[1] <= high and low <= each[2])]
 
 
 def percent(fraction: float) -> str:
@@ -180,6 +189,7 @@ def metric_noun(metric: str, label: str = "") -> str:
 
 
 def metric_heading(metric: str, label: str = "") -> str:
+    """The noun of a metric as a heading: 'Write bandwidth'."""
     noun = metric_noun(metric, label)
     return noun[0].upper() + noun[1:]
 
@@ -191,6 +201,7 @@ def workload_label(workload: str, factors: Mapping[str, str]) -> str:
 
 
 def cell_id(filesystem: str, comparison: Comparison) -> str:
+    """The id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
     return f"{filesystem}/{workload_label(comparison.workload, comparison.factors)}"
 
 
@@ -203,6 +214,7 @@ def effect(comparison: Comparison) -> float:
 
 
 def has_interval(comparison: Comparison) -> bool:
+    """Whether both bounds are known: with n < 2 they are not."""
     return math.isfinite(comparison.low) and math.isfinite(comparison.high)
 
 
@@ -359,18 +371,31 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     by_candidate: dict[str, list[Comparison]] = {}
     for each in strongest_first(comparisons):
         by_candidate.setdefault(each.candidate, []).append(each)
-    tallies = [f"{name} is {_tally(group, smallest_effect)}" for name, group in by_candidate.items()]
+    alike: dict[str, list[str]] = {}
+    for name, group in by_candidate.items():
+        alike.setdefault(_tally(group, smallest_effect), []).append(name)
+    tallies = [f"{listed(names)} {'are each' if len(names) > 1 else 'is'} {tally}" for tally, names in alike.items()]
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
 
 
 def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
-    counts = Counter(c.verdict for c in group)
+    """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few."""
     order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
-    present = [verdict for verdict in order if counts[verdict]]
+    fell = {verdict: [_workload_of(c) for c in group if c.verdict == verdict] for verdict in order}
+    present = [verdict for verdict in order if fell[verdict]]
     if len(present) == 1:
         return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
-    parts = [f"{verdict_text(verdict, smallest_effect)} in {counts[verdict]}" for verdict in present]
+    parts = [
+        f"{verdict_text(verdict, smallest_effect)} in {len(where)}"
+        + (f" ({listed(sorted(where))})" if len(where) <= min(2, (len(group) - 1) // 2) else "")
+        for verdict, where in fell.items()
+        if where
+    ]
     return f"{listed(parts)} of {len(group)} comparisons"
+
+
+def _workload_of(comparison: Comparison) -> str:
+    return workload_label(comparison.workload, comparison.factors)
 
 
 def _all_of(n: int) -> str:
@@ -395,9 +420,16 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
     found = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
     if not found:
         return "None of the published ratios was measured in this run."
-    agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in found)
+    decided = [(theirs, ours) for theirs, ours in found if ours.verdict in ("faster", "slower")]
+    agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in decided)
     verb = "points" if agree == 1 else "point"
-    return f"{agree} of {counted(len(found), 'published ratio')} {verb} the same way as ours."
+    against, open_ = len(decided) - agree, len(found) - len(decided)
+    parts = [
+        f"{agree} of {counted(len(found), 'published ratio')} {verb} the same way as ours",
+        f"{against} the other way" if against else "",
+        f"for {open_} ours shows no difference" if open_ else "",
+    ]
+    return "; ".join(part for part in parts if part) + "."
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -413,10 +445,11 @@ class CaveatGroup:
 
     @property
     def heading(self) -> str:
-        """'Cache served read: 12 cells'."""
+        """'Cache served read (12 cells)'."""
         name = spoken_code(self.code).capitalize()
         subjects = {c.subject for c in self.caveats if c.subject}
-        return f"{name}: {counted(len(subjects), self.caveats[0].scope)}" if subjects else name
+        scope = self.caveats[0].scope.replace("filesystem", "file system")
+        return f"{name} ({counted(len(subjects), scope)})" if subjects else name
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
@@ -427,6 +460,18 @@ def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
         groups.setdefault((caveat.severity, caveat.code), []).append(caveat)
     ordered = sorted(groups.items(), key=lambda item: rank[item[0][0]])
     return [CaveatGroup(code, severity, tuple(members)) for (severity, code), members in ordered]
+
+
+SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt", "note": "Note"}
+"""What the reader should do with a figure that has a caveat."""
+
+
+def caveat_line(groups: Sequence[CaveatGroup]) -> str:
+    """All groups in one line: 'Do not use: Cache served read (1 cell). Note: Few trials (21 cells).'"""
+    lines: dict[Severity, list[str]] = {}
+    for group in groups:
+        lines.setdefault(group.severity, []).append(group.heading)
+    return " ".join(f"{SEVERITY_WORDS[severity]}: {', '.join(told)}." for severity, told in lines.items())
 
 
 def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
@@ -440,6 +485,7 @@ def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
 
 
 def no_caveats(checks: Sequence[str]) -> str:
+    """'No caveats: 23 checks passed'."""
     return f"No caveats: {counted(len(checks), 'check')} passed"
 
 

@@ -271,8 +271,9 @@ def test_a_refused_login(home: Path, endpoint: Endpoint) -> None:
 
 def test_only_the_key_that_was_made_opens_the_door(endpoint: Endpoint, tmp_path: Path) -> None:
     other_key(tmp_path)
-    with pytest.raises(BoxError, match="refused the login"):
+    with pytest.raises(BoxError, match="refused the login") as caught:
         connect(LOCAL, replace(endpoint, key_file=tmp_path / "other"))
+    assert "Server listening" in caught.value.evidence  # the log of the private sshd
 
 
 # --- starting and stopping --------------------------------------------------------------------------------------------

@@ -162,7 +162,14 @@ def _endpoint(directory: Path, port: int) -> Endpoint:
     kind, key = (directory / "host_key.pub").read_text().split()[:2]
     known_hosts = directory / "known_hosts"
     known_hosts.write_text(f"[{HOST}]:{port} {kind} {key}\n")
-    return Endpoint(host=HOST, port=port, user=_user(), key_file=directory / "client_key", known_hosts=known_hosts)
+    return Endpoint(
+        host=HOST,
+        port=port,
+        user=_user(),
+        key_file=directory / "client_key",
+        known_hosts=known_hosts,
+        log=directory / "log",
+    )
 
 
 def _user() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from mountlab.errors import ParseError
 from mountlab.model import Measurement, Program, Scalar, Workload
 from mountlab.options import Option
 
@@ -44,8 +45,19 @@ class ToolOutput:
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> ToolOutput:
-        """From the files that a trial brings back (lib/mountlab/trial.sh)."""
+        """From the files that a trial brings back (lib/mountlab/trial.sh).
+
+        Raises ParseError where some are missing, as after a full output directory on the box.
+        """
         text = {name: data.decode(errors="replace") for name, data in files.items()}
+        missing = [name for name in ("exit_status", "stdout", "stderr") if name not in text]
+        if missing or not text["exit_status"].strip().isdecimal():
+            raise ParseError(
+                "the trial brought back less than it should",
+                got=f"no {', '.join(missing)}" if missing else f"exit status {text['exit_status']!r}",
+                allowed="exit_status, stdout and stderr",
+                next_step="see whether the box's output_root is full",
+            )
         return cls(exit_status=int(text["exit_status"]), stdout=text["stdout"], stderr=text["stderr"], files=text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -13,9 +14,12 @@ from mountlab.units import MIB
 
 FILE = "dd.img"
 _SUMMARY = re.compile(
-    r"^(?P<bytes>\d+) [^\s(]+ (?:\([^)]*\) )?[^\s(]+, (?P<seconds>\d+(?:[.,]\d+)?(?:e[+-]?\d+)?) s, .*$", re.MULTILINE
+    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+]+(?:\([^)\n]*\)[^\d\n]*)?"
+    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s[,，] ?\d.*$",
+    re.MULTILINE,
 )
-"""The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'."""
+"""The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'. A verb may come
+first (Ukrainian), words may be several (Croatian), commas may be wide (Chinese)."""
 
 
 class Dd:
@@ -50,8 +54,15 @@ class Dd:
         for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
             if needed not in options:
                 raise ParameterError(f"dd needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
-        if not options["count"]:
-            raise ParameterError("dd would copy nothing", where=f"{where}.count", got="0", allowed="1 or more")
+        for amount in ("count", "bs"):
+            if not options[amount]:
+                raise ParameterError("dd would copy nothing", where=f"{where}.{amount}", got="0", allowed="1 or more")
+        idle = "oflag" if options["direction"] == "read" else "iflag"
+        if options[idle] != "none":
+            raise ParameterError(
+                f"{idle} would not be in effect", where=f"{where}.{idle}", got=repr(options[idle]),
+                allowed=f"none, since /dev/{'null' if idle == 'oflag' else 'zero'} is on that side",
+            )  # fmt: skip
 
     def command(self, workload: Workload, directory: str, output: str) -> Command:
         file = f"{directory}/{FILE}"
@@ -91,7 +102,7 @@ class Dd:
 def read_summary(stderr: str) -> tuple[int, float]:
     """Bytes and seconds of dd's last summary line, in any language and with either decimal sign.
 
-    Raises ParseError where there is none, or where it says that no time passed.
+    Raises ParseError where there is none, and where its time is zero or beyond all bounds.
     """
     matches = list(_SUMMARY.finditer(stderr))
     if not matches:
@@ -101,8 +112,8 @@ def read_summary(stderr: str) -> tuple[int, float]:
             allowed="'... bytes ... copied, ... s, ...'",
         )
     seconds = float(matches[-1]["seconds"].replace(",", "."))
-    if seconds <= 0:
-        raise ParseError("dd says that no time passed", got=matches[-1][0])
+    if not 0 < seconds < math.inf:
+        raise ParseError("dd tells no time that can have passed", got=matches[-1][0], allowed="more than 0 s")
     return int(matches[-1]["bytes"]), seconds
 
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import Measurement, Program, Scalar, Workload
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput
-from mountlab.units import NS_PER_S
+from mountlab.units import GIB, KIB, MIB, NS_PER_S
 
 FILE = "fio.json"
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
 WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
 PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_9": "99.900000"}
+MOST = 1e18
+"""Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _OURS = "Mountlab sets it, so that fio works in its own directory only"
 _PATHS = "it would make fio read, write or run something outside its own directory"
+_GROWS = "the plan could not tell how much space it takes: give size and numjobs"
 
 
 class Fio:
@@ -59,9 +62,13 @@ class Fio:
         **dict.fromkeys(
             ("filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client",
              "daemonize", "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file",
-             "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mmapshared", "hugepage_file"),
+             "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mmapshared", "hugepage_file",
+             "merge_blktrace_file", "program", "arguments"),
             _PATHS,
         ),
+        **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
+        "readwrite": "write rw", "blocksize": "write bs", "io_limit": "write io_size",
+        "ioscheduler": "it would leave another scheduler on the box",
         "create_only": "Mountlab uses it to lay out files before a read is measured",
     }  # fmt: skip
     clock_s = 1e-3
@@ -78,7 +85,15 @@ class Fio:
                 got="nothing",
                 allowed="text such as '60s'",
             )
-        if not options["numjobs"] or int(options["size"]) < int(options["bs"]):
+        if options.get("ramp_time") and not options.get("time_based"):
+            # fio does not count what it moves during the ramp: without a set time no count can be expected.
+            raise ParameterError(
+                "ramp_time needs time_based",
+                where=f"{where}.ramp_time",
+                got="no time_based",
+                allowed="time_based: true, and a runtime",
+            )
+        if not options["numjobs"] or not options["bs"] or int(options["size"]) < int(options["bs"]):
             raise ParameterError(
                 "fio would do nothing",
                 where=where,
@@ -93,6 +108,20 @@ class Fio:
                     got=repr(value),
                     allowed="fio's own options, in lower case",
                 )
+            self._check_whole(name, where)
+
+    def _check_whole(self, name: str, where: str) -> None:
+        """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
+        known = (*self.options, *self.reserved)
+        longer = [other for other in known if other.startswith(name)]
+        if name not in known and longer:
+            raise ParameterError(
+                "a shortened option of fio's",
+                where=f"{where}.{name}",
+                got=name,
+                allowed="whole names",
+                next_step=f"write {' or '.join(longer)}",
+            )
 
     def command(self, workload: Workload, directory: str, output: str) -> Command:
         base = ("fio", "--name=mountlab", f"--directory={directory}", *_arguments(workload.options))
@@ -111,14 +140,16 @@ class Fio:
         """Bandwidth, I/O rate and latency of each direction. Latency means are of the whole latency (submission and
         completion), percentiles of the completion latency, as fio computes them."""
         job = _only_job(_read_json(output))
-        if output.exit_status != 0 or job.get("error"):
+        if output.exit_status != 0 or job["error"]:
             raise ToolError(
-                f"fio failed with exit status {output.exit_status}, error {job.get('error')}", evidence=output.stderr
+                f"fio failed with exit status {output.exit_status}, error {job['error']}", evidence=output.stderr
             )
         _check_echo(workload, job)
-        sides = [side for side in ("read", "write") if job[side]["io_bytes"] > 0]
-        _check_amount(workload, job, sides)
-        elapsed = Measurement(metric="elapsed", value=max(job[side]["runtime"] for side in sides) / 1e3, unit="s")
+        sides = [side for side in ("read", "write") if _number(job[side], "io_bytes", side) > 0]
+        runtimes_s = [_number(job[side], "runtime", side) / 1e3 for side in sides]
+        moved = sum(_number(job[side], "io_bytes", side) for side in sides)
+        _check_amount(workload, moved, max(runtimes_s, default=0.0))
+        elapsed = Measurement(metric="elapsed", value=max(runtimes_s), unit="s")
         return [row for side in sides for row in _side(side, job[side])] + [elapsed]
 
     def space_bytes(self, workload: Workload) -> int:
@@ -137,7 +168,7 @@ class Fio:
 
 def _arguments(options: Mapping[str, Scalar]) -> tuple[str, ...]:
     def text(value: Scalar) -> str:
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
 
     return tuple(f"--{name}={_duration(name, text(value))}" for name, value in options.items() if name != "cache")
 
@@ -149,18 +180,15 @@ def _duration(name: str, text: str) -> str:
 
 def _read_json(output: ToolOutput) -> dict[str, Any]:
     text = output.files.get(FILE, "")
-    start = text.find("{")
-    if start < 0:
+    start = re.search(r"^\{", text, re.MULTILINE)  # notes and errors of fio's may come before it
+    if not start:
         raise ToolError(
             f"fio wrote no report (exit status {output.exit_status})", evidence=output.stderr or output.stdout
         )
     try:
-        report = json.loads(text[start:])
+        return dict(json.loads(text[start.start() :]))
     except json.JSONDecodeError as error:
         raise ParseError("fio's report is not whole", where=f"{FILE}, line {error.lineno}", got=error.msg) from error
-    if not isinstance(report, dict):
-        raise ParseError("fio's report is not an object", where=FILE, got=type(report).__name__)
-    return report
 
 
 def _only_job(report: dict[str, Any]) -> dict[str, Any]:
@@ -169,13 +197,32 @@ def _only_job(report: dict[str, Any]) -> dict[str, Any]:
         raise ParseError(
             "one group of jobs was asked for", where=FILE, got=f"{len(jobs) if isinstance(jobs, list) else 'no'} jobs"
         )
-    job = jobs[0]
-    missing = [key for key in ("error", "read", "write", "job options", "job_runtime") if key not in job]
-    if missing:
-        raise ParseError(
-            "fio's report lacks keys of json+ (version 3)", where=f"{FILE}: jobs[0]", got=f"no {', '.join(missing)}"
-        )
-    return dict(job)
+    job = _mapping({"jobs[0]": jobs[0]}, "jobs[0]", "jobs")
+    for key in ("read", "write", "job options"):
+        _mapping(job, key, "jobs[0]")
+    _number(job, "error", "jobs[0]")
+    return job
+
+
+def _mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+    value = parent.get(key)
+    if not isinstance(value, dict):
+        raise _lacks(key, place, value, "an object")
+    return value
+
+
+def _number(parent: Mapping[str, Any], key: str, place: str) -> float:
+    """A count or figure of the report: finite, and not below zero. Integers stay integers."""
+    value = parent.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise _lacks(key, place, value, "a number from 0 to 1e18")
+    return value
+
+
+def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
+    got = "nothing" if value is None else f"{str(value)[:60]} ({type(value).__name__})"
+    what = "fio's report is not json+ of version 3"
+    return ParseError(what, where=f"{FILE}: {place}.{key}", got=got, allowed=allowed)
 
 
 def _check_echo(workload: Workload, job: dict[str, Any]) -> None:
@@ -183,7 +230,7 @@ def _check_echo(workload: Workload, job: dict[str, Any]) -> None:
     echoed = job["job options"]
     for name in ("rw", "bs", "size", "numjobs", "ioengine", "direct", "io_size"):
         asked = workload.options.get(name)
-        if asked is not None and name in echoed and str(echoed[name]) != str(asked):
+        if asked is not None and name in echoed and _in_bytes(str(echoed[name])) != _in_bytes(str(asked)):
             raise ToolError(
                 "fio did not run what was asked",
                 where=f"{FILE}: job options.{name}",
@@ -192,14 +239,18 @@ def _check_echo(workload: Workload, job: dict[str, Any]) -> None:
             )
 
 
-def _check_amount(workload: Workload, job: dict[str, Any], sides: list[str]) -> None:
+def _in_bytes(text: str) -> str:
+    """'4k' as '4096': fio repeats sizes as they were written, and counts k, m and g in 1024s."""
+    match = re.fullmatch(r"(\d{1,15})([kmg])", text.lower())
+    return str(int(match[1]) * {"k": KIB, "m": MIB, "g": GIB}[match[2]]) if match else text
+
+
+def _check_amount(workload: Workload, moved: float, runtime_s: float) -> None:
     """A killed fio leaves a whole report with error 0: the work done, or the time spent, must be what was asked."""
     options = workload.options
-    if not sides:
+    if not moved:
         raise ToolError("fio moved no bytes", where=FILE, got="io_bytes 0")
-    runtime_s = max(job[side]["runtime"] for side in sides) / 1e3
     asked_s = float(options.get("runtime") or math.inf)
-    moved = sum(job[side]["io_bytes"] for side in sides)
     block, jobs = int(options["bs"]), int(options["numjobs"])
     asked = int(options.get("io_size") or options["size"]) // block * block * jobs
     if runtime_s >= 0.99 * asked_s or (moved >= asked and not options.get("time_based")):
@@ -214,18 +265,28 @@ def _check_amount(workload: Workload, job: dict[str, Any], sides: list[str]) -> 
     )
 
 
-def _side(side: str, data: dict[str, Any]) -> list[Measurement]:
-    if data["runtime"] <= 0:
+def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
+    if not _number(data, "runtime", side):
         raise ParseError("fio ran for less than its clock can tell (1 ms)", where=f"{FILE}: {side}.runtime", got="0")
-    rows = [
-        Measurement(metric=f"{side}_bandwidth", value=float(data["bw_bytes"]), unit="B/s"),
-        Measurement(metric=f"{side}_iops", value=float(data["iops"]), unit="1/s"),
-        Measurement(metric="bytes", label=side, value=float(data["io_bytes"]), unit="B"),
+    rates = [
+        Measurement(metric=f"{side}_bandwidth", value=float(_number(data, "bw_bytes", side)), unit="B/s"),
+        Measurement(metric=f"{side}_iops", value=float(_number(data, "iops", side)), unit="1/s"),
     ]
-    if data["lat_ns"]["N"]:
-        rows.append(Measurement(metric=f"{side}_latency_mean", value=data["lat_ns"]["mean"] / NS_PER_S, unit="s"))
-    percentiles = data["clat_ns"].get("percentile", {})
+    for rate in rates:
+        if not rate.value:
+            raise ParseError("fio moved bytes at no rate", where=f"{FILE}: {side}", got=f"{rate.metric} 0")
+    moved = Measurement(metric="bytes", label=side, value=float(_number(data, "io_bytes", side)), unit="B")
+    return [*rates, moved, *_latencies(side, data)]
+
+
+def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
+    """Mean and percentiles, where fio counted them. Where they are switched off, and where its clock was too coarse
+    to see any time pass, they are missing and not zero."""
+    whole = _mapping(data, "lat_ns", side)
+    if _number(whole, "N", f"{side}.lat_ns") and (mean := _number(whole, "mean", f"{side}.lat_ns")):
+        yield Measurement(metric=f"{side}_latency_mean", value=mean / NS_PER_S, unit="s")
+    completion = _mapping(data, "clat_ns", side)
+    percentiles = _mapping(completion, "percentile", side) if "percentile" in completion else {}
     for name, key in PERCENTILES.items():
-        if key in percentiles:  # absent where percentiles are switched off: missing, not zero
-            rows.append(Measurement(metric=f"{side}_latency_{name}", value=percentiles[key] / NS_PER_S, unit="s"))
-    return rows
+        if key in percentiles and (value := _number(percentiles, key, f"{side}.clat_ns.percentile")):
+            yield Measurement(metric=f"{side}_latency_{name}", value=value / NS_PER_S, unit="s")

@@ -1,0 +1,99 @@
+"""Ctrl-C in the middle of a run: everything is undone, what was measured is kept, and resume goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from mountlab import care, store
+from mountlab.boxes import open_box
+from sweeps import EXT4, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+
+LONG = {"tool": "fio", "rw": "write", "bs": "64KiB", "size": "16MiB", "time_based": True, "runtime": "2s"}
+
+
+def start(results: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The command line in a process of its own, with another results directory."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "mountlab", *arguments],
+        env={**os.environ, "MOUNTLAB_RESULTS": str(results)},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "waited for a minute"
+        time.sleep(0.05)
+
+
+def journal(results: Path) -> list[str]:
+    return [trial.trial_id for path in results.glob("*") for trial in store.read_journal(path)]
+
+
+def running_tool() -> list[int]:
+    """Processes of a trial: they carry MOUNTLAB_RUN."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"MOUNTLAB_RUN=" in (process / "environ").read_bytes() and b"fio" in (process / "comm").read_bytes():
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    resolved = sweep(
+        filesystems={"tmpfs": TMPFS, "ext4": EXT4}, workloads={"fio": LONG}, design={"repeats": 2, "drop_caches": False}
+    )
+    path = tmp_path / "long.yml"
+    path.write_text(yaml.safe_dump({**resolved.parameters, "name": "long"}))
+    return path
+
+
+def stop(number: signal.Signals, sweep_file: Path, results: Path) -> Path:
+    """Stop a run in its second trial, and check that it went away cleanly. Gives the run's directory."""
+    process = start(results, "run", str(sweep_file))
+    wait_for(lambda: len(journal(results)) == 1 and bool(running_tool()), process)
+    os.kill(process.pid, number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "everything on the box is undone, and what was measured is kept" in stderr
+    assert running_tool() == []
+    with open_box(store.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []
+    (path,) = results.glob("*")
+    assert store.read_info(path)["status"] == "interrupted"
+    return path
+
+
+def test_an_end_by_sigterm_undoes_everything(sweep_file: Path, results_dir: Path) -> None:
+    path = stop(signal.SIGTERM, sweep_file, results_dir)
+    assert len(store.read_journal(path)) == 1
+
+
+def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(
+    sweep_file: Path, results_dir: Path
+) -> None:
+    path = stop(signal.SIGINT, sweep_file, results_dir)
+    resumed = start(results_dir, "resume", str(path))
+    stdout, stderr = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, stderr
+    info = json.loads((path / "run.json").read_text())
+    assert info["status"] == "complete"
+    assert journal(results_dir) == info["order"]
+    assert "report.html" in stdout

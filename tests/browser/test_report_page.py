@@ -1,0 +1,261 @@
+"""The report in a real browser, with no network: what a reader sees on a desk, on a phone, at night, on paper."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from synthetic_report import write_synthetic_report
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+HOSTILE = "<script>document.title = 'taken over'</script><img src=http://example.org/x onerror=\"document.title='taken over'\">"
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+AA = 4.5
+"""WCAG 2, level AA: the least contrast of text."""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed"),
+]
+
+CONTRASTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = colour => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+                          return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+                                 return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const behind = node => { for (; node; node = node.parentElement) { const c = rgb(getComputedStyle(node).backgroundColor);
+                                                                     if (c[3] > 0) return c; } return [255, 255, 255, 255]; };
+  const found = [];
+  for (const node of document.querySelectorAll('body *')) {
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+    if (!own || node.getAttribute('aria-hidden') === 'true' || !node.getClientRects().length) continue;
+    const style = getComputedStyle(node), svg = node.namespaceURI.endsWith('svg');
+    const a = light(rgb(svg ? style.fill : style.color)), b = light(behind(node));
+    found.push({text: node.textContent.trim().slice(0, 40), contrast: (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)});
+  }
+  return found;
+}"""
+"""For everything that has text of its own: the contrast of its colour with the background behind it."""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_synthetic_report(tmp_path_factory.mktemp("run"), hostile=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The report in a window of its own, offline; parametrize indirectly with options of the context."""
+    options = {"viewport": WIDE, **getattr(request, "param", {})}
+    context = browser.new_context(offline=True, **options)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    yield page
+    context.close()
+
+
+def in_window(*options: dict[str, Any]) -> pytest.MarkDecorator:
+    names = ["-".join(str(value) for value in option.values()) for option in options]
+    return pytest.mark.parametrize("opened", options, indirect=True, ids=names)
+
+
+# --- complete in itself -----------------------------------------------------------------------------------------------
+
+
+def test_no_request_leaves_the_page(browser: Browser, report: Path) -> None:
+    requests: list[str] = []
+    complaints: list[str] = []
+    with browser.new_context(offline=True, viewport=WIDE) as context:
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(report.as_uri())
+        page.wait_for_load_state("networkidle")
+        title = page.title()
+    assert [url for url in requests if not url.startswith("data:")] == [report.as_uri()]
+    assert complaints == []
+    assert title.startswith("How much faster?")
+    assert "taken over" not in title.replace(HOSTILE, "")
+
+
+def test_the_plots_are_there(opened: Page) -> None:
+    boxes = [plot.bounding_box() for plot in opened.locator("figure svg").all()]
+    assert len(boxes) == 6
+    assert all(box and box["width"] > 300 and box["height"] > 100 for box in boxes)
+    assert opened.get_by_role("img", name="Ratios to ext4").is_visible()
+
+
+def test_the_first_screen_has_question_answer_and_plot(opened: Page) -> None:
+    for selector in ("h1", ".answer", ".alert", "figure svg", "table"):
+        box = opened.locator(selector).first.bounding_box()
+        assert box
+        assert box["y"] < WIDE["height"], selector
+
+
+def test_plot_and_table_stand_side_by_side_on_a_desk(opened: Page) -> None:
+    plot, table = (
+        opened.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in ("figure", "table")
+    )
+    assert plot
+    assert table
+    assert plot["x"] + plot["width"] <= table["x"]
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+@in_window(
+    {"viewport": WIDE},
+    {"viewport": {"width": 768, "height": 1024}},
+    {"viewport": NARROW},
+    {"viewport": {"width": 320, "height": 640}},
+)
+def test_nothing_but_tables_and_code_scrolls_sideways(opened: Page) -> None:
+    opened.locator("#show-code").check()
+    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wider = "[...document.querySelectorAll('main *')].filter(n => n.scrollWidth > n.clientWidth + 1 && getComputedStyle(n).overflowX === 'auto')"
+    assert set(opened.evaluate(f"{wider}.map(n => n.matches('.scroll, pre') ? 'own' : n.outerHTML.slice(0, 80))")) <= {
+        "own"
+    }
+
+
+@in_window({"viewport": NARROW})
+def test_text_in_plots_can_be_read_on_a_phone(opened: Page) -> None:
+    heights = opened.evaluate(
+        "[...document.querySelectorAll('figure svg text')].map(n => n.getBoundingClientRect().height)"
+    )
+    assert min(heights) > 8
+
+
+@in_window({"viewport": NARROW})
+def test_wide_tables_can_be_scrolled_by_keyboard(opened: Page) -> None:
+    wide = opened.locator(".scroll").nth(1)
+    wide.focus()
+    opened.keyboard.press("End")
+    opened.keyboard.press("ArrowRight")
+    opened.wait_for_function("document.querySelectorAll('.scroll')[1].scrollLeft > 0")
+
+
+# --- by keyboard, and without scripts ---------------------------------------------------------------------------------
+
+
+@in_window({"java_script_enabled": False})
+def test_code_is_shown_by_keyboard_without_scripts(opened: Page) -> None:
+    code = opened.locator("pre.source").first
+    assert not code.is_visible()
+    opened.keyboard.press("Tab")
+    opened.keyboard.press("Tab")
+    opened.keyboard.press("Space")
+    assert code.is_visible()
+    opened.keyboard.press("Space")
+    assert not code.is_visible()
+
+
+def test_the_first_key_leads_past_the_header(opened: Page) -> None:
+    opened.keyboard.press("Tab")
+    assert opened.locator(".skip:focus").bounding_box()["x"] >= 0  # type: ignore[index]
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("document.activeElement.id") == "report"
+
+
+def test_focus_can_be_seen(opened: Page) -> None:
+    opened.keyboard.press("Tab")
+    opened.keyboard.press("Tab")
+    style = "getComputedStyle(document.activeElement)"
+    assert opened.evaluate("document.activeElement.id") == "show-code"
+    assert opened.evaluate(f"{style}.outlineStyle") == "solid"
+    assert opened.evaluate(f"parseFloat({style}.outlineWidth)") >= 2
+
+
+def test_the_line_of_caveats_leads_to_them(opened: Page) -> None:
+    opened.get_by_role("link", name="Caveats").click()
+    assert opened.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
+
+
+# --- light and dark ---------------------------------------------------------------------------------------------------
+
+
+@in_window({"color_scheme": "light"}, {"color_scheme": "dark"})
+def test_all_text_has_contrast(opened: Page) -> None:
+    opened.locator("#show-code").check()
+    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    found = opened.evaluate(CONTRASTS)
+    assert len(found) > 300
+    assert [each for each in found if each["contrast"] < AA] == []
+
+
+@in_window({"color_scheme": "dark"})
+def test_dark_is_dark(opened: Page) -> None:
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    fills = opened.evaluate(
+        "[...new Set([...document.querySelectorAll('svg text')].map(n => getComputedStyle(n).fill))]"
+    )
+    assert fills == [opened.evaluate("getComputedStyle(document.body).color")]
+
+
+# --- on paper ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The text of each printed page."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext (poppler-utils), which is not installed")
+    pdf = tmp_path_factory.mktemp("print") / "report.pdf"
+    with browser.new_context(offline=True) as context:
+        page = context.new_page()
+        page.goto(report.as_uri())
+        page.locator("#show-code").check()
+        page.pdf(path=pdf, prefer_css_page_size=True)
+    done = subprocess.run(
+        ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.split("\f")[:-1]
+
+
+def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
+    assert "How much faster than the disk is a RAM disk" in " ".join(sheets[0].split())
+    whole = "\n".join(sheets)
+    assert "make run SWEEP=params/sweeps/ramdisk.yml" in whole
+    assert "Show code" not in whole
+    assert "sections.question" not in whole
+
+
+def test_what_is_closed_on_the_screen_is_open_on_paper(sheets: list[str]) -> None:
+    assert "t0001" in "\n".join(sheets)
+
+
+def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], opened: Page) -> None:
+    """The title of each figure and the name of its axis are on one page."""
+    for figure in opened.locator("figure").all():
+        start = " ".join(figure.locator("figcaption").inner_text().split()[:5])
+        end = (
+            figure.locator("svg text")
+            .filter(has_text="ratio to")
+            .or_(figure.locator("svg text").filter(has_text=", GB/s"))
+        )
+        end = end.or_(figure.locator("svg text").filter(has_text="trial in run order"))
+        axis = " ".join(end.last.text_content().split()[:3])  # type: ignore[union-attr]
+        assert [sheet for sheet in sheets if start in " ".join(sheet.split()) and axis in " ".join(sheet.split())], (
+            start
+        )

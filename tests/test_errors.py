@@ -1,0 +1,61 @@
+"""The tree of errors, and the text that people read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from mountlab import errors
+from mountlab.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean
+
+TREE = [
+    value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, MountlabError)
+]  # fmt: skip
+NEXT_TO_NAME = re.compile(r"([A-Z]\w+Error|BoxTimeout) +(\d)")
+
+
+def test_an_error_shows_each_part_on_a_labelled_line() -> None:
+    error = InputError("a size is wrong", where="x.yml: size", got="4k", allowed="4KiB", next_step="write 4KiB")
+    assert str(error).splitlines() == [
+        "a size is wrong",
+        "  where:   x.yml: size",
+        "  got:     4k",
+        "  allowed: 4KiB",
+        "  next:    write 4KiB",
+    ]
+
+
+def test_parts_that_are_not_known_take_no_line() -> None:
+    assert str(MountlabError("it broke")) == "it broke"
+    assert str(MountlabError("it broke", got="3")) == "it broke\n  got:     3"
+
+
+def test_evidence_is_shown_by_its_last_ten_lines() -> None:
+    error = MountlabError("mkfs failed", evidence="\n".join(f"line {i}" for i in range(30)))
+    said = str(error).splitlines()
+    assert said[:2] == ["mkfs failed", "  it said:"]
+    assert said[2:] == [f"    | line {i}" for i in range(20, 30)]
+
+
+def test_the_docstring_draws_every_class_with_its_exit_code() -> None:
+    drawn = dict(NEXT_TO_NAME.findall(errors.__doc__ or ""))
+    classes = {kind.__name__: str(kind.exit_code) for kind in TREE if kind is not MountlabError}
+    assert drawn == classes
+
+
+@pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
+def test_exit_codes_follow_the_contract_of_the_command_line(kind: type[MountlabError]) -> None:
+    """0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe."""
+    expected = {InputError: 2, BoxError: 3, UnsafeError: 4}
+    assert kind.exit_code == next((code for parent, code in expected.items() if issubclass(kind, parent)), 1)
+
+
+def test_a_tool_that_failed_and_output_that_cannot_be_read_are_failed_trials() -> None:
+    assert issubclass(errors.ToolError, TrialError)
+    assert issubclass(errors.ParseError, TrialError)
+    assert not issubclass(errors.BoxTimeout, TrialError)
+
+
+def test_a_near_word_is_suggested_and_a_far_one_is_not() -> None:
+    assert did_you_mean("repeat", ["repeats", "seed"]) == "did you mean 'repeats'?"
+    assert did_you_mean("zzz", ["repeats", "seed"]) == ""

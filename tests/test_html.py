@@ -1,0 +1,108 @@
+"""Pieces of a page: valid, labelled, and never more than text where text was given."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mountlab import html, words
+from mountlab.html import Column, Html, Rows
+from mountlab.model import Caveat
+from pages import Page
+
+HOSTILE = """<script>alert("x")</script><img src=x onerror='alert(1)'> & =HYPERLINK("a") {{ 7*7 }} {% raw %}"""
+
+
+def caveat(subject: str = "ext4/dd", message: str = "seen") -> Caveat:
+    return Caveat(code="noisy", severity="warning", message=message, scope="cell", subject=subject)
+
+
+def pieces(text: str) -> list[Html]:
+    """One of each kind of piece, with `text` wherever text can go."""
+    table = html.table(
+        [Column(text), Column(text, "number"), Column(text, "code")], [Rows([[text, text, text]], text)], caption=text
+    )
+    group = words.CaveatGroup(text, "warning", (caveat(text, text),))
+    several = words.CaveatGroup(text, "note", (caveat(text, text), caveat("b", f"{text}2")))
+    key = html.swatch(text, "#000", "●")
+    return [
+        html.paragraph(text), html.heading(text, level=2), html.code_block(text), html.items([text]), key,
+        html.told(text, text), html.details(text, text), html.definitions({text: text}), html.columns(text, text),
+        html.figure(text, html.paragraph(text), keys=[key]), html.stacked(text, text, star=True), html.joined(text),
+        html.box("answer", text), html.link("#there", text), table, html.caveat_box(group), html.caveat_box(several),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", pieces(HOSTILE), ids=lambda piece: piece.text[:24])
+def test_hostile_text_stays_text(piece: Html) -> None:
+    page = Page(piece.text)
+    assert page.active() == set()
+    assert HOSTILE in page.words
+
+
+@pytest.mark.parametrize("piece", pieces("plain"), ids=lambda piece: piece.text[:24])
+def test_every_tag_is_closed_in_order(piece: Html) -> None:
+    page = Page(piece.text)
+    assert page.crossed == []
+    assert page.open == []
+
+
+@given(st.text(max_size=60))
+def test_any_text_comes_out_as_it_went_in(text: str) -> None:
+    page = Page(html.paragraph(text).text)
+    assert page.tags == {"p": 1}
+    assert page.words.replace("\r\n", "\n").replace("\r", "\n") == text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_a_piece_shows_itself_in_a_notebook_and_in_a_terminal() -> None:
+    piece = html.paragraph("6 < 7 & more")
+    assert piece._repr_html_() == "<p>6 &lt; 7 &amp; more</p>"
+    assert repr(piece) == "6 < 7 & more"
+
+
+def test_pieces_within_pieces_are_not_escaped_again() -> None:
+    assert html.items([html.paragraph("<b>")]).text == "<ul><li><p>&lt;b&gt;</p></li></ul>"
+
+
+def test_a_table_says_what_its_cells_belong_to() -> None:
+    text = html.table(
+        [Column("File system"), Column("Mean, MB/s", "number")], [Rows([["ext4", "60.1"]], "dd")], caption="Speed"
+    ).text
+    assert '<th scope="col">File system</th>' in text
+    assert '<th scope="col" class="number">Mean, MB/s</th>' in text
+    assert '<th scope="rowgroup" colspan="2">dd</th>' in text
+    assert '<th scope="row">ext4</th>' in text
+    assert '<td class="number">60.1</td>' in text
+    assert "<caption>Speed</caption>" in text
+    assert 'role="region" aria-label="Speed" tabindex="0"' in text
+
+
+def test_numbers_of_a_column_are_aligned_over_all_groups() -> None:
+    text = html.table(
+        [Column("a"), Column("b", "number")], [Rows([["x", "60.1"]], "one"), Rows([["y", "9000"]], "two")], caption="c"
+    ).text
+    assert f"9000{words.PUNCTUATION_SPACE}{words.FIGURE_SPACE}</td>" in text
+
+
+def test_a_row_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 cells for 1 column"):
+        html.table([Column("a")], [Rows([["x", "y"]])], caption="c")
+
+
+def test_one_message_is_said_once_for_many_cells() -> None:
+    many = words.CaveatGroup("noisy", "warning", tuple(caveat(f"ext4/w{i}") for i in range(9)))
+    text = html.caveat_box(many).text
+    assert text.count("seen") == 1
+    assert "Noisy (9 cells)" in text
+    assert "<summary>All 9</summary>" in text
+    few = words.CaveatGroup("noisy", "warning", (caveat("ext4/a"), caveat("ext4/b")))
+    assert "ext4/a, ext4/b" in html.caveat_box(few).text
+
+
+def test_messages_that_differ_are_all_there() -> None:
+    group = words.CaveatGroup(
+        "noisy", "error", (caveat("a", "by 12 %"), caveat("b", "by 20 %"), caveat("c", "by 11 %"))
+    )
+    text = html.caveat_box(group).text
+    assert text.index("by 12 %") < text.index("2 more like it") < text.index("by 20 %") < text.index("by 11 %")
+    assert "Do not use" in text

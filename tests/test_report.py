@@ -1,0 +1,204 @@
+"""From a run directory to one page: executed, exported, and complete in itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+from mountlab import report, store
+from mountlab.errors import MountlabError, StoreError
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from pages import Page
+from synthetic_report import notebook_with, write_synthetic_report
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+# --- a whole report ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def foreign_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A kernelspec `python3` of somebody else, where Jupyter looks first."""
+    data = tmp_path_factory.mktemp("jupyter")
+    spec = data / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(
+        json.dumps({"argv": ["/nonexistent/python", "{connection_file}"], "display_name": "x", "language": "python"})
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(data))
+        yield data
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, foreign_kernel: Path) -> Path:
+    return write_synthetic_report(tmp_path_factory.mktemp("run"), hostile=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def page(made: Path) -> Page:
+    return Page(made.read_text())
+
+
+def test_the_report_is_where_it_is_looked_for(made: Path) -> None:
+    assert made.name == "report.html"
+    assert sorted(path.name for path in (made.parent / "notebooks").iterdir()) == ["20_report.ipynb"]
+    assert not list(made.parent.glob(".*"))
+
+
+def test_the_kernel_is_of_this_environment(made: Path) -> None:
+    """It ran although the kernelspec that Jupyter finds first names an interpreter that does not exist."""
+    notebook = nbformat.read(made.parent / "notebooks" / "20_report.ipynb", as_version=4)
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+    assert notebook.metadata.language_info.version == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_nothing_is_loaded_from_anywhere(made: Path, page: Page) -> None:
+    assert page.active() == set()
+    assert page.values("src") == []
+    targets = page.values("href") + page.values("xlink:href")
+    assert {target for target in targets if not target.startswith("#")} == {"data:,"}
+    text = made.read_text()
+    assert set(re.findall(r"https?://[^\s\"'<>]+", text)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert "default-src 'none'" in text
+
+
+def test_hostile_text_stays_text(made: Path, page: Page) -> None:
+    assert page.active() == set()
+    assert made.read_text().count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+
+
+def test_the_page_is_well_formed(page: Page) -> None:
+    assert page.crossed == []
+    assert page.open == []
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert {target[1:] for target in page.values("href") if target.startswith("#")} <= set(ids)
+
+
+def test_headings_are_in_order(page: Page) -> None:
+    levels = [level for level, _ in page.headings]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+    assert page.headings[0][1].startswith("How much faster than the disk is a RAM disk")
+
+
+def test_every_part_is_there(page: Page) -> None:
+    assert [text for level, text in page.headings if level == 2] == [
+        "Caveats", "Figures of each metric", "Every trial", "In the order of the run", "Published figures beside ours",
+        "Options: asked, and in effect", "Left out", "All trials", "The box", "Versions and seed", "Parameters", "Run it again",
+    ]  # fmt: skip
+
+
+def test_it_can_be_read_without_seeing_it(page: Page) -> None:
+    assert ("html", "lang", "en") in page.attributes
+    assert page.tags["main"] == page.tags["title"] == 1
+    assert page.values("role", "svg") == ["img"] * page.tags["svg"]
+    assert all(len(text) > 40 for text in page.values("aria-label", "svg"))
+    assert page.tags["table"] == page.tags["caption"]
+    assert set(page.values("scope", "th")) == {"col", "row", "rowgroup"}
+    assert len(page.values("scope", "th")) == page.tags["th"]
+
+
+def test_it_is_small(made: Path) -> None:
+    assert made.stat().st_size < 1_000_000
+
+
+# --- what can go wrong ------------------------------------------------------------------------------------------------
+
+
+def test_no_run_no_report(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such run"):
+        report.write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def run_directory(made: Path, tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text((made.parent / "run.json").read_text())
+    (tmp_path / "report.html").write_text("the report of yesterday")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_leaves_no_half_report(run_directory: Path) -> None:
+    notebook = notebook_with(run_directory, "the_run = [][7]")
+    with pytest.raises(MountlabError) as caught:
+        report.write_report(run_directory, notebook=notebook)
+    text = str(caught.value)
+    assert "the report could not be made: a cell of its notebook failed" in text
+    assert "the_run = [][7]" in text
+    assert "IndexError: list index out of range" in text
+    assert "20_report.failed.ipynb, which holds the traceback" in text
+    assert (run_directory / "report.html").read_text() == "the report of yesterday"
+    assert [path.name for path in (run_directory / "notebooks").iterdir()] == ["20_report.failed.ipynb"]
+
+
+@pytest.mark.slow
+def test_a_kernel_that_dies_leaves_no_half_report(run_directory: Path) -> None:
+    notebook = notebook_with(run_directory, "import os; os._exit(3)")
+    with pytest.raises(MountlabError, match="the report could not be made"):
+        report.write_report(run_directory, notebook=notebook)
+    assert (run_directory / "report.html").read_text() == "the report of yesterday"
+    assert list((run_directory / "notebooks").iterdir()) == []
+
+
+# --- the template -----------------------------------------------------------------------------------------------------
+
+
+def exported(tmp_path: Path, *cells: nbformat.NotebookNode) -> str:
+    path = tmp_path / "n.ipynb"
+    nbformat.write(new_notebook(cells=list(cells)), path)
+    return report.export(path, title="a < b")
+
+
+def test_code_is_there_and_hidden_until_asked_for(tmp_path: Path) -> None:
+    text = exported(tmp_path, new_code_cell("1 < 2"))
+    assert '<pre class="source" tabindex="0"><code>1 &lt; 2</code></pre>' in text
+    assert ".source { display: none; }" in text
+    assert '<input type="checkbox" id="show-code"><label for="show-code">Show code</label>' in text
+
+
+def test_outputs_of_all_kinds(tmp_path: Path) -> None:
+    html = new_output("execute_result", {"text/html": "<p>kept</p>", "text/plain": "not shown"})
+    plain = new_output("execute_result", {"text/plain": "a < b"})
+    said, warned = new_output("stream", name="stdout", text="x < y"), new_output("stream", name="stderr", text="warned")
+    text = exported(tmp_path, new_code_cell("f()", outputs=[html, plain, said, warned]))
+    assert "<p>kept</p>" in text
+    assert '<pre tabindex="0">a &lt; b</pre>' in text
+    assert '<pre tabindex="0">x &lt; y</pre>' in text
+    assert "not shown" not in text
+    assert "warned" not in text, "warnings stay in the notebook"
+
+
+def test_cells_for_the_notebook_only_are_left_out(tmp_path: Path) -> None:
+    mine = new_markdown_cell("## Shown")
+    other = new_markdown_cell("# Not shown", metadata={"tags": ["notebook-only"]})
+    text = exported(tmp_path, mine, other)
+    assert '<h2 id="Shown">Shown</h2>' in text
+    assert "Not shown" not in text
+
+
+def test_the_title_is_escaped(tmp_path: Path) -> None:
+    assert "<title>a &lt; b</title>" in exported(tmp_path)
+
+
+def test_html_in_markdown_is_text(tmp_path: Path) -> None:
+    assert "<script>" not in exported(tmp_path, new_markdown_cell("<script>alert(1)</script>"))
+
+
+def test_the_notebook_is_the_one_of_the_repository() -> None:
+    assert report.NOTEBOOK == store.NOTEBOOKS / "20_report.ipynb"
+    assert report.NOTEBOOK.exists()

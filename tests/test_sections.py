@@ -1,0 +1,219 @@
+"""The parts of a report, from a run that is made up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from mountlab import sections, words
+from mountlab.html import Html
+from pages import Page
+from synthetic_run import SyntheticRun, synthetic_run
+
+PARTS = (
+    sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
+    sections.run_order, sections.published, sections.options, sections.left_out, sections.trials, sections.box,
+    sections.versions, sections.parameters, sections.reproduce,
+)  # fmt: skip
+each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+RUN = synthetic_run()
+
+
+def changed(run: SyntheticRun = RUN, **changes: Any) -> SyntheticRun:
+    return replace(run, **changes)
+
+
+def without_results() -> SyntheticRun:
+    """Every trial failed."""
+    trials = RUN.trials.assign(status="failed", reason="dd: exit status 1")
+    return changed(
+        trials=trials, measurements=RUN.measurements[:0], estimates=RUN.estimates[:0], comparisons=[], published=[], options=[]
+    )  # fmt: skip
+
+
+# --- every part -------------------------------------------------------------------------------------------------------
+
+
+@each_part
+def test_shows_something(part: Any) -> None:
+    assert len(repr(part(RUN))) > 20
+
+
+@each_part
+def test_keeps_hostile_text_as_text(part: Any) -> None:
+    run = synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>")
+    assert Page(part(run)._repr_html_()).active() == set()
+
+
+@each_part
+def test_survives_a_run_in_which_everything_failed(part: Any) -> None:
+    assert part(without_results())._repr_html_()
+
+
+@each_part
+def test_survives_a_single_block(part: Any) -> None:
+    text = repr(part(synthetic_run(blocks=1)))
+    assert "nan" not in re.split(r"\W+", text.lower())
+
+
+@each_part
+def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
+    bare = changed(
+        info={"run_id": "r", "box": {"name": "local"}, "facts": {}}, sweep=replace(RUN.sweep, baseline=None, expectation=""),
+        comparisons=[], caveats=[], checks_passed=[], options=[], published=[],
+    )  # fmt: skip
+    assert isinstance(part(bare), Html)
+
+
+# --- the first screen -------------------------------------------------------------------------------------------------
+
+
+def test_the_question_with_where_when_and_how_often() -> None:
+    assert repr(sections.question(RUN)) == (
+        "How much faster than the disk is a RAM disk, and does it matter which? box local · kernel 6.18.5 · disk /dev/vda "
+        "(ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 12 s"
+    )
+
+
+def test_a_run_that_was_stopped_says_so() -> None:
+    design = replace(RUN.sweep.design, repeats=8)
+    stopped = changed(info={**RUN.info, "status": "interrupted"}, sweep=replace(RUN.sweep, design=design))
+    text = repr(sections.question(stopped))
+    assert "n = 5 of 8 blocks" in text
+    assert "This run is interrupted: what follows is from the trials so far." in text
+
+
+def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
+    text = repr(sections.answer(RUN))
+    assert "of 7 comparisons" in text
+    assert "latency" not in text
+    assert "Expected beforehand: tmpfs and ramfs write several times as fast as ext4." in text
+
+
+def test_the_first_screen_warns_of_the_caveats() -> None:
+    assert "Caveats : Do not use: Cache served read (1 cell). Doubt: Option not in effect (1 file system)." in repr(
+        sections.answer(RUN)
+    )
+    assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))
+
+
+def test_the_overview_has_the_means_of_every_file_system() -> None:
+    text = sections.overview(RUN)._repr_html_()
+    own = RUN.estimates[(RUN.estimates.cell == "ext4/dd-write") & (RUN.estimates.metric == "write_bandwidth")].iloc[0]
+    figures = words.mean_figures(own["mean"], own.low, own.high, factor=1e9)
+    assert figures.value in text
+    assert f"<small>{figures.interval}</small>" in text
+    assert text.count("<svg") == 1
+
+
+def test_the_star_is_said_aloud() -> None:
+    assert 'role="img" aria-label="best"' in sections.overview(RUN)._repr_html_()
+
+
+def test_caveats_or_the_checks_that_passed() -> None:
+    assert "No caveats: 2 checks passed the directory of every trial was on its file system" in repr(
+        sections.caveats(synthetic_run(caveats=False))
+    )
+    told = repr(sections.caveats(RUN))
+    assert told.index("Do not use") < told.index("Doubt") < told.index("Note")
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_table_for_each_metric() -> None:
+    text = sections.tables(RUN)._repr_html_()
+    assert text.count("<table>") == RUN.estimates.metric.nunique()
+    assert "<summary>4 more metrics</summary>" in text
+    assert "Write bandwidth, GB/s" in text
+
+
+def test_a_row_has_mean_interval_ratio_verdict_and_caveats() -> None:
+    text = sections.tables(RUN)._repr_html_()
+    warm = text[text.index("dd-read cache=warm") :]
+    row = warm[warm.index("ext4</span>") : warm.index("</tr>", warm.index("ext4</span>"))]
+    assert "baseline" in row
+    assert "cache-served-read" in row
+    write = text[text.index("dd-write") :]
+    row = write[write.index("tmpfs</span>") : write.index("</tr>", write.index("tmpfs</span>"))]
+    ours = next(
+        c for c in RUN.comparisons if (c.candidate, c.workload, c.metric) == ("tmpfs", "dd-write", "write_bandwidth")
+    )
+    assert words.ratio_figures(ours.ratio, ours.low, ours.high).interval in row
+    assert "<td>faster</td>" in row
+
+
+def test_trials_that_failed_are_shown_with_the_reason() -> None:
+    text = repr(sections.trials(RUN))
+    assert "126 trials: 125 ok, 1 failed." in text
+    bad = text[text.index("Trials that gave no measurement") : text.index("All 126 trials")]
+    assert "fio: exit status 1: No space left on device" in bad
+    assert "ok, warm-up" in text
+
+
+def test_options_with_the_words_of_the_kernel() -> None:
+    text = sections.options(RUN)._repr_html_()
+    assert "<code>data=writeback</code></td><td>✗ not in effect</td>" in re.sub(r"\s*\n\s*", "", text)
+    assert "rw,relatime" in text
+
+
+def test_what_was_left_out_and_why() -> None:
+    assert repr(sections.left_out(RUN)) == "scratch the box file names no scratch device"
+    nothing = changed(sweep=replace(RUN.sweep, left_out={}))
+    assert repr(sections.left_out(nothing)).startswith("Nothing was left out")
+
+
+def test_published_figures_with_their_source_and_a_warning() -> None:
+    text = Page(sections.published(RUN)._repr_html_()).words
+    assert "Absolute figures are of other machines" in text
+    assert "A: an article of 2013/2015, ext4-era hard disk" in text
+    assert "tmpfs 598\u00a0MB/s" in text
+    assert "not measured" in text
+
+
+# --- facts and parameters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("memory_bytes", 2**34, "16.0 GiB"),
+        ("cpu_governor", None, "not known"),
+        ("rotational", False, "no"),
+        ("uid", 0, "0"),
+        ("kernel_filesystems", ["ext4", "xfs"], "ext4, xfs"),
+        ("kernel_filesystems", [], "none"),
+        ("limits", {"memory_bytes": 1024, "swap": True}, "memory_bytes: 1.00 KiB, swap: yes"),
+        ("uptime_s", 12.5, "12.5 s"),
+    ],
+)
+def test_facts_as_people_read_them(key: str, value: object, text: str) -> None:
+    assert sections.fact_text(key, value) == text
+
+
+def test_the_box_is_described() -> None:
+    text = repr(sections.box(RUN))
+    assert "CPU AMD EPYC 9R14" in text
+    assert "Memory 23.3 GiB" in text
+    assert "fio fio-3.33 /usr/bin/fio" in text
+
+
+def test_parameters_are_the_yaml_that_was_resolved() -> None:
+    text = repr(sections.parameters(RUN)).removeprefix("The whole sweep, resolved ")
+    assert "question: How much faster?" in text
+    run = synthetic_run(hostile="<b>: [x")
+    shown = sections.parameters(run)._repr_html_()
+    inner = (
+        shown[shown.index("<code>") + 6 : shown.index("</code>")]
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&#39;", "'")
+    )
+    assert yaml.safe_load(inner) == run.info["parameters"]
+
+
+def test_the_command_that_runs_it_again() -> None:
+    assert repr(sections.reproduce(RUN)) == "make run SWEEP=params/sweeps/ramdisk.yml BOX=local"
