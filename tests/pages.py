@@ -10,7 +10,7 @@ VOID = {"br", "img", "input", "link", "meta"}
 
 
 class Page(HTMLParser):
-    """Tags, attributes as (tag, name, value), headings as (level, text), text; tags closed out of order, or left open."""
+    """Tags, attributes as (tag, name, value), headings as (level, text), words; tags closed out of order or never."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -85,9 +85,19 @@ def test_an_unknown_word_is_an_error_at_every_level(
 @pytest.mark.parametrize(
     ("yaml_text", "where", "got", "hint"),
     [
-        ("filesystems: {t: {type: no, size: 1MiB}}", "s.yml: filesystems.t.type", "False (bool)", "put the word in quotes"),
+        (
+            "filesystems: {t: {type: no, size: 1MiB}}",
+            "s.yml: filesystems.t.type",
+            "False (bool)",
+            "put the word in quotes",
+        ),
         ("design: {drop_caches: 1:30}", "s.yml: design.drop_caches", "90 (int)", "YAML reads 1:30"),
-        ("design: {trial_timeout: 1:30}", "s.yml: design.trial_timeout", "90 (int)", "give sizes and times their units"),
+        (
+            "design: {trial_timeout: 1:30}",
+            "s.yml: design.trial_timeout",
+            "90 (int)",
+            "give sizes and times their units",
+        ),
         ("design: {repeats: on}", "s.yml: design.repeats", "True (bool)", "yes, no, on and off"),
         ("design: {repeats: '5'}", "s.yml: design.repeats", "'5' (str)", ""),
         ("filesystems: {t: {type: tmpfs, size: 4096}}", "s.yml: filesystems.t.size", "4096 (int)", "units"),
@@ -272,7 +282,13 @@ def test_a_file_system_that_cannot_be_made_is_refused(entry: dict[str, Any], wha
 
 
 def test_a_file_system_is_read_whole() -> None:
-    entry = {"type": "ext4", "image": "1GiB", "direct_io": False, "mkfs": ["-O", "^has_journal"], "options": ["noatime"]}
+    entry = {
+        "type": "ext4",
+        "image": "1GiB",
+        "direct_io": False,
+        "mkfs": ["-O", "^has_journal"],
+        "options": ["noatime"],
+    }
     (fs,) = resolve(changed(filesystems={"f": entry}), where="s.yml").sweep.filesystems
     assert fs == Filesystem(
         name="f", type="ext4", image_bytes=1024**3, direct_io=False, mkfs=("-O", "^has_journal"), options=("noatime",)
@@ -323,7 +339,13 @@ def test_presets_must_be_a_mapping() -> None:
 
 
 def test_overrides_win_over_presets_and_may_name_a_key_of_the_design_shortly() -> None:
-    overrides = {"preset": "small", "repeats": 7, "design.seed": 5, "filesystems.tmpfs.size": "1MiB", "baseline": "disk"}
+    overrides = {
+        "preset": "small",
+        "repeats": 7,
+        "design.seed": 5,
+        "filesystems.tmpfs.size": "1MiB",
+        "baseline": "disk",
+    }
     sweep = resolve(WITH_PRESETS, where="s.yml", overrides=overrides).sweep
     assert (sweep.design.repeats, sweep.design.seed) == (7, 5)
     assert sweep.filesystems[0].size_bytes == 1024**2
@@ -373,7 +395,9 @@ def test_resolved_parameters_resolve_to_the_same_sweep_again() -> None:
 # --- boxes ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("raw", "got"), [({}, "nothing"), ({"host": "h", "embedded": "loopback"}, "both host and embedded")])
+@pytest.mark.parametrize(
+    ("raw", "got"), [({}, "nothing"), ({"host": "h", "embedded": "loopback"}, "both host and embedded")]
+)
 def test_a_box_needs_a_host_or_is_embedded(raw: dict[str, Any], got: str) -> None:
     with pytest.raises(ParameterError, match="a box needs a host") as caught:
         parse_box(raw, name="b", where="b.yml")

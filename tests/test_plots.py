@@ -181,7 +181,7 @@ def test_any_log_axis_has_a_few_readable_ticks(low: float, factor: float) -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.5, "0.5"), (1, "1"), (2000, "2\u2009000"), (1.05, "1.05"), (0.01, "0.01")]
+    ("value", "text"), [(0.5, "0.5"), (1, "1"), (2000, "2\u202f000"), (1.05, "1.05"), (0.01, "0.01")]
 )
 def test_ticks_as_people_write_them(value: float, text: str) -> None:
     assert plots.tick_text(value) == text
@@ -340,4 +340,4 @@ def test_published_ratios_stand_beside_ours() -> None:
     assert marker_places(plot, "D")[0] == pytest.approx(598 / 54)
     assert {"tmpfs: dd, write 2 GiB", "published", "ours", "11"} <= set(texts(plot))
     assert "ours not measured" in plot.alt
-    assert plot.title == "1 of 2 published ratios points the same way as ours; for 1 ours shows no difference."
+    assert plot.title == "Of 2 published ratios, 1 points the same way as ours and for 1 ours shows no difference."

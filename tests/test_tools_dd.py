@@ -127,9 +127,7 @@ def test_a_read_is_told_as_a_read() -> None:
     assert rows[0].value == pytest.approx(2.2e9, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("einval", "Invalid argument"), ("no-space", "No space left on device")]
-)
+@pytest.mark.parametrize(("name", "reason"), [("einval", "Invalid argument"), ("no-space", "No space left on device")])
 def test_an_error_of_dd_is_a_failed_trial_with_its_words(name: str, reason: str) -> None:
     """Trap: errors print a summary too."""
     with pytest.raises(ToolError, match="dd failed with exit status 1") as caught:

@@ -108,7 +108,11 @@ def test_total_space_is_size_times_numjobs() -> None:
 
 @pytest.mark.parametrize(
     ("rw", "metrics"),
-    [("read", ("read_bandwidth",)), ("randwrite", ("write_bandwidth",)), ("randrw", ("read_bandwidth", "write_bandwidth"))],
+    [
+        ("read", ("read_bandwidth",)),
+        ("randwrite", ("write_bandwidth",)),
+        ("randrw", ("read_bandwidth", "write_bandwidth")),
+    ],
 )
 def test_the_answer_is_about_the_directions_that_were_asked(rw: str, metrics: tuple[str, ...]) -> None:
     assert Fio().main_metrics(workload(rw=rw)) == metrics
@@ -128,7 +132,9 @@ def test_shortened_names_do_not_slip_past_the_reserved_ones(option: str, whole: 
     assert error.next_step == f"write {whole}"
 
 
-@pytest.mark.parametrize(("name", "value"), [("ioengine", "external:/x.so"), ("Direct", 1), ("out-put", "x"), ("a b", 1), ("--x", 1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("ioengine", "external:/x.so"), ("Direct", 1), ("out-put", "x"), ("a b", 1), ("--x", 1)]
+)
 def test_what_is_not_an_option_of_fios_own_is_refused(name: str, value: Scalar) -> None:
     with pytest.raises(ParameterError, match="not an option that can be given to fio") as caught:
         Fio().check(workload(**{name: value}).options, where="w")
@@ -179,10 +185,9 @@ def test_a_direct_random_read_gives_the_figures_of_the_report() -> None:
 def test_each_recording_agrees_with_its_own_report_read_by_another_route(
     name: str, options: dict[str, Scalar], side: str
 ) -> None:
-    """Also where text comes before the first brace (json-and-normal)."""
-    output = recording(name)
-    job = json.JSONDecoder().raw_decode(output.files[FILE][output.files[FILE].index("{\n") :])[0]["jobs"][0]
-    text = output.files[FILE][: output.files[FILE].rindex("}") + 1]
+    """Also where text stands before and after the JSON (json-and-normal)."""
+    text = (DATA / name).read_text()
+    job = json.loads(text[text.index("{\n") : text.index("\n}\n") + 2])["jobs"][0]
     figures = by_metric(Fio().parse(workload(**options), report(text)))
     assert figures[f"{side}_bandwidth"] == job[side]["bw_bytes"]
     assert figures[f"{side}_bytes"] == job[side]["io_bytes"]
@@ -298,7 +303,9 @@ def test_a_size_that_is_no_multiple_of_the_block_is_met_by_its_whole_blocks() ->
 )  # fmt: skip
 def test_a_report_of_something_else_than_was_asked_is_refused(option: str, asked: Scalar, echoed: str) -> None:
     """Trap: bs and size are echoed in 'job options': compare."""
-    error = refusal(ToolError, recording("psync-randread-direct.jsonplus"), **{"direct": 1, "runtime": 2.0, option: asked})
+    error = refusal(
+        ToolError, recording("psync-randread-direct.jsonplus"), **{"direct": 1, "runtime": 2.0, option: asked}
+    )
     assert (error.what, error.where) == ("fio did not run what was asked", f"fio.json: job options.{option}")
     assert (error.got, error.allowed) == (echoed, repr(asked))
 
@@ -356,7 +363,9 @@ def test_a_report_without_work_or_without_time_is_refused(changes: dict[str, Any
         Fio().parse(workload(**options), report(changed_report(changes)))
 
 
-@pytest.mark.parametrize("text", ["{}", '{"jobs": []}', '{"jobs": {}}', '{"jobs": [1]}', '{"jobs": [[]]}', '{"jobs": null}', "[]", "null"])
+@pytest.mark.parametrize(
+    "text", ["{}", '{"jobs": []}', '{"jobs": {}}', '{"jobs": [1]}', '{"jobs": [[]]}', '{"jobs": null}', "[]", "null"]
+)
 def test_json_that_is_no_report_is_refused(text: str) -> None:
     with pytest.raises(TrialError):
         Fio().parse(workload(), report(text))
@@ -385,7 +394,9 @@ JUNK = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), JUNK), min_size=1, max_size=3))
-def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(spoils: list[tuple[tuple[Any, ...], Any]]) -> None:
+def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(
+    spoils: list[tuple[tuple[Any, ...], Any]],
+) -> None:
     """NaN, negative figures, KeyError and TypeError never come out."""
     spoilt = copy.deepcopy(SMALL)
     for path, value in spoils:

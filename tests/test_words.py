@@ -33,7 +33,7 @@ def sentence(**changes: Any) -> str:
         (151.2, 140.0, 163.0, "151 [140, 163]"),
         (6.9, NAN, NAN, "6.9"),
         (NAN, NAN, NAN, "n/a"),
-        (2.18, 6.9e-06, 688743.3, "2.2 [<0.1, 690\u2009000]"),
+        (2.18, 6.9e-06, 688743.3, "2.2 [<0.1, 690\u202f000]"),
         (math.inf, math.inf, math.inf, "n/a"),
     ],
 )
@@ -47,7 +47,7 @@ def test_ratios_have_the_digits_of_their_interval(value: float, low: float, high
         (2.7e9, 2.61e9, 2.79e9, 1e9, "2.70 [2.61, 2.79]"),
         (2.7123e9, 2.7093e9, 2.7153e9, 1e9, "2.712 [2.709, 2.715]"),
         (598e6, 590e6, 606e6, 1e6, "598 [590, 606]"),
-        (1234567.0, 1200000.0, 1270000.0, 1.0, "1\u2009234\u2009567 [1\u2009200\u2009000, 1\u2009270\u2009000]"),
+        (1234567.0, 1200000.0, 1270000.0, 1.0, "1\u202f234\u202f567 [1\u202f200\u202f000, 1\u202f270\u202f000]"),
         (1.89, -15.73, 19.51, 1.0, "1.89 [\u221215.73, 19.51]"),
         (0.0, 0.0, 0.0, 1.0, "0 [0, 0]"),
     ],
@@ -309,7 +309,7 @@ def test_how_published_ratios_point() -> None:
         (published(), None),
     ]
     assert words.published_sentence(pairs) == (
-        "1 of 3 published ratios points the same way as ours; 1 the other way; for 1 ours shows no difference."
+        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours shows no difference."
     )
     assert words.published_sentence(pairs[3:]) == "None of the published ratios was measured in this run."
 

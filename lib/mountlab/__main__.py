@@ -50,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
     bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
     bench.add_argument("--repeats", type=int, default=30)
+    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
     return parser
 
 
@@ -210,7 +212,7 @@ def _box_clean(arguments: Arguments) -> int:
 def _bench(arguments: Arguments) -> int:
     from mountlab.bench import bench
 
-    print(bench(repeats=arguments.repeats))
+    print(bench(repeats=arguments.repeats, demo=arguments.demo, tests=arguments.tests))
     return 0
 
 

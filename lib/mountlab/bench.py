@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +15,7 @@ from typing import Any
 
 from mountlab import store, workflow
 from mountlab.boxes import open_box
+from mountlab.errors import CommandError
 from mountlab.model import Trial
 from mountlab.params import Resolved, resolve
 from mountlab.plan import PlannedTrial
@@ -37,8 +40,11 @@ class Row:
         }  # fmt: skip
 
 
-def bench(*, repeats: int) -> str:
-    """Measure, keep results/bench.json, and give the table as text."""
+def bench(*, repeats: int, demo: bool, tests: bool) -> str:
+    """Measure, keep results/bench.json, and give the table as text.
+
+    `demo` adds `make demo` from a fresh clone (some minutes), `tests` adds `make test` in it (some more).
+    """
     with tempfile.TemporaryDirectory() as scratch:
         rows = [
             *_round_trips(repeats),
@@ -46,6 +52,7 @@ def bench(*, repeats: int) -> str:
             *_trials(repeats, Path(scratch), caches=True),
         ]
         rows += _report(min(repeats, 3), Path(scratch))
+        rows += _fresh_clone(Path(scratch) / "clone", tests=tests) if demo or tests else []
     kept = store.RESULTS / "bench.json"
     store.replace_file(kept, json.dumps([row.as_json() for row in rows], indent=1).encode())
     return "\n".join([*_table(rows), f"kept in {store.shown(kept)}"])
@@ -72,6 +79,31 @@ def _timed(action: Any, repeats: int) -> list[float]:
 def _round_trips(repeats: int) -> Iterator[Row]:
     with open_box(store.load_box("local")) as connection:
         yield Row("one command on the local box (true)", None, _timed(lambda: connection.run(("true",)), repeats))
+
+
+def _fresh_clone(clone: Path, *, tests: bool) -> Iterator[Row]:
+    """`make demo` as a newcomer sees it, warm package caches aside, and the part of it that is not measuring."""
+    subprocess.run(["git", "clone", "--quiet", str(store.ROOT), str(clone)], check=True)
+    took_s = _make("demo", clone)
+    (run,) = (file.parent for file in (clone / "results").glob("2*/run.json"))
+    measuring_s = sum(trial.elapsed_s for trial in store.read_journal(run))
+    yield Row("make demo from a fresh clone, warm package caches", 300.0, [took_s])
+    yield Row("of which not measuring (environment, mounts, report)", 60.0, [took_s - measuring_s])
+    if tests:
+        yield Row("make test in the same clone", 300.0, [_make("test", clone)])
+
+
+def _make(target: str, clone: Path) -> float:
+    """Seconds that a make target takes. Raises CommandError with the end of its output where it fails."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    start = time.perf_counter()
+    done = subprocess.run(
+        ["make", "-C", str(clone), target], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise CommandError(f"make {target} failed in a fresh clone", evidence=done.stdout + done.stderr)
+    return time.perf_counter() - start
 
 
 class _Timed:

@@ -211,10 +211,11 @@ def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: numbers are set right with their decimal points below each other, code in a fixed-width type."""
+    """A column: numbers are set right with their decimal points below each other, code in a fixed-width type; intervals
+    are kept on one line."""
 
     heading: Text
-    kind: Literal["text", "number", "code"] = "text"
+    kind: Literal["text", "number", "interval", "code"] = "text"
 
     @property
     def css(self) -> str:
@@ -265,6 +266,8 @@ def caveat_box(group: words.CaveatGroup) -> Html:
 def _one_message(caveats: Sequence[Caveat]) -> Html:
     """The message that all share, once, and whom it is about."""
     subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
+    if len(subjects) == 1:
+        return paragraph(told(subjects[0], caveats[0].message))
     about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
     if len(subjects) > _MOST_SUBJECTS:
         about = details(f"All {len(subjects)}", items(subjects))

@@ -41,7 +41,8 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
     "axes.edgecolor": _INK, "axes.labelcolor": _INK, "text.color": _INK, "xtick.color": _INK, "ytick.color": _INK,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
-        "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
+        "ytick.major.pad": 7.0,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
     "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
 }  # fmt: skip
 
@@ -198,7 +199,7 @@ def _row_figure(rows: _Rows) -> Iterator[tuple[Figure, Axes]]:
         yield figure, axes
 
 
-def _beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 5) -> None:
+def _beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 8) -> None:
     """Text at a fraction of the width (0 left, 1 right) and at a row."""
     axes.annotate(
         text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(shift, 0), textcoords="offset points",
@@ -290,7 +291,7 @@ def _draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> Non
 
 
 def _ratio_axis(
-    axes: Axes, rows: _Rows, ratios: Sequence[float], comparisons: Iterable[Comparison], baseline: str, zone: float
+    axes: Axes, rows: _Rows, ratios: Sequence[float], comparisons: Sequence[Comparison], baseline: str, zone: float
 ) -> None:
     """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
     bounds = [bound for each in comparisons for bound in (each.low, each.high)]
@@ -299,7 +300,9 @@ def _ratio_axis(
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=_INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=_INK, linewidth=1.0)
-    axes.set_xlabel(f"ratio to {_short(baseline, 20)} = 1" + (f"; shaded: ±{words.percent(zone)}" if zone else ""))
+    shaded = f"; shaded: ±{words.percent(zone)}" if zone else ""
+    hollow = "; hollow: undecided" if any(each.verdict == "undecided" for each in comparisons) else ""
+    axes.set_xlabel(f"ratio to {_short(baseline, 20)} = 1{shaded}{hollow}")
 
 
 def _lines(axes: Axes, rows: _Rows) -> None:

@@ -53,8 +53,13 @@ class Bar:
             self._remaining.forget(trial_id)
         self._failed = 0
         bar: Any = notebook_bar if _in_notebook() else terminal_bar
+        # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
+        self._live = _in_notebook() or sys.stderr.isatty()
+        pause_s = 0.2 if self._live else 10.0
         total = len(plan.trials)
-        self._bar = bar(total=total, initial=len(done), bar_format=FORMAT, file=sys.stderr, mininterval=0.2, leave=True)
+        self._bar = bar(
+            total=total, initial=len(done), bar_format=FORMAT, file=sys.stderr, mininterval=pause_s, leave=True
+        )
 
     def begin(self, trial: PlannedTrial) -> None:
         kind = "warm-up" if trial.warmup else f"block {trial.block}"
@@ -74,7 +79,7 @@ class Bar:
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._remaining.seconds()), 60)
         failed = f", {self._failed} failed" if self._failed else ""
-        self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=True)
+        self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=self._live)
 
     def __enter__(self) -> Bar:
         return self

@@ -259,7 +259,7 @@ def _metric_table(run: RunView, metric: str) -> Html:
     head = [
         Column("File system"), Column(f"Mean, {scale.unit}", "number"), Column(f"Low, {scale.unit}", "number"),
         Column(f"High, {scale.unit}", "number"), Column("n", "number"), Column("CV, %", "number"),
-        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"), Column("Interval"),
+        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"), Column("Interval", "interval"),
         Column("Verdict"), Column("Caveats"),
     ]  # fmt: skip
     groups = [Rows([_metric_row(run, metric, m, scale.factor) for m in own], row) for row, own in _rows(means).items()]
@@ -269,7 +269,7 @@ def _metric_table(run: RunView, metric: str) -> Html:
 def _metric_row(run: RunView, metric: str, mean: _Mean, factor: float) -> list[Text]:
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     name = _swatches(run).get(mean.filesystem, mean.filesystem)
-    doubts = words.doubts_by_cell(run.caveats).get(mean.cell, [])
+    doubts = [words.spoken_code(code) for code in words.doubts_by_cell(run.caveats).get(mean.cell, [])]
     return [
         name, figures.value, figures.low, figures.high, str(mean.n), words.number(mean.cv * 100, 1),
         *_ratio_cells(run, metric, mean), ", ".join(doubts),
@@ -330,7 +330,7 @@ def published(run: RunView) -> Html:
 def _published_table(run: RunView, pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> Html:
     head = [
         Column("What"), Column("Candidate"), Column("Baseline"), Column("Ratio", "number"),
-        Column("Ours", "number"), Column("Our interval"), Column("Study"),
+        Column("Ours", "number"), Column("Our interval", "interval"), Column("Study"),
     ]  # fmt: skip
     rows = [_published_row(theirs, ours) for theirs, ours in pairs]
     return html.table(head, [Rows(rows)], caption="Published figures, and our ratio")
@@ -433,6 +433,8 @@ def fact_text(key: str, value: object) -> str:
     """A fact as people read it: bytes with a unit, lists with commas, what is not known as 'not known'."""
     if value is None or value == "":
         return "not known"
+    if value in ({}, [], ()):
+        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if key.endswith("_bytes") and isinstance(value, int | float):
@@ -442,7 +444,7 @@ def fact_text(key: str, value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {fact_text(str(name), part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(fact_text(key, part) for part in value) or "none"
+        return ", ".join(fact_text(key, part) for part in value)
     return str(value)
 
 

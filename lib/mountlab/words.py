@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from mountlab.model import Caveat, Comparison, PublishedFigure, Severity, Verdict, higher_is_better
 from mountlab.units import format_seconds, scale_for
 
-THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u2009", "\u2007", "\u2008"
+THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
+"""Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
 
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
@@ -422,14 +423,13 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         return "None of the published ratios was measured in this run."
     decided = [(theirs, ours) for theirs, ours in found if ours.verdict in ("faster", "slower")]
     agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in decided)
-    verb = "points" if agree == 1 else "point"
     against, open_ = len(decided) - agree, len(found) - len(decided)
     parts = [
-        f"{agree} of {counted(len(found), 'published ratio')} {verb} the same way as ours",
-        f"{against} the other way" if against else "",
+        f"{agree} {'points' if agree == 1 else 'point'} the same way as ours" if agree else "",
+        f"{against} {'points' if against == 1 else 'point'} the other way" if against else "",
         f"for {open_} ours shows no difference" if open_ else "",
     ]
-    return "; ".join(part for part in parts if part) + "."
+    return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -97,7 +97,8 @@ def test_an_ordinary_user_gets_a_report_of_the_directories_that_he_may_write(
         os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
     environment = {
         "HOME": str(home), "USER": user.pw_name, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
-        "PYTHONPATH": f"{home}/mountlab/lib:{packages}", "MOUNTLAB_RESULTS": f"{home}/results", "JUPYTER_PATH": str(jupyter),
+        "PYTHONPATH": f"{home}/mountlab/lib:{packages}", "MOUNTLAB_RESULTS": f"{home}/results",
+        "JUPYTER_PATH": str(jupyter),
     }  # fmt: skip
     done = run_demo([*as_user(user), python, *ARGUMENTS], environment, home)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mountlab import care, store, workflow
 from mountlab.boxes import open_box
-from mountlab.errors import UnsafeError
+from mountlab.errors import PlanError, UnsafeError
 from sweeps import DD_WRITE, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
@@ -185,3 +185,12 @@ def test_a_device_that_fills_between_plan_and_run_is_refused_before_mkfs(
         with pytest.raises(UnsafeError, match="refused to go on: the device must be blank, or ours"):
             run_sweep(session.plan, session.connection, writer, Silent())
     assert scratch_box.digest() == before
+
+
+def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch_box: Device, results_dir: Path) -> None:
+    resolved = sweep(
+        filesystems={"ext4": {"type": "ext4", "device": "data"}}, workloads={"dd": {**DD_WRITE, "count": 100}}
+    )
+    with pytest.raises(PlanError, match="too large: dd writes 100 MiB") as refusal:
+        workflow.run(resolved, results=results_dir)
+    assert refusal.value.allowed == "at most 57.6 MiB (room in filesystems.ext4)"

@@ -180,13 +180,14 @@ def _duration(name: str, text: str) -> str:
 
 def _read_json(output: ToolOutput) -> dict[str, Any]:
     text = output.files.get(FILE, "")
-    start = re.search(r"^\{", text, re.MULTILINE)  # notes and errors of fio's may come before it
+    start = re.search(r"^\{", text, re.MULTILINE)  # notes and errors of fio's may stand before it, and a summary after it
     if not start:
         raise ToolError(
             f"fio wrote no report (exit status {output.exit_status})", evidence=output.stderr or output.stdout
         )
     try:
-        return dict(json.loads(text[start.start() :]))
+        report, _ = json.JSONDecoder().raw_decode(text, start.start())
+        return dict(report)
     except json.JSONDecodeError as error:
         raise ParseError("fio's report is not whole", where=f"{FILE}, line {error.lineno}", got=error.msg) from error
 

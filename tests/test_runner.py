@@ -1,0 +1,269 @@
+"""The exact order of effects of a run, after success and after every kind of failure."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box import Completed
+from mountlab.errors import BoxError, BoxTimeout, LeftoverError, UnsafeError
+from mountlab.model import Box, Rights, Trial
+from mountlab.plan import Plan, make_plan
+from mountlab.runner import run_sweep, unpack
+from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
+
+FACTS = {
+    "rights": "root", "user": "root", "mount_root": "/var/tmp/mountlab-root", "output_root": "/dev/shm/mountlab-root",
+    "programs": dict.fromkeys(("dd", "fio", "mount", "losetup", "blkid", "mke2fs")),
+    "memory_available_bytes": 2**33, "mount_root_free_bytes": 2**36, "kernel_filesystems": None,
+}  # fmt: skip
+LOCAL = Box(name="local", host="", embedded="loopback")
+TOO_LONG = "ran longer than 60 s and was ended (design.trial_timeout)"
+SUMMARY = b"8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.01 s, 839 MB/s\n"
+
+
+def plan(filesystems: Mapping[str, Any], **design: Any) -> Plan:
+    resolved = sweep(filesystems=dict(filesystems), workloads={"dd-write": DD_WRITE}, design={"repeats": 1, **design})
+    return make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", seed=1)
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"./{name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+GOOD = archive({"exit_status": b"0\n", "stdout": b"", "stderr": SUMMARY})
+
+
+class ScriptedBox:
+    """A box that answers everything with success, but for what a test scripts: word -> answers, first to last.
+
+    An answer is an exit status, an exception to raise, or a callable.
+    """
+
+    box = LOCAL
+    rights: Rights = "root"
+
+    def __init__(self, **script: Sequence[Any]) -> None:
+        self.script = {word: list(answers) for word, answers in script.items()}
+        self.calls: list[str] = []
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        name = self.name(argv)
+        self.calls.append(name)
+        answers = self.script.get(name.split()[0].replace("-", "_"), [])
+        answer = answers.pop(0) if answers else 0
+        if callable(answer):
+            answer()
+            answer = 0
+        if isinstance(answer, BaseException):
+            raise answer
+        return Completed(tuple(argv), int(answer), self.output(name), b"it says why" if answer else b"", 0.0)
+
+    @staticmethod
+    def output(name: str) -> bytes:
+        return GOOD if name == "trial" else b"/dev/loop9\n" if name.startswith("losetup --find") else b""
+
+    @staticmethod
+    def name(argv: Sequence[str]) -> str:
+        """Scripts by what they do, commands by their words."""
+        if argv[0] == "env":
+            return "trial"
+        if argv[:2] == ("sh", "-c"):
+            return {"open.sh": argv[4], "mountlab-clean": argv[4]}.get(argv[3], argv[3].removesuffix(".sh"))
+        if argv[0] == "losetup":
+            return " ".join(argv[:2])
+        return argv[0]
+
+    def close(self) -> None: ...
+
+
+class Memory:
+    """A journal in memory, which notes the order of what is kept."""
+
+    def __init__(self, done: Sequence[str] = ()) -> None:
+        self.done = set(done)
+        self.trials: list[Trial] = []
+        self.mounts: list[str] = []
+
+    def has(self, trial_id: str) -> bool:
+        return trial_id in self.done or any(trial.trial_id == trial_id for trial in self.trials)
+
+    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
+        assert "argv" in files
+        self.trials.append(trial)
+
+    def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
+        assert "evidence.txt" in files
+        self.mounts.append(mount_id)
+
+
+EXT4_SETUP = ["fallocate", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
+EXT4_UNDO = ["umount", "rmdir", "losetup -d", "rm"]
+
+
+def test_a_run_opens_makes_measures_undoes_in_reverse_and_closes() -> None:
+    box, journal = ScriptedBox(), Memory()
+    run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
+    assert box.calls == ["open", *EXT4_SETUP, "trial", *EXT4_UNDO, "close"]
+    assert [trial.status for trial in journal.trials] == ["ok"]
+    assert journal.mounts == [journal.trials[0].mount]
+
+
+@pytest.mark.parametrize(
+    ("failing", "undone"),
+    [
+        ("fallocate", []),
+        ("losetup", ["rm"]),
+        ("mke2fs", ["losetup -d", "rm"]),
+        ("mount", ["rmdir", "losetup -d", "rm"]),
+        ("evidence", EXT4_UNDO),
+    ],
+)
+def test_a_step_that_fails_undoes_what_came_before_it_and_fails_the_trials_of_that_mount(
+    failing: str, undone: list[str]
+) -> None:
+    """A failed mkfs that is only a log line."""
+    box, journal = ScriptedBox(**{failing: [1]}), Memory()
+    run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
+    steps = [step for step in EXT4_SETUP if step.split()[0] != failing]
+    reached = [step.split()[0] for step in EXT4_SETUP].index(failing) + 1
+    assert box.calls == ["open", *EXT4_SETUP[:reached], *undone, "close"], steps
+    assert [trial.status for trial in journal.trials] == ["failed"]
+    assert "exit status 1" in journal.trials[0].reason
+    assert "it says why" in journal.trials[0].reason
+
+
+def test_one_bad_file_system_does_not_end_the_night() -> None:
+    box, journal = ScriptedBox(mke2fs=[1]), Memory()
+    run_sweep(plan({"ext4": EXT4, "tmpfs": TMPFS}), box, journal, Silent())
+    assert {trial.filesystem: trial.status for trial in journal.trials} == {"ext4": "failed", "tmpfs": "ok"}
+
+
+def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> None:
+    box = ScriptedBox(umount=[32, 32])
+    run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
+    assert box.calls[4:] == ["trial", "umount", "kill", "umount", "kill", "umount", "rmdir", "close"]
+
+
+def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mountlab.runner.UNDO_TRIES", 2)
+    box = ScriptedBox(umount=[32] * 99)
+    with pytest.raises(LeftoverError, match="could not undo: umount") as error:
+        run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
+    assert box.calls[-2:] == ["rmdir", "close"]
+    assert error.value.next_step == "python -m mountlab box clean local"
+    assert "it says why" in str(error.value)
+
+
+def test_a_root_directory_that_is_not_ours_is_unsafe_and_nothing_is_begun() -> None:
+    box = ScriptedBox(open=[1])
+    with pytest.raises(UnsafeError, match="refused to go on"):
+        run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
+    assert box.calls == ["open"]
+
+
+def test_a_trial_that_never_ends_is_killed_and_recorded_and_the_next_one_runs() -> None:
+    box, journal = ScriptedBox(trial=[BoxTimeout("no answer in 180 s")]), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
+    assert box.calls[4:7] == ["trial", "kill", "umount"]
+    assert [(trial.status, trial.reason) for trial in journal.trials] == [("failed", "no answer in 180 s"), ("ok", "")]
+
+
+def test_a_lost_box_ends_the_run_after_the_undoing_was_tried() -> None:
+    box, journal = ScriptedBox(trial=[BoxError("the connection was lost")]), Memory()
+    with pytest.raises(BoxError, match="the connection was lost"):
+        run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
+    assert box.calls[4:] == ["trial", "umount", "rmdir", "close"]
+    assert journal.trials == []
+
+
+def test_ctrl_c_during_a_trial_kills_the_tool_and_undoes_everything() -> None:
+    box, journal = ScriptedBox(trial=[lambda: os.kill(os.getpid(), signal.SIGINT)]), Memory()
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
+    assert box.calls[4:] == ["trial", "kill", "umount", "rmdir", "close"]
+    assert journal.trials == []
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_between_mkfs_and_mount_takes_effect_when_the_mount_can_be_undone() -> None:
+    """A mount that is interrupted half-way would be left behind."""
+    box = ScriptedBox(mount=[lambda: os.kill(os.getpid(), signal.SIGINT)])
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan({"ext4": EXT4}), box, Memory(), Silent())
+    assert box.calls == ["open", *EXT4_SETUP, "kill", *EXT4_UNDO, "close"]
+
+
+def test_trials_that_the_journal_holds_are_not_run_again() -> None:
+    """A resume that skips what did not run and repeats what did."""
+    box, journal = ScriptedBox(), Memory(done=["t0001"])
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
+    assert [trial.trial_id for trial in journal.trials] == ["t0002"]
+    assert box.calls.count("mount") == 1
+
+
+def test_with_fresh_never_every_file_system_is_made_once_and_stays_until_the_end() -> None:
+    box = ScriptedBox()
+    run_sweep(plan({"tmpfs": TMPFS, "ext4": EXT4}, repeats=2, fresh_filesystem="never"), box, Memory(), Silent())
+    tmpfs = ["mkdir", "mount", "evidence"]
+    assert box.calls == ["open", *tmpfs, *EXT4_SETUP, *["trial"] * 4, *EXT4_UNDO, "umount", "rmdir", "close"]
+
+
+def outcome(files: Mapping[str, bytes], exit_status: int = 0) -> Trial:
+    class One(ScriptedBox):
+        def run(self, argv: Sequence[str], **more: Any) -> Completed:
+            done = super().run(argv, **more)
+            return Completed(done.argv, exit_status, archive(files), b"boom", 0.0) if argv[0] == "env" else done
+
+    journal = Memory()
+    run_sweep(plan({"tmpfs": TMPFS}), One(), journal, Silent())
+    return journal.trials[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "exit_status", "status", "reason"),
+    [
+        ({"refused": b"no tmpfs is mounted on /x\n"}, 0, "invalid", "no tmpfs is mounted on /x"),
+        ({"unprepared": b"dd: No space left\n"}, 0, "failed", "the preparation failed: dd: No space left"),
+        ({"exit_status": b"124\n", "stdout": b"", "stderr": b""}, 0, "failed", TOO_LONG),
+        ({}, 95, "failed", "the trial's script failed with exit status 95: boom"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_measurement_says_why(
+    files: Mapping[str, bytes], exit_status: int, status: str, reason: str
+) -> None:
+    trial = outcome(files, exit_status)
+    assert (trial.status, trial.reason) == (status, reason)
+
+
+def test_a_tool_that_fails_is_a_failed_trial_with_its_own_words() -> None:
+    trial = outcome({"exit_status": b"1\n", "stdout": b"", "stderr": b"dd: No space left on device\n"})
+    assert trial.status == "failed"
+    assert "dd failed with exit status 1" in trial.reason
+    assert "No space left on device" in trial.reason
+
+
+def test_only_plain_files_leave_an_archive(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        link = tarfile.TarInfo("./link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        for name in ("../up", "/etc/absolute", "./sub/file", "./good"):
+            member = tarfile.TarInfo(name)
+            member.size = 2
+            tar.addfile(member, io.BytesIO(b"ok"))
+    assert unpack(out.getvalue()) == {"good": b"ok"}
