@@ -203,6 +203,11 @@ def test_the_box_is_described() -> None:
     assert "fio fio-3.33 /usr/bin/fio" in text
 
 
+def test_what_nobody_knows_of_a_device_takes_no_room() -> None:
+    assert "Size" in repr(sections.box(RUN))
+    assert "Model" not in repr(sections.box(RUN))
+
+
 def test_parameters_are_the_yaml_that_was_resolved() -> None:
     text = repr(sections.parameters(RUN)).removeprefix("The whole sweep, resolved ")
     assert "question: How much faster?" in text

@@ -322,7 +322,7 @@ def ratio(value: float, **changes: Any) -> Ratio:
         (2.0, 0.01, 0.9, True, "faster"), (0.5, 0.01, 0.9, True, "slower"),
         (2.0, 0.01, 0.9, False, "slower"), (0.5, 0.01, 0.9, False, "faster"),
         (1.001, 0.5, 0.01, True, "same"), (1.001, 0.01, 0.01, True, "same"),
-        (1.2, 0.06, 0.5, True, "undecided"), (1.2, 0.05, 0.05, True, "undecided"), (1.2, 1.0, 1.0, True, "undecided"),
+        (1.2, 0.06, 0.5, True, "undecided"), (1.2, 0.0501, 0.0501, True, "undecided"), (1.2, 1.0, 1.0, True, "undecided"),
     ],
 )  # fmt: skip
 def test_the_four_verdicts(value: float, p: float, p_same: float, more_is_better: bool, expected: Verdict) -> None:

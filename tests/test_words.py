@@ -309,7 +309,8 @@ def test_how_published_ratios_point() -> None:
         (published(), None),
     ]
     assert words.published_sentence(pairs) == (
-        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours shows no difference."
+        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours shows no "
+        "difference."
     )
     assert words.published_sentence(pairs[3:]) == "None of the published ratios was measured in this run."
 

@@ -259,7 +259,8 @@ def _metric_table(run: RunView, metric: str) -> Html:
     head = [
         Column("File system"), Column(f"Mean, {scale.unit}", "number"), Column(f"Low, {scale.unit}", "number"),
         Column(f"High, {scale.unit}", "number"), Column("n", "number"), Column("CV, %", "number"),
-        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"), Column("Interval", "interval"),
+        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"),
+        Column("Interval", "interval"),
         Column("Verdict"), Column("Caveats"),
     ]  # fmt: skip
     groups = [Rows([_metric_row(run, metric, m, scale.factor) for m in own], row) for row, own in _rows(means).items()]
@@ -449,9 +450,10 @@ def fact_text(key: str, value: object) -> str:
 
 
 def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:
-    if not devices:
+    """The block devices, with the columns in which something is known of one of them."""
+    keys = dict.fromkeys(key for device in devices for key in device if device[key] not in (None, "", []))
+    if not keys:
         return ""
-    keys = list(dict.fromkeys(key for device in devices for key in device))
     head = [Column(_fact_name(key)) for key in keys]
     rows = [[fact_text(key, device.get(key)) for key in keys] for device in devices]
     return html.table(head, [Rows(rows)], caption="Block devices of the box")

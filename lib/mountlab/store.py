@@ -141,7 +141,6 @@ class RunWriter:
             "order": [trial.trial_id for trial in plan.trials], "parameters": resolved.parameters,
             "left_out": dict(plan.sweep.left_out),
             "published": [asdict(figure) for figure in load_published(plan.sweep.published)],
-            "command": f"make run SWEEP={shown(path)}/sweep.yml BOX={plan.box.name} ARGS=\"-p seed={plan.seed}\"",
         }  # fmt: skip
         writer = cls(path)
         writer._write("sweep.yml", _as_yaml(resolved.parameters))
@@ -166,7 +165,8 @@ class RunWriter:
 
     def finish(self, status: str) -> None:
         info = json.loads((self.path / "run.json").read_text())
-        self._write("run.json", json.dumps({**info, "status": status, "finished_at": _now()}, indent=1))
+        changed = {**info, "status": status, "finished_at": _now()}
+        self._write("run.json", json.dumps(changed, indent=1))
 
     def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
         directory = self.path / "raw" / name
@@ -249,13 +249,21 @@ class Run:
 
 
 def read_info(path: Path) -> dict[str, Any]:
-    """run.json. Raises StoreError where there is none, or one of a later Mountlab."""
-    info: dict[str, Any] = json.loads(_text(path / "run.json", "run", "name a directory below results/"))
+    """run.json, and `command`: the one line that runs it all again from where the directory lies now.
+
+    Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
+    """
+    text = _text(path / "run.json", "run", "name a directory below results/")
+    try:
+        info: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
     if info["schema"] > SCHEMA:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
         )
-    return info
+    again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
+    return {**info, "command": again}
 
 
 def read_sweep(path: Path) -> Resolved:

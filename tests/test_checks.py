@@ -1,0 +1,343 @@
+"""Caveats: each check raised and not raised, and what its message says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from mountlab.analysis import estimate_frame, measurement_frame
+from mountlab.checks import CHECKS, Evidence, find_caveats
+from mountlab.evidence import DeviceBytes, device_chain, device_traffic
+from mountlab.model import METRICS, Caveat, Cell, Measurement, OptionEvidence, Sweep, Trial
+from sweeps import sweep
+
+DATA = Path(__file__).parent / "data"
+MIB = 1024**2
+READ = {"tool": "dd", "direction": "read", "bs": "1MiB", "count": 512}
+WRITE = {"tool": "dd", "direction": "write", "bs": "1MiB", "count": 512}
+EXT4 = {"type": "ext4", "image": "1GiB"}
+CHAIN = ["7:0", "254:0"]
+
+
+def make(**more: Any) -> Sweep:
+    given = {"filesystems": {"ext4": EXT4}, "workloads": {"r": READ}, "design": {"repeats": 5}, **more}
+    return sweep(**given).sweep
+
+
+def build(
+    the_sweep: Sweep, *, values: dict[str, list[float]] | None = None, traffic: dict[str, DeviceBytes] | None = None,
+    failed: int = 0, **more: Any,
+) -> Evidence:  # fmt: skip
+    """Five good trials of each cell on a device that moved all bytes of it, or what a test changes."""
+    rows: list[tuple[Trial, Measurement]] = []
+    trials: list[Trial] = []
+    for cell in the_sweep.cells:
+        side = str(cell.workload.options["direction"])
+        own = (values or {}).get(cell.id, [100e6, 101e6, 99e6, 100.5e6, 99.5e6])
+        for block, value in enumerate(own, start=1):
+            trial = _trial(cell, block, len(trials) + 1)
+            trials.append(trial)
+            rows += [(trial, m) for m in _measurements(side, value)]
+        trials += [replace(_trial(cell, 9, len(trials) + 1), status="failed", reason="fio: no space\nmore")] * failed
+    measurements = measurement_frame(rows)
+    moved = traffic or dict.fromkeys(CHAIN, DeviceBytes(512 * MIB, 512 * MIB))
+    parts: dict[str, Any] = {
+        "sweep": the_sweep,
+        "trials": pd.DataFrame([vars(trial) for trial in trials], columns=list(Trial.__dataclass_fields__)),
+        "measurements": measurements,
+        "estimates": estimate_frame(the_sweep, measurements, run_id="r", box="b"),
+        "traffic": {trial.trial_id: moved for trial in trials},
+        "chains": {"m-ext4": CHAIN, "m-tmpfs": []},
+        "backing_types": {}, "options": [], "facts": {"rights": "root"},
+    }  # fmt: skip
+    return Evidence(**{**parts, **more})
+
+
+def _trial(cell: Cell, block: int, number: int) -> Trial:
+    return Trial(
+        trial_id=f"t{number:04d}", block=block, warmup=block < 1, cell=cell.id, filesystem=cell.filesystem.name,
+        workload=cell.workload.name, tool="dd", factors=cell.workload.factors, mount=f"m-{cell.filesystem.name}", status="ok",
+        reason="", started_at="", elapsed_s=1.0,
+    )  # fmt: skip
+
+
+def _measurements(side: str, value: float) -> list[Measurement]:
+    table = [(f"{side}_bandwidth", value, ""), ("elapsed", 5.0, ""), ("bytes", 512.0 * MIB, side)]
+    return [Measurement(metric=metric, value=v, unit=METRICS[metric], label=label) for metric, v, label in table]
+
+
+def found(code: str, evidence: Evidence) -> list[Caveat]:
+    caveats = list(CHECKS[code](evidence))
+    assert all(caveat.code == code for caveat in caveats)
+    return caveats
+
+
+def the_only(code: str, evidence: Evidence) -> Caveat:
+    (caveat,) = found(code, evidence)
+    return caveat
+
+
+def moved(share: float, **devices: float) -> dict[str, DeviceBytes]:
+    """Traffic of both devices of the chain, as shares of 512 MiB."""
+    shares = {"loop": share, "disk": share, **devices}
+    numbers = {"loop": "7:0", "disk": "254:0"}
+    return {numbers[name]: DeviceBytes(int(each * 512 * MIB), int(each * 512 * MIB)) for name, each in shares.items()}
+
+
+# --- served from the cache --------------------------------------------------------------------------------------------
+
+
+def test_a_read_that_the_page_cache_answered_is_a_warning() -> None:
+    """Trap: a read served from the page cache is reported as the disk's speed."""
+    caveat = the_only("cache-served", build(make(), traffic=moved(0.0)))
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "cell", "ext4/r")
+    assert "the device delivered 0% of the bytes read" in caveat.message
+    assert "This is not the speed of the device: read more than the memory holds, or cold" in caveat.message
+
+
+def test_a_warm_read_that_was_asked_for_is_only_noted() -> None:
+    the_sweep = make(workloads={"r": {**READ, "cache": "warm"}})
+    caveat = the_only("cache-served", build(the_sweep, traffic=moved(0.0)))
+    assert caveat.severity == "note"
+    assert "as was asked for with cache: warm. This is not the speed of the device." in caveat.message
+
+
+def test_an_image_in_the_cache_below_the_loop_device_is_caught() -> None:
+    """The loop device delivered every byte, but the device below it did not: the image was in the page cache."""
+    caveat = the_only("cache-served", build(make(), traffic=moved(1.0, disk=0.02)))
+    assert "the device delivered 2% of the bytes read" in caveat.message
+
+
+def test_a_part_from_the_cache_is_told_as_a_range_over_the_trials() -> None:
+    evidence = build(make())
+    traffic = dict(zip(evidence.traffic, map(moved, (0.5, 0.75, 1.0, 1.0, 1.0)), strict=True))
+    assert "delivered 50% to 100% of" in the_only("cache-served", replace(evidence, traffic=traffic)).message
+
+
+@pytest.mark.parametrize("share", [0.91, 1.0, 1.3])
+def test_a_read_from_the_device_raises_nothing(share: float) -> None:
+    assert found("cache-served", build(make(), traffic=moved(share))) == []
+
+
+def test_a_file_system_in_memory_has_no_device_that_could_deliver() -> None:
+    the_sweep = make(filesystems={"tmpfs": {"type": "tmpfs", "size": "1GiB"}})
+    assert found("cache-served", build(the_sweep, traffic=moved(0.0))) == []
+
+
+def test_warm_up_trials_and_trials_without_counters_are_not_judged() -> None:
+    evidence = build(make(), traffic=moved(0.0))
+    assert found("cache-served", replace(evidence, measurements=evidence.measurements.assign(warmup=True))) == []
+    assert found("cache-served", replace(evidence, traffic={})) == []
+
+
+@pytest.mark.parametrize(("name", "raised"), [("ext4-cold-read", False), ("ext4-warm-read", True)])
+def test_recorded_counters_of_a_cold_and_a_warm_read_are_told_apart(name: str, raised: bool) -> None:
+    chain = device_chain({"evidence.txt": (DATA / "evidence" / "ext4.txt").read_text()})
+    before, after = ((DATA / "trials" / name / f"{when}.txt").read_text() for when in ("before", "after"))
+    evidence = build(make(), traffic=device_traffic(before, after), chains={"m-ext4": chain})
+    assert bool(found("cache-served", evidence)) == raised
+
+
+# --- not flushed ------------------------------------------------------------------------------------------------------
+
+
+def test_a_write_that_had_not_reached_the_device_is_a_warning() -> None:
+    """Trap: 598 MB/s into the page cache."""
+    caveat = the_only("not-flushed", build(make(workloads={"w": WRITE}), traffic=moved(0.05)))
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4/w")
+    assert "the device had taken 5% of the bytes written when the tool finished" in caveat.message
+    assert "dd: conv=fdatasync, fio: end_fsync" in caveat.message
+
+
+def test_a_write_that_reached_the_device_raises_nothing_nor_does_a_read() -> None:
+    assert found("not-flushed", build(make(workloads={"w": WRITE}))) == []
+    assert found("not-flushed", build(make(), traffic=moved(0.0))) == []
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def option(state: str) -> list[OptionEvidence]:
+    return [OptionEvidence(filesystem="ramfs", option="data=writeback", state=state, kernel_says="nothing")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", ["not visible", "not in effect"])
+def test_an_option_that_the_kernel_does_not_show_is_a_warning(state: str) -> None:
+    """Trap: ramfs takes data=writeback, nobarrier and nonsense, and returns 0. Never silence."""
+    caveat = the_only("option-not-in-effect", build(make(), options=option(state)))
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "filesystem", "ramfs")
+    assert f"data=writeback was asked for and is {state}: the kernel says nothing" in caveat.message
+    assert "remove the option" in caveat.message
+
+
+def test_an_option_in_effect_raises_nothing() -> None:
+    assert found("option-not-in-effect", build(make(), options=option("in effect"))) == []
+
+
+# --- too few, noisy, short --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "severity", "words"),
+    [([100e6], "error", "n = 1: one trial has no spread and so no interval. Set design.repeats to 5 or more."),
+     ([100e6, 101e6], "warning", "n = 2: too few"), ([100e6, 101e6, 102e6, 103e6], "warning", "n = 4: too few")],
+)  # fmt: skip
+def test_too_few_trials_for_an_interval(values: list[float], severity: str, words: str) -> None:
+    """n < 2 gives NaN bounds and a caveat."""
+    caveat = the_only("too-few", build(make(), values={"ext4/r": values}))
+    assert caveat.severity == severity
+    assert words in caveat.message
+
+
+def test_five_trials_are_not_too_few() -> None:
+    assert found("too-few", build(make())) == []
+
+
+def test_trials_that_vary_by_more_than_a_tenth_are_noisy() -> None:
+    caveat = the_only("noisy", build(make(), values={"ext4/r": [50e6, 100e6, 150e6, 100e6, 100e6]}))
+    assert caveat.severity == "warning"
+    assert "the trials vary by 35% of their mean (coefficient of variation)" in caveat.message
+
+
+def test_steady_trials_and_a_single_one_are_not_noisy() -> None:
+    assert found("noisy", build(make())) == []
+    assert found("noisy", build(make(), values={"ext4/r": [100e6]})) == []
+
+
+def test_a_trial_of_a_few_ticks_of_the_clock_of_its_tool_is_noted() -> None:
+    """fio counts milliseconds: 20 ms may be off by 2.5 %."""
+    the_sweep = make(workloads={"r": {"tool": "fio", "rw": "read", "size": "1MiB"}})
+    cell = the_sweep.cells[0]
+    rows = measurement_frame(
+        (_trial(cell, block, block), Measurement(metric="elapsed", value=0.02, unit="s")) for block in range(1, 6)
+    )
+    estimates = estimate_frame(the_sweep, rows, run_id="r", box="b")
+    caveat = the_only("too-short", replace(build(make()), sweep=the_sweep, estimates=estimates))
+    assert caveat.severity == "note"
+    assert "trials took 20.0 ms by a clock that counts 1.00 ms steps" in caveat.message
+    assert "off by 2.5%. Give it more work." in caveat.message
+
+
+def test_a_trial_of_seconds_is_not_too_short() -> None:
+    assert found("too-short", build(make())) == []
+
+
+# --- failed and left out ----------------------------------------------------------------------------------------------
+
+
+def test_failed_trials_are_an_error_with_count_and_reason() -> None:
+    """Trap: a failed mkfs that is only a log line."""
+    caveat = the_only("failed-trials", build(make(), failed=2))
+    assert (caveat.severity, caveat.subject) == ("error", "ext4/r")
+    assert caveat.message.startswith("2 of its trials gave no figure: fio: no space. ")
+
+
+def test_without_failures_nothing_is_said() -> None:
+    assert found("failed-trials", build(make())) == []
+
+
+def test_file_systems_that_were_left_out_are_named_with_the_reason_once() -> None:
+    reason = "mounting needs root or password-less sudo on the box"
+    the_sweep = replace(make(), left_out={"tmpfs": f"tmpfs: {reason}", "ext4": f"ext4: {reason}"})
+    caveat = the_only("left-out", build(the_sweep))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert caveat.message.startswith(f"tmpfs, ext4 were left out: {reason}. ")
+
+
+def test_with_nothing_left_out_nothing_is_said() -> None:
+    assert found("left-out", build(make())) == []
+
+
+# --- images and memory ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fstype", ["tmpfs", "ramfs"])
+def test_an_image_in_memory_measures_no_disk(fstype: str) -> None:
+    caveat = the_only("image-in-memory", build(make(), backing_types={"ext4": fstype}))
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4")
+    assert f"its image lies on {fstype}, so no disk is measured. Set mount_root" in caveat.message
+
+
+def test_an_image_on_a_disk_is_noted_as_an_image() -> None:
+    evidence = build(make(), backing_types={"ext4": "xfs"})
+    assert found("image-in-memory", evidence) == []
+    caveat = the_only("loop-image", evidence)
+    assert caveat.severity == "note"
+    assert "an image file of 1GiB on xfs" in caveat.message
+    assert "give the box a scratch device" in caveat.message
+
+
+def test_a_file_system_that_is_on_no_image_is_not_called_one() -> None:
+    assert found("loop-image", build(make(filesystems={"d": {"type": "dir"}}), chains={"m-d": CHAIN})) == []
+
+
+def test_ramfs_is_noted_to_have_no_size_of_its_own() -> None:
+    """Trap: ramfs has no size limit at all."""
+    the_sweep = make(filesystems={"ramfs": {"type": "ramfs", "size": "1GiB"}})
+    caveat = the_only("size-not-enforced", build(the_sweep, chains={"m-ramfs": []}))
+    assert (caveat.severity, caveat.subject) == ("note", "ramfs")
+    assert "below 1GiB by its plan" in caveat.message
+
+
+def test_tmpfs_has_a_size_that_the_kernel_keeps() -> None:
+    assert found("size-not-enforced", build(make(filesystems={"tmpfs": {"type": "tmpfs", "size": "1GiB"}}))) == []
+
+
+def test_without_root_the_caches_could_not_be_dropped() -> None:
+    caveat = the_only("caches-not-dropped", build(make(), facts={"rights": "none"}))
+    assert (caveat.severity, caveat.scope) == ("note", "run")
+    assert "without root only the pages of the measured files could be evicted" in caveat.message
+
+
+@pytest.mark.parametrize("rights", ["root", "sudo"])
+def test_with_root_or_where_it_was_not_asked_nothing_is_said_of_caches(rights: str) -> None:
+    assert found("caches-not-dropped", build(make(), facts={"rights": rights})) == []
+    careless = make(design={"repeats": 5, "drop_caches": False})
+    assert found("caches-not-dropped", build(careless, facts={"rights": "none"})) == []
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_a_good_run_has_no_caveat_but_that_of_its_image() -> None:
+    caveats, passed = find_caveats(build(make(), backing_types={"ext4": "ext4"}))
+    assert [caveat.code for caveat in caveats] == ["loop-image"]
+    assert set(passed) == set(CHECKS) - {"loop-image"}
+
+
+def test_the_worst_comes_first() -> None:
+    the_sweep = replace(make(), left_out={"x": "x: y"})
+    evidence = build(the_sweep, failed=1, backing_types={"ext4": "tmpfs"}, facts={"rights": "none"}, values={"ext4/r": [1.0]})
+    severities = [caveat.severity for caveat in find_caveats(evidence)[0]]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+    assert set(severities) == {"error", "warning", "note"}
+
+
+def test_a_run_in_which_everything_failed_is_told_and_does_not_crash() -> None:
+    caveats, _ = find_caveats(build(make(), values={"ext4/r": []}, failed=3))
+    assert [caveat.code for caveat in caveats if caveat.severity == "error"] == ["failed-trials"]
+
+
+@pytest.mark.parametrize("code", CHECKS)
+def test_every_check_says_what_it_looks_for_and_finds_nothing_in_an_empty_run(code: str) -> None:
+    assert CHECKS[code].__doc__
+    empty = build(replace(make(), filesystems=(), workloads=()))
+    assert list(CHECKS[code](empty)) == []
+
+
+def _raised_in_this_file(node: ast.AST, name: Callable[..., Any]) -> set[str]:
+    calls = [call for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)]
+    return {str(call.args[0].value) for call in calls  # type: ignore[attr-defined]
+            if call.func.id == name.__name__ and isinstance(call.args[0], ast.Constant)}  # type: ignore[attr-defined]  # fmt: skip
+
+
+def test_each_check_is_raised_and_not_raised_in_this_file() -> None:
+    """A new entry of CHECKS fails here until it has both tests."""
+    tree = ast.parse(Path(__file__).read_text())
+    assert _raised_in_this_file(tree, the_only) == set(CHECKS)
+    assert _raised_in_this_file(tree, found) == set(CHECKS)

@@ -1,0 +1,213 @@
+"""The script of one trial, run for real in a directory: no root, no mount, no network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box import Completed
+from mountlab.plan import Plan, PlannedTrial, make_plan
+from mountlab.runner import judge, unpack
+from sweeps import DIR, TMPFS, sweep
+from test_plan import BOX, FACTS
+
+WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
+READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
+ALWAYS = {"before.txt", "after.txt", "exit_status", "stdout", "stderr", "started_ns", "ended_ns", "st_dev", "prepare.log", "warm.log"}  # fmt: skip
+
+
+class Machine:
+    """Runs the commands of a plan here. `sync` does nothing: it would wait for the whole machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"
+        for directory in (self.mount_root.parent, self.output_root.parent, programs):
+            directory.mkdir()
+        (programs / "sync").write_text("#!/bin/sh\n")
+        (programs / "sync").chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C"}
+
+    def plan(self, **more: Any) -> Plan:
+        given = {"filesystems": {"d": DIR}, "workloads": {"w": WRITE}, "design": {"repeats": 1, "drop_caches": False}, **more}
+        facts = {**FACTS, "mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", seed=1)
+
+    def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(argv, capture_output=True, check=False, env=self.environment, timeout=60, stdin=subprocess.DEVNULL)  # fmt: skip
+
+    def do(self, argv: tuple[str, ...] | None) -> None:
+        assert argv is not None
+        done = self.run(argv)
+        assert done.returncode == 0, done.stderr
+
+    def trial(self, planned: PlannedTrial, script: str | None = None) -> tuple[dict[str, bytes], str, str]:
+        """Files that came back, and what the runner says of them."""
+        argv = (*planned.argv[:4], script or planned.argv[4], *planned.argv[5:])
+        done = self.run(argv)
+        assert done.returncode == 0, done.stderr
+        files = unpack(done.stdout)
+        completed = Completed(argv=argv, exit_status=0, stdout=done.stdout, stderr=done.stderr, elapsed_s=0.1)
+        return (files, *judge(planned, files, completed))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def opened(machine: Machine, **more: Any) -> Plan:
+    plan = machine.plan(**more)
+    machine.do(plan.opening.argv)
+    for step in plan.mounts[0].steps:
+        machine.do(step.argv)
+    return plan
+
+
+def left(machine: Machine) -> list[str]:
+    """What a trial left in the directories of the run."""
+    roots = (machine.mount_root / "r1" / "d", machine.output_root / "r1")
+    return [path.name for root in roots for path in root.iterdir() if path.name != ".mountlab"]
+
+
+def test_a_whole_plan_for_a_directory_runs_and_leaves_nothing(machine: Machine) -> None:
+    for argv in machine.plan(workloads={"w": WRITE, "r": READ}, design={"repeats": 2, "drop_caches": False}).commands():
+        machine.do(argv)
+    assert list(machine.mount_root.parent.iterdir()) == []
+    assert list(machine.output_root.parent.iterdir()) == []
+
+
+def test_a_trial_brings_back_what_it_printed_and_the_counters_around_it(machine: Machine) -> None:
+    plan = opened(machine)
+    files, status, reason = machine.trial(plan.trials[0])
+    assert (status, reason) == ("ok", "")
+    assert set(files) == ALWAYS
+    assert files["exit_status"] == b"0\n"
+    assert b"131072 bytes (131 kB, 128 KiB) copied" in files["stderr"]
+    assert files["stdout"] == b""
+    assert files["before.txt"].startswith(b"==> /proc/diskstats <==")
+    assert b"==> /proc/vmstat <==" in files["after.txt"]
+    assert int(files["started_ns"]) < int(files["ended_ns"])
+    assert left(machine) == []
+
+
+def test_a_read_prepares_its_file_first_and_keeps_the_log_of_it(machine: Machine) -> None:
+    files, status, _ = machine.trial(opened(machine, workloads={"r": READ}).trials[0])
+    assert status == "ok"
+    assert b"131072 bytes" in files["prepare.log"]
+    assert b"131072 bytes" in files["stderr"]
+
+
+@pytest.mark.requires_program("fio")
+def test_a_report_file_of_the_tool_comes_back_too(machine: Machine) -> None:
+    fio = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "64KiB", "direct": False}
+    files, status, reason = machine.trial(opened(machine, workloads={"f": fio}).trials[0])
+    assert status == "ok" or "less than its clock can tell" in reason
+    assert files["fio.json"].lstrip().startswith((b"{", b"fio"))
+    assert left(machine) == []
+
+
+def test_without_the_expected_mount_the_trial_is_refused(machine: Machine) -> None:
+    """Trap: a refused mount, then a benchmark on the bare directory: fio ran happily and reported the root disk."""
+    plan = machine.plan(filesystems={"t": TMPFS})
+    machine.do(plan.opening.argv)
+    mountpoint = machine.mount_root / "r1" / "mnt" / "t"
+    mountpoint.mkdir(parents=True)
+    files, status, reason = machine.trial(plan.trials[0])
+    assert set(files) == {"refused"}
+    assert (status, reason) == ("invalid", f"no tmpfs is mounted on {mountpoint}")
+    assert list(mountpoint.iterdir()) == []
+
+
+def test_a_mount_of_another_type_than_expected_is_refused(machine: Machine) -> None:
+    plan = machine.plan(filesystems={"t": TMPFS})
+    machine.do(plan.opening.argv)
+    script = plan.trials[0].argv[4].replace(f"mountpoint={machine.mount_root}/r1/mnt/t", "mountpoint=/proc")
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert (status, reason) == ("invalid", "no tmpfs is mounted on /proc")
+
+
+def test_a_directory_on_another_file_system_is_refused(machine: Machine) -> None:
+    """Trap: mounted on one path, measured on another."""
+    plan = opened(machine)
+    root = machine.mount_root / "r1" / "d"
+    script = plan.trials[0].argv[4].replace(f"mountpoint={root}\n", "mountpoint=/proc\n")
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert (status, reason) == ("invalid", f"{root}/t0001 is not on the file system of /proc")
+    assert left(machine) == []
+
+
+def test_a_directory_that_is_there_already_is_not_measured_in(machine: Machine) -> None:
+    plan = opened(machine)
+    (machine.mount_root / "r1" / "d" / "t0001").mkdir()
+    files, status, reason = machine.trial(plan.trials[0])
+    assert status == "invalid"
+    assert "File exists" in reason
+    assert "stderr" not in files
+
+
+def test_a_preparation_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:
+    plan = opened(machine, workloads={"r": READ})
+    script = plan.trials[0].argv[4].replace("prepare() { dd ", "prepare() { no-such-program ")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert "unprepared" in files
+    assert "exit_status" not in files
+    assert status == "failed"
+    assert reason.startswith("the preparation failed: ")
+    assert "no-such-program" in reason
+    assert left(machine) == []
+
+
+def test_warming_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("warm() { :; }", "warm() { cat /no/such/file; }")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert "exit_status" not in files
+    assert (status, reason.startswith("the preparation failed: ")) == ("failed", True)
+
+
+def test_a_tool_that_fails_is_a_failed_trial_with_its_words(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("if=/dev/zero", "if=/no/such/file")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert files["exit_status"] == b"1\n"
+    assert status == "failed"
+    assert "No such file or directory" in reason
+
+
+def test_a_tool_that_runs_too_long_is_ended_on_the_box(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("timeout -k 5 60 dd ", "timeout -k 5 0.1 sleep 20 ")
+    files, status, reason = machine.trial(plan.trials[0], script.replace("sleep 20 if=", "sleep 20; : if="))
+    assert files["exit_status"] in (b"124\n", b"0\n")
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { timeout -k 5 0.1 sleep 20; return; ")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert files["exit_status"] == b"124\n"
+    assert (status, reason) == ("failed", "ran longer than 60 s and was ended (design.trial_timeout)")
+    assert left(machine) == []
+
+
+def test_a_trial_leaves_the_current_directory_of_the_tool_empty_of_surprises(machine: Machine) -> None:
+    """Trap: tools that write logs into the current directory (fs_mark, fio). It is the output directory."""
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { echo x > fs_log.txt; ")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert (status, files["fs_log.txt"]) == ("ok", b"x\n")
+
+
+def test_what_a_tool_writes_can_be_read_by_nobody_else(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", 'measured() { stat -c %a "$directory" . > modes; ')
+    assert machine.trial(plan.trials[0], script)[0]["modes"].split()[0] == b"700"
+
+
+@pytest.mark.requires_program("shellcheck")
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache: str, tmp_path: Path) -> None:
+    file = tmp_path / "trial.sh"
+    file.write_text(machine.plan(workloads={"r": {**READ, "cache": cache}}).trials[0].argv[4])
+    # SC2317, SC2329: the function for warming is called, and may hold nothing.
+    done = subprocess.run(["shellcheck", "-s", "sh", "-S", "warning", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
