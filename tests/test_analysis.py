@@ -89,7 +89,12 @@ def test_the_sample_of_a_cell_is_its_counted_trials() -> None:
         expected = estimate(values)
         row = estimates.loc[cell]
         assert (row["n"], row["mean"]) == (len(values), expected.mean)
-        assert (row["low"], row["high"], row["sd"], row["cv"]) == (expected.low, expected.high, expected.sd, expected.cv)
+        assert (row["low"], row["high"], row["sd"], row["cv"]) == (
+            expected.low,
+            expected.high,
+            expected.sd,
+            expected.cv,
+        )
     assert list(estimates["unit"]) == ["B/s"] * 3
     assert set(estimates["run_id"]) == {"r1"}
 
@@ -99,7 +104,8 @@ def test_estimates_have_a_column_a_factor_and_follow_the_order_of_the_sweep() ->
     values = {cell.id: {1: 5.0, 2: 6.0} for cell in reversed(the_sweep.cells)}
     estimates = estimate_frame(the_sweep, frame(the_sweep, values, "elapsed"), run_id="r", box="b")
     assert list(estimates.columns) == [
-        "run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n", "mean", "low", "high",
+        "run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n", "mean", "low",
+        "high",
         "sd", "cv", "level", "method", "cell",
     ]  # fmt: skip
     assert list(estimates["cell"]) == [cell.id for cell in the_sweep.cells]
@@ -143,7 +149,10 @@ def test_blocks_that_only_one_side_has_form_no_pair() -> None:
 
 def test_p_values_are_adjusted_over_the_whole_sweep() -> None:
     the_sweep = make(workloads={"w": {**DD_WRITE, "bs": ["4KiB", "1MiB"]}})
-    values = {cell.id: {block: 100.0 + 7 * i * block + block % 2 for block in (1, 2, 3)} for i, cell in enumerate(the_sweep.cells)}  # fmt: skip
+    values = {
+        cell.id: {block: 100.0 + 7 * i * block + block % 2 for block in (1, 2, 3)}
+        for i, cell in enumerate(the_sweep.cells)
+    }
     found = comparisons(the_sweep, frame(the_sweep, values))
     assert len(found) == 4
     assert [each.p_adjusted for each in found] == holm([each.p for each in found])
@@ -191,8 +200,12 @@ def test_without_measurements_every_comparison_is_undecided() -> None:
 
 
 def test_the_answer_is_about_the_metrics_of_the_sweep_that_a_workload_has() -> None:
-    the_sweep = make(metrics=["elapsed", "read_bandwidth"], workloads={"w": DD_WRITE, "r": {**DD_READ, "cache": "cold"}})
-    rows = pd.concat([frame(the_sweep, {"a/w": {1: 1.0}}, "elapsed"), frame(the_sweep, {"a/r": {1: 1.0}}, "read_bandwidth")])
+    the_sweep = make(
+        metrics=["elapsed", "read_bandwidth"], workloads={"w": DD_WRITE, "r": {**DD_READ, "cache": "cold"}}
+    )
+    rows = pd.concat(
+        [frame(the_sweep, {"a/w": {1: 1.0}}, "elapsed"), frame(the_sweep, {"a/r": {1: 1.0}}, "read_bandwidth")]
+    )
     assert answer_metrics(the_sweep, rows)["w"] == ("elapsed",)
 
 

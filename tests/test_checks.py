@@ -61,7 +61,8 @@ def build(
 def _trial(cell: Cell, block: int, number: int) -> Trial:
     return Trial(
         trial_id=f"t{number:04d}", block=block, warmup=block < 1, cell=cell.id, filesystem=cell.filesystem.name,
-        workload=cell.workload.name, tool="dd", factors=cell.workload.factors, mount=f"m-{cell.filesystem.name}", status="ok",
+        workload=cell.workload.name, tool="dd", factors=cell.workload.factors, mount=f"m-{cell.filesystem.name}",
+            status="ok",
         reason="", started_at="", elapsed_s=1.0,
     )  # fmt: skip
 
@@ -312,7 +313,9 @@ def test_a_good_run_has_no_caveat_but_that_of_its_image() -> None:
 
 def test_the_worst_comes_first() -> None:
     the_sweep = replace(make(), left_out={"x": "x: y"})
-    evidence = build(the_sweep, failed=1, backing_types={"ext4": "tmpfs"}, facts={"rights": "none"}, values={"ext4/r": [1.0]})
+    evidence = build(
+        the_sweep, failed=1, backing_types={"ext4": "tmpfs"}, facts={"rights": "none"}, values={"ext4/r": [1.0]}
+    )
     severities = [caveat.severity for caveat in find_caveats(evidence)[0]]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
     assert set(severities) == {"error", "warning", "note"}

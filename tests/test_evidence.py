@@ -46,7 +46,11 @@ DF = "Filesystem 1024-blocks Used Available Capacity Mounted on\n"
 
 
 def test_sections_are_split_at_their_headings() -> None:
-    assert sections("junk\n==> a <==\n1\n2\n\n==> /proc/b c <==\n==> d <==\n3") == {"a": "1\n2", "/proc/b c": "", "d": "3"}
+    assert sections("junk\n==> a <==\n1\n2\n\n==> /proc/b c <==\n==> d <==\n3") == {
+        "a": "1\n2",
+        "/proc/b c": "",
+        "d": "3",
+    }
 
 
 def test_every_recorded_line_of_mountinfo_is_read() -> None:
@@ -86,7 +90,8 @@ def test_st_dev_is_taken_apart_as_the_c_library_does(major: int, minor: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "device", "source"), [("ext4", "7:0", "/dev/loop0"), ("tmpfs", "0:39", "mountlab"), ("ramfs", "0:39", "mountlab")]
+    ("name", "device", "source"),
+    [("ext4", "7:0", "/dev/loop0"), ("tmpfs", "0:39", "mountlab"), ("ramfs", "0:39", "mountlab")],
 )
 def test_the_mount_that_holds_the_directory_is_found(name: str, device: str, source: str) -> None:
     mount = mount_of(recorded(name))
@@ -150,13 +155,17 @@ def test_a_file_system_in_memory_has_no_devices(name: str) -> None:
 
 def test_a_loop_device_on_a_file_in_memory_ends_its_chain_there() -> None:
     lines = "1 0 7:1 / /m rw - ext4 /dev/loop1 rw"
-    evidence = made_up(lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t0\t25\t/dev/shm/x.img")
+    evidence = made_up(
+        lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t0\t25\t/dev/shm/x.img"
+    )
     assert device_chain(evidence) == ["7:1"]
 
 
 def test_a_loop_device_whose_image_was_removed_has_no_known_backing() -> None:
     lines = "1 0 7:1 / /m rw - ext4 /dev/loop1 rw"
-    evidence = made_up(lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t1\t\t/x.img (deleted)")
+    evidence = made_up(
+        lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t1\t\t/x.img (deleted)"
+    )
     assert device_chain(evidence) == ["7:1"]
     assert loops(evidence)["7:1"].backing_device is None
 

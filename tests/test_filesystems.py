@@ -112,7 +112,9 @@ def test_a_device_is_named_by_a_step_before_it_is_used(family: Family, fs: Files
 def test_it_is_mounted_and_made_below_the_runs_own_directory_or_where_the_user_said(
     family: Family, fs: Filesystem, place: Place
 ) -> None:
-    paths = [word for step in family.steps(fs, place) for word in (*step.argv, *(step.undo or ())) if word.startswith("/")]
+    paths = [
+        word for step in family.steps(fs, place) for word in (*step.argv, *(step.undo or ())) if word.startswith("/")
+    ]
     allowed = tuple(filter(None, (place.run_dir, fs.path, place.device)))
     assert all(path.startswith(allowed) for path in paths), paths
 
@@ -208,7 +210,8 @@ def test_ext4_on_a_scratch_device_asks_the_guard_before_it_formats() -> None:
         (("-E", "stride=4"), "-E stride=4,lazy_itable_init=0,lazy_journal_init=0,nodiscard"),
         (("-E", "lazy_itable_init=1"), "-E lazy_itable_init=1,lazy_journal_init=0,nodiscard"),
         (("-E", "discard"), "-E discard,lazy_itable_init=0,lazy_journal_init=0"),
-        (("-b", "1024", "-E", "a=1", "-E", "b=2,c"), "-b 1024 -E a=1,b=2,c,lazy_itable_init=0,lazy_journal_init=0,nodiscard"),
+        (("-b", "1024", "-E", "a=1", "-E", "b=2,c"),
+        "-b 1024 -E a=1,b=2,c,lazy_itable_init=0,lazy_journal_init=0,nodiscard"),
     ],
 )  # fmt: skip
 def test_the_users_options_of_mkfs_win_and_ours_are_merged_into_one_e(mkfs: tuple[str, ...], expected: str) -> None:

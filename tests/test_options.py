@@ -16,7 +16,8 @@ CHOICE = Option(kind="choice", choices=("cold", "warm", "as_is"))
     [
         ("64KiB", SIZE, 65536, "64KiB"), ("65536B", SIZE, 65536, "64KiB"), ("500ms", DURATION, 0.5, "500ms"),
         (8, INT, 8, "8"), (0, INT, 0, "0"), (True, FLAG, 1, "1"), (False, FLAG, 0, "0"), (1, FLAG, 1, "1"),
-        ("psync", TEXT, "psync", "psync"), ("warm", CHOICE, "warm", "warm"), ("1m", ANY, "1m", "1m"), (True, ANY, 1, "1"),
+        ("psync", TEXT, "psync", "psync"), ("warm", CHOICE, "warm", "warm"), ("1m", ANY, "1m", "1m"),
+        (True, ANY, 1, "1"),
         (2.5, ANY, 2.5, "2.5"),
     ],
 )  # fmt: skip
@@ -35,7 +36,8 @@ def test_a_value_is_read_in_base_units_and_kept_as_people_read_it(
         (True, INT, "True (bool)", "a whole number"), (1.0, INT, "1.0 (float)", "a whole number"),
         (2, FLAG, "2 (int)", "true or false"), ("yes", FLAG, "'yes' (str)", "true or false"),
         (None, FLAG, "None (NoneType)", "true or false"), (3, TEXT, "3 (int)", "text"),
-        ("hot", CHOICE, "'hot' (str)", "cold, warm, as_is"), (None, ANY, "None (NoneType)", "text, a number, true or false"),
+        ("hot", CHOICE, "'hot' (str)", "cold, warm, as_is"),
+        (None, ANY, "None (NoneType)", "text, a number, true or false"),
         ({"a": 1}, ANY, "{'a': 1} (dict)", "text, a number, true or false"),
     ],
 )  # fmt: skip

@@ -62,7 +62,8 @@ def refused_workload(**entry: Any) -> ParameterError:
          "'image'", "remove it, or use one of the allowed ones"),
         (changed(filesystems={"f": {"type": "tempfs", "size": "1MiB"}}), "unknown file system type",
          "s.yml: filesystems.f.type", "'tempfs'", "did you mean 'tmpfs'?"),
-        (changed(workloads={"w": {"tool": "ddd"}}), "unknown tool", "s.yml: workloads.w.tool", "'ddd'", "did you mean 'dd'?"),
+        (changed(workloads={"w": {"tool": "ddd"}}), "unknown tool", "s.yml: workloads.w.tool", "'ddd'",
+         "did you mean 'dd'?"),
         (changed(workloads={"w": {}}), "unknown tool", "s.yml: workloads.w.tool", "None",
          "remove it, or use one of the allowed ones"),
         (changed(workloads={"w": {**DD, "cont": 1}}), "unknown option for dd", "s.yml: workloads.w.cont", "'cont'",
@@ -70,7 +71,8 @@ def refused_workload(**entry: Any) -> ParameterError:
         (changed(metrics=["write_bandwith"]), "unknown metric", "s.yml: metrics", "'write_bandwith'",
          "did you mean 'write_bandwidth'?"),
         (changed(baseline="tmpf"), "unknown file system", "s.yml: baseline", "'tmpf'", "did you mean 'tmpfs'?"),
-        (changed(preset="smal", presets={"small": {}}), "unknown preset", "s.yml: preset", "'smal'", "did you mean 'small'?"),
+        (changed(preset="smal", presets={"small": {}}), "unknown preset", "s.yml: preset", "'smal'",
+         "did you mean 'small'?"),
     ],
 )  # fmt: skip
 def test_an_unknown_word_is_an_error_at_every_level(
@@ -123,7 +125,8 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("design", "where"),
-    [({"repeats": 0}, "repeats"), ({"warmup": -1}, "warmup"), ({"level": 1.0}, "level"), ({"smallest_effect": 1.5}, "smallest_effect"),
+    [({"repeats": 0}, "repeats"), ({"warmup": -1}, "warmup"), ({"level": 1.0}, "level"),
+     ({"smallest_effect": 1.5}, "smallest_effect"),
      ({"seed": -1}, "seed")],
 )  # fmt: skip
 def test_a_design_out_of_bounds_is_refused(design: dict[str, Any], where: str) -> None:
@@ -152,7 +155,8 @@ def test_a_key_given_twice_is_an_error_and_not_the_last_one_silently() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "got"),
     [("a: [1", "not valid YAML", "line 1"), ("- a", "a mapping of keys to values is needed", "list"),
-     ("", "a mapping of keys to values is needed", "NoneType"), ("!!python/object/apply:os.getcwd []", "not valid YAML", "python/object"),
+     ("", "a mapping of keys to values is needed", "NoneType"),
+     ("!!python/object/apply:os.getcwd []", "not valid YAML", "python/object"),
      ("? [a]\n: b", "not valid YAML", "unhashable")],
 )  # fmt: skip
 def test_a_file_that_is_no_mapping_is_refused(text: str, what: str, got: str) -> None:
@@ -389,9 +393,6 @@ def test_resolved_parameters_resolve_to_the_same_sweep_again() -> None:
     assert again.parameters == first.parameters
 
 
-# --- what is still wrong: strict, so that mending it takes the mark away ----------------------------------------------
-
-
 # --- boxes ------------------------------------------------------------------------------------------------------------
 
 
@@ -433,8 +434,10 @@ def test_a_box_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "where"), [({"hots": "h"}, "b.yml: hots"), ({"host": "h", "port": 0}, "b.yml: port"), ({"host": "h", "port": "22"}, "b.yml: port"),
-                       ({"host": "h", "become": "su"}, "b.yml: become"), ({"host": "h", "password": "x"}, "b.yml: password")]
+    ("raw", "where"), [({"hots": "h"}, "b.yml: hots"), ({"host": "h", "port": 0}, "b.yml: port"),
+    ({"host": "h", "port": "22"}, "b.yml: port"),
+                       ({"host": "h", "become": "su"}, "b.yml: become"),
+                       ({"host": "h", "password": "x"}, "b.yml: password")]
 )  # fmt: skip
 def test_a_wrong_key_or_value_of_a_box_is_refused(raw: dict[str, Any], where: str) -> None:
     with pytest.raises(ParameterError) as caught:
@@ -450,7 +453,8 @@ ROW = {"what": "w", "workload": "dd-write", "metric": "write_bandwidth", "candid
 
 def test_a_published_ratio_is_computed_and_never_typed() -> None:
     """Trap: 380 MB/s to 2.7 GB/s called '71 times'."""
-    (figure,) = parse_published({"study": "B", "source": "s", "rows": [{**ROW, "candidate_value": 2.7e9, "baseline_value": 380e6}]}, where="p.yml")  # fmt: skip
+    (figure,) = parse_published({"study": "B", "source": "s",
+    "rows": [{**ROW, "candidate_value": 2.7e9, "baseline_value": 380e6}]}, where="p.yml")  # fmt: skip
     assert figure.ratio == pytest.approx(7.105, abs=1e-3)
     assert (figure.study, figure.factors) == ("B", {})
 

@@ -305,17 +305,22 @@ def test_a_read_prepares_its_file_and_warms_the_cache_where_asked() -> None:
     the_plan = plan(workloads={"r": {**DD_READ, "cache": "warm"}})
     directory = f"{MNT}/tmpfs/t0001"
     assert "cache=warm" in script(the_plan)
-    assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fdatasync; }}" in script(the_plan)
+    assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fdatasync; }}" in script(
+        the_plan
+    )
     assert f"warm() {{ dd if={directory}/dd.img of=/dev/null bs=1048576; }}" in script(the_plan)
 
 
 @pytest.mark.parametrize(
-    ("drop", "cache", "expected"), [(True, None, "cold"), (False, None, "as_is"), (False, "cold", "cold"), (True, "as_is", "as_is")]
+    ("drop", "cache", "expected"), [(True, None, "cold"), (False, None, "as_is"), (False, "cold", "cold"),
+    (True, "as_is", "as_is")]
 )  # fmt: skip
 def test_the_state_of_the_cache_is_the_workloads_or_else_the_designs(
     drop: bool, cache: str | None, expected: str
 ) -> None:
-    workload = {**DD_READ, "cache": cache} if cache else {key: value for key, value in DD_READ.items() if key != "cache"}
+    workload = (
+        {**DD_READ, "cache": cache} if cache else {key: value for key, value in DD_READ.items() if key != "cache"}
+    )
     assert f"\ncache={expected}\n" in script(plan(workloads={"r": workload}, design={"drop_caches": drop}))
 
 

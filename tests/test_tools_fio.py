@@ -73,9 +73,12 @@ def test_the_command_of_a_write_prepares_nothing() -> None:
     [({"io_size": 4096}, "--io_size=4096"), ({"numjobs": 4}, "--numjobs=4"), ({"iodepth": 32}, "--iodepth=32"),
      ({"ioengine": "io_uring"}, "--ioengine=io_uring"), ({"time_based": 1, "runtime": 60.0}, "--runtime=60000000us"),
      ({"time_based": 1, "runtime": 0.5}, "--runtime=500000us"), ({"ramp_time": 1.5}, "--ramp_time=1500000us"),
-     ({"runtime": 1234567.25}, "--runtime=1234567250000us"), ({"fsync": 1}, "--fsync=1"), ({"fdatasync": 8}, "--fdatasync=8"),
-     ({"rwmixread": 70}, "--rwmixread=70"), ({"refill_buffers": 0}, "--refill_buffers=0"), ({"thread": 1}, "--thread=1"),
-     ({"random_distribution": "zipf:1.2"}, "--random_distribution=zipf:1.2"), ({"rate_process": 1234567.5}, "--rate_process=1234567.5")],
+     ({"runtime": 1234567.25}, "--runtime=1234567250000us"), ({"fsync": 1}, "--fsync=1"),
+     ({"fdatasync": 8}, "--fdatasync=8"),
+     ({"rwmixread": 70}, "--rwmixread=70"), ({"refill_buffers": 0}, "--refill_buffers=0"),
+     ({"thread": 1}, "--thread=1"),
+     ({"random_distribution": "zipf:1.2"}, "--random_distribution=zipf:1.2"),
+     ({"rate_process": 1234567.5}, "--rate_process=1234567.5")],
 )  # fmt: skip
 def test_each_option_is_one_argument(options: dict[str, Scalar], argument: str) -> None:
     """fio takes fractions of a second only in a smaller unit."""
@@ -298,7 +301,8 @@ def test_a_size_that_is_no_multiple_of_the_block_is_met_by_its_whole_blocks() ->
 
 @pytest.mark.parametrize(
     ("option", "asked", "echoed"),
-    [("rw", "read", "'randread'"), ("bs", 8192, "'4k'"), ("size", 128 * MIB, "'64m'"), ("ioengine", "libaio", "'psync'"),
+    [("rw", "read", "'randread'"), ("bs", 8192, "'4k'"), ("size", 128 * MIB, "'64m'"),
+     ("ioengine", "libaio", "'psync'"),
      ("direct", 0, "'1'")],
 )  # fmt: skip
 def test_a_report_of_something_else_than_was_asked_is_refused(option: str, asked: Scalar, echoed: str) -> None:
@@ -338,7 +342,8 @@ def test_a_cut_report_says_where() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["error", "read", "write", "job options", "read.io_bytes", "write.io_bytes", "read.runtime", "read.bw_bytes", "read.iops",
+    ["error", "read", "write", "job options", "read.io_bytes", "write.io_bytes", "read.runtime", "read.bw_bytes",
+     "read.iops",
      "read.lat_ns", "read.lat_ns.N", "read.lat_ns.mean", "read.clat_ns"],
 )  # fmt: skip
 @pytest.mark.parametrize("value", [None, "12", [], True, -1, math.nan, math.inf, 10**400])
@@ -354,7 +359,8 @@ def test_a_figure_that_is_missing_or_no_honest_number_is_refused_by_name(path: s
 
 @pytest.mark.parametrize(
     ("changes", "what"),
-    [({"read.io_bytes": 0}, "fio moved no bytes"), ({"read.runtime": 0, "read.io_bytes": 64 * MIB}, "less than its clock can tell"),
+    [({"read.io_bytes": 0}, "fio moved no bytes"),
+     ({"read.runtime": 0, "read.io_bytes": 64 * MIB}, "less than its clock can tell"),
      ({"read.bw_bytes": 0}, "fio moved bytes at no rate"), ({"read.iops": 0.0}, "fio moved bytes at no rate")],
 )  # fmt: skip
 def test_a_report_without_work_or_without_time_is_refused(changes: dict[str, Any], what: str) -> None:
@@ -383,11 +389,13 @@ def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from _paths(value, (*path, key))
 
 
-READ_KEYS = {"jobs", "error", "read", "io_bytes", "bw_bytes", "iops", "runtime", "lat_ns", "clat_ns", "N", "mean", "percentile",
+READ_KEYS = {"jobs", "error", "read", "io_bytes", "bw_bytes", "iops", "runtime", "lat_ns", "clat_ns", "N", "mean",
+    "percentile",
              "job options", "rw", "bs", "size", "numjobs", "ioengine", "50.000000", "99.000000", 0}  # fmt: skip
 PATHS = [path for path in _paths(SMALL) if set(path) <= READ_KEYS | {"write"}]
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 5), st.integers(), st.floats(), st.text(max_size=5), st.just([]), st.just({}),
+    st.none(), st.booleans(), st.integers(-5, 5), st.integers(), st.floats(), st.text(max_size=5), st.just([]),
+        st.just({}),
     st.just([{}]), st.just("9" * 30),
 )  # fmt: skip
 

@@ -48,7 +48,8 @@ def test_every_unit_of_size_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("got", "kind"),
     [
-        ("4k", "str"), ("4K", "str"), ("4096", "str"), (4096, "int"), (True, "bool"), (None, "NoneType"), (1.5, "float"),
+        ("4k", "str"), ("4K", "str"), ("4096", "str"), (4096, "int"), (True, "bool"), (None, "NoneType"),
+        (1.5, "float"),
         (90, "int"), ("", "str"), ("KiB", "str"), ("-1KiB", "str"), ("1e3B", "str"), ("64kib", "str"), ("64Kib", "str"),
         ("1,5GiB", "str"), ("64KiB/s", "str"), (["64KiB"], "list"), ("1 2KiB", "str"), ("64KiB\n64KiB", "str"),
     ],
@@ -120,8 +121,10 @@ def test_durations_are_written_with_a_readable_unit(seconds: float, text: str) -
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(0, 3, "0"), (1, 3, "1.00"), (12.345, 3, "12.3"), (1234567, 3, f"1{THIN}234{THIN}567"), (0.00012345, 3, "0.000123"),
-     (-5.0, 3, "-5.00"), (math.inf, 3, "∞"), (-math.inf, 3, "−∞"), (math.nan, 3, "n/a"), (2.5, 1, "2"), (999.6, 3, f"1{THIN}000"),
+    [(0, 3, "0"), (1, 3, "1.00"), (12.345, 3, "12.3"), (1234567, 3, f"1{THIN}234{THIN}567"),
+     (0.00012345, 3, "0.000123"),
+     (-5.0, 3, "-5.00"), (math.inf, 3, "∞"), (-math.inf, 3, "−∞"), (math.nan, 3, "n/a"), (2.5, 1, "2"),
+     (999.6, 3, f"1{THIN}000"),
      (1e-12, 2, "0.0000000000010")],
 )  # fmt: skip
 def test_significant_digits_never_turn_into_an_exponent(value: float, digits: int, text: str) -> None:

@@ -15,7 +15,7 @@ from mountlab.units import MIB
 FILE = "dd.img"
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+]+(?:\([^)\n]*\)[^\d\n]*)?"
-    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s[,，] ?\d.*$",
+    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s[,，].*$",
     re.MULTILINE,
 )
 """The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'. A verb may come

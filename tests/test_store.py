@@ -1,0 +1,437 @@
+"""Run directories: the journal, whole files, and what is derived from the raw output."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from mountlab import store
+from mountlab.errors import ParameterError, StoreError
+from mountlab.model import Trial
+from mountlab.params import Resolved
+from mountlab.plan import Plan, PlannedTrial, make_plan
+from mountlab.runner import as_trial
+from mountlab.stats import compare, estimate
+from mountlab.store import (
+    SCHEMA,
+    RunWriter,
+    load_box,
+    load_published,
+    load_run,
+    load_sweep,
+    new_run_id,
+    read_info,
+    read_journal,
+    read_sweep,
+    replace_file,
+    write_derived,
+)
+from sweeps import sweep
+from test_plan import BOX, FACTS
+
+DATA = Path(__file__).parent / "data"
+RESOLVED: Resolved = sweep(
+    filesystems={"ext4": {"type": "ext4", "image": "1GiB"},
+        "tmpfs": {"type": "tmpfs", "size": "1GiB", "options": ["noatime"]}},
+    workloads={"r": {"tool": "dd", "direction": "read", "bs": "1MiB", "count": 512, "cache": ["cold", "warm"]}},
+    design={"repeats": 3, "warmup": 1}, baseline="ext4", published=["b-tmpfs-cloud"],
+)  # fmt: skip
+SECONDS = {
+    "ext4/r cache=cold": 0.16,
+    "ext4/r cache=warm": 0.019,
+    "tmpfs/r cache=cold": 0.018,
+    "tmpfs/r cache=warm": 0.018,
+}
+
+
+def the_plan() -> Plan:
+    return make_plan(RESOLVED.sweep, BOX, FACTS, run_id="r1", seed=7)
+
+
+def create(results: Path) -> RunWriter:
+    return RunWriter.create(the_plan(), RESOLVED, FACTS, results=results)
+
+
+def seconds(planned: PlannedTrial) -> float:
+    return round(SECONDS[planned.cell.id] * (1 + 0.01 * planned.block), 6)
+
+
+def brought_back(planned: PlannedTrial) -> dict[str, bytes]:
+    """The files of a trial, with counters recorded on a real machine."""
+    recorded = DATA / "trials" / f"ext4-{planned.cell.workload.options['cache']}-read"
+    summary = (
+        f"512+0 records in\n512+0 records out\n536870912 bytes (537 MB, 512 MiB) copied, {seconds(planned)} s, 3 GB/s\n"
+    )
+    counters = {name: (recorded / name).read_bytes() for name in ("before.txt", "after.txt")}
+    return {"exit_status": b"0\n", "stdout": b"", "stderr": summary.encode(), **counters}
+
+
+def ok(planned: PlannedTrial) -> Trial:
+    return as_trial(planned, "ok", "", 1.5)
+
+
+def written(results: Path, *, failed: str = "") -> Path:
+    """A finished run of recorded output; `failed` names a trial that gave no figure."""
+    writer = create(results)
+    for mount in the_plan().mounts:
+        writer.keep_mount(mount.id, {"evidence.txt": (DATA / "evidence" / f"{mount.filesystem.name}.txt").read_bytes()})
+    for planned in the_plan().trials:
+        trial = as_trial(planned, "failed", "dd failed", 0.1) if planned.trial_id == failed else ok(planned)
+        writer.record(trial, brought_back(planned))
+    writer.finish("complete")
+    return writer.path
+
+
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+
+def test_a_recorded_trial_is_in_the_journal_with_its_raw_files(results_dir: Path) -> None:
+    writer = create(results_dir)
+    first, second, *_ = the_plan().trials
+    assert not writer.has(first.trial_id)
+    writer.record(ok(first), brought_back(first))
+    assert writer.has(first.trial_id)
+    assert not writer.has(second.trial_id)
+    assert read_journal(writer.path) == [ok_like(writer, first)]
+    raw = writer.path / "raw" / first.trial_id
+    assert {file.name: file.read_bytes() for file in raw.iterdir()} == brought_back(first)
+
+
+def ok_like(writer: RunWriter, planned: PlannedTrial) -> Trial:
+    """The trial with the time that the journal holds."""
+    started = json.loads((writer.path / "trials.jsonl").read_text().splitlines()[0])["started_at"]
+    return Trial(**{**vars(ok(planned)), "started_at": started})
+
+
+def test_the_journal_grows_by_one_whole_line_a_trial(results_dir: Path) -> None:
+    writer = create(results_dir)
+    before = b""
+    for planned in the_plan().trials[:3]:
+        writer.record(ok(planned), {})
+        now = (writer.path / "trials.jsonl").read_bytes()
+        assert now.startswith(before), "append-only"
+        assert now.count(b"\n") == before.count(b"\n") + 1
+        before = now
+
+
+def test_every_line_of_the_journal_is_on_the_disk_before_the_next_trial(
+    results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name), real(fd))
+    )
+    writer = create(results_dir)
+    synced.clear()
+    writer.record(ok(the_plan().trials[0]), {"stdout": b"x", "stderr": b"y"})
+    assert synced == ["stdout", "stderr", "trials.jsonl"], "raw files first, then the line that vouches for them"
+
+
+def test_a_trial_whose_raw_files_could_not_be_kept_is_not_in_the_journal(
+    results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: a resume that trusts that a file exists."""
+    writer = create(results_dir)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        writer.record(ok(the_plan().trials[0]), {"stdout": b"x"})
+    assert not writer.has("t0001")
+    assert read_journal(writer.path) == []
+
+
+@pytest.mark.parametrize("torn", [b'{"trial_id": "t0002", "bl', b"{", b'{"trial_id": "t0002"}'])
+def test_a_torn_last_line_counts_as_not_run_and_is_cut_off(results_dir: Path, torn: bytes) -> None:
+    """The control machine lost power. Trap: a resume that skips what did not run and repeats what did."""
+    writer = create(results_dir)
+    first, second, *_ = the_plan().trials
+    writer.record(ok(first), {})
+    journal = writer.path / "trials.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + torn)
+    assert [trial.trial_id for trial in read_journal(writer.path)] == ["t0001"]
+    again = RunWriter(writer.path)
+    assert journal.read_bytes() == whole
+    assert (again.has("t0001"), again.has("t0002")) == (True, False)
+    again.record(ok(second), {})
+    assert [trial.trial_id for trial in read_journal(writer.path)] == ["t0001", "t0002"]
+
+
+def test_a_journal_of_nothing_but_a_torn_line_is_empty(results_dir: Path) -> None:
+    writer = create(results_dir)
+    assert read_journal(writer.path) == []
+    (writer.path / "trials.jsonl").write_bytes(b'{"tri')
+    assert read_journal(writer.path) == []
+    RunWriter(writer.path)
+    assert (writer.path / "trials.jsonl").read_bytes() == b""
+
+
+def test_reading_a_journal_changes_nothing(results_dir: Path) -> None:
+    writer = create(results_dir)
+    (writer.path / "trials.jsonl").write_bytes(b'{"tri')
+    read_journal(writer.path)
+    assert (writer.path / "trials.jsonl").read_bytes() == b'{"tri'
+
+
+def test_a_reason_in_any_language_and_over_several_lines_is_one_line(results_dir: Path) -> None:
+    writer = create(results_dir)
+    reason = 'fio failed\n  it said:\n    | Kein Platz übrig \u2028 "x"'
+    writer.record(as_trial(the_plan().trials[0], "failed", reason, 0.1), {})
+    assert [trial.reason for trial in read_journal(writer.path)] == [reason]
+
+
+# --- whole files ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.json"
+    replace_file(path, b"old")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        replace_file(path, b"newer")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path) -> None:
+    writer = create(results_dir)
+    info = read_info(writer.path)
+    assert {
+        "schema", "mountlab_version", "run_id", "status", "created_at", "finished_at", "box", "facts", "versions",
+        "git_commit",
+        "seed", "order", "parameters", "command",
+    } <= set(info)  # fmt: skip
+    assert (info["schema"], info["status"], info["finished_at"], info["seed"]) == (SCHEMA, "running", None, 7)
+    assert info["order"] == [trial.trial_id for trial in the_plan().trials]
+    assert "sweep.yml BOX=local" in info["command"]
+    assert "seed=7" in info["command"]
+    assert load_sweep(writer.path / "sweep.yml").sweep == RESOLVED.sweep
+    assert read_sweep(writer.path).sweep == RESOLVED.sweep
+
+
+def test_finishing_changes_the_status_and_nothing_else(results_dir: Path) -> None:
+    writer = create(results_dir)
+    before = read_info(writer.path)
+    writer.finish("interrupted")
+    after = read_info(writer.path)
+    assert after["status"] == "interrupted"
+    assert datetime.fromisoformat(after["finished_at"]).tzinfo == UTC
+    assert {**after, "status": None, "finished_at": None} == {**before, "status": None, "finished_at": None}
+
+
+def test_the_name_of_a_run_is_time_sweep_and_box_and_is_never_used_again(
+    results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: rerunning a name deletes the old results."""
+
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime(2026, 11, 20, 9, 30, 5, tzinfo=tz)
+
+    monkeypatch.setattr(store, "datetime", Frozen)
+    names = []
+    for _ in range(3):
+        names.append(new_run_id(RESOLVED.sweep, BOX, results_dir))
+        (results_dir / names[-1]).mkdir()
+    assert names == ["20261120T093005-tiny-local", "20261120T093005-tiny-local-2", "20261120T093005-tiny-local-3"]
+
+
+def test_a_directory_that_is_there_is_never_written_over(results_dir: Path) -> None:
+    create(results_dir)
+    with pytest.raises(FileExistsError):
+        create(results_dir)
+
+
+# --- what cannot be read ----------------------------------------------------------------------------------------------
+
+
+def test_an_absent_run_is_an_error_with_the_next_step(results_dir: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        load_run(results_dir / "nowhere")
+    assert caught.value.what == "no such run"
+    assert caught.value.where.endswith("nowhere/run.json")
+    assert caught.value.got == "No such file or directory"
+    assert caught.value.next_step == "name a directory below results/"
+
+
+def test_a_run_of_a_later_mountlab_is_not_guessed_at(results_dir: Path) -> None:
+    path = written(results_dir)
+    info = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**info, "schema": SCHEMA + 1}))
+    with pytest.raises(StoreError) as caught:
+        load_run(path)
+    assert caught.value.what == "written by a later Mountlab"
+    assert (caught.value.got, caught.value.allowed) == (f"schema {SCHEMA + 1}", f"up to {SCHEMA}")
+
+
+def test_a_run_without_trials_says_how_to_go_on(results_dir: Path) -> None:
+    with pytest.raises(StoreError, match="the run holds no trials yet") as caught:
+        load_run(create(results_dir).path)
+    assert caught.value.next_step.startswith("make resume RUN=")
+
+
+def test_an_absent_sweep_file_names_those_that_are_there() -> None:
+    with pytest.raises(StoreError) as caught:
+        load_sweep(Path("params/sweeps/ramdsk.yml"))
+    assert caught.value.what == "no such sweep file"
+    assert "ramdisk.yml" in caught.value.next_step
+
+
+def test_a_directory_is_no_sweep_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        load_sweep(tmp_path)
+    assert caught.value.got == "Is a directory"
+
+
+def test_a_sweep_takes_its_name_from_its_file_and_errors_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    workload = "{tool: dd, direction: write, count: 1}"
+    text = f"question: Why?\nfilesystems: {{t: {{type: tmpfs, size: SIZE}}}}\nworkloads: {{w: {workload}}}\n"
+    path.write_text(text.replace("SIZE", "1MiB"))
+    assert load_sweep(path).sweep.name == "mine"
+    path.write_text(text.replace("SIZE", "1m"))
+    with pytest.raises(ParameterError) as caught:
+        load_sweep(path)
+    assert caught.value.where.endswith("mine.yml: filesystems.t.size")
+
+
+def test_an_absent_box_file_says_how_to_make_one() -> None:
+    with pytest.raises(StoreError) as caught:
+        load_box("lokal")
+    assert caught.value.what == "no such box file"
+    assert caught.value.where == "params/boxes/lokal.yml"
+    assert "copy params/boxes/example.yml" in caught.value.next_step
+    assert "local" in caught.value.next_step
+
+
+def test_an_absent_file_of_published_figures_is_named() -> None:
+    with pytest.raises(StoreError, match="no such file of published figures") as caught:
+        load_published(("b-tmpfs-cloud", "c-nothing"))
+    assert caught.value.where == "params/published/c-nothing.yml"
+
+
+# --- what is derived --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_read_back_with_figures_from_its_raw_output(results_dir: Path) -> None:
+    run = load_run(written(results_dir))
+    plan = the_plan()
+    assert len(run.trials) == len(plan.trials) == 16
+    assert list(run.trials["seq"]) == list(range(1, 17))
+    assert len(run.measurements) == 3 * 16
+    row = run.estimates[
+        (run.estimates["cell"] == "ext4/r cache=cold") & (run.estimates["metric"] == "read_bandwidth")
+    ].iloc[0]
+    expected = estimate([536870912 / round(0.16 * (1 + 0.01 * block), 6) for block in (1, 2, 3)])
+    assert (row["n"], row["mean"], row["low"]) == (3, pytest.approx(expected.mean), pytest.approx(expected.low))
+    assert run.answer_metrics == {"r cache=cold": ("read_bandwidth",), "r cache=warm": ("read_bandwidth",)}
+    assert [figure.study for figure in run.published] == ["B", "B"]
+
+
+def test_comparisons_are_of_the_raw_output_too(results_dir: Path) -> None:
+    cold, warm = load_run(written(results_dir)).comparisons
+    assert (cold.candidate, cold.baseline, cold.factors) == ("tmpfs", "ext4", {"cache": "cold"})
+    assert cold.ratio == pytest.approx(compare([(1 / 0.018, 1 / 0.16)]).ratio, rel=1e-3)
+    assert (cold.verdict, cold.n) == ("faster", 3)
+    assert warm.factors == {"cache": "warm"}
+
+
+def test_what_was_asked_is_compared_with_what_the_kernel_said(results_dir: Path) -> None:
+    rows = {(each.filesystem, each.option): each.state for each in load_run(written(results_dir)).options}
+    assert rows == {
+        ("ext4", "direct_io: true"): "in effect",
+        ("tmpfs", "size=1073741824"): "in effect",
+        ("tmpfs", "noatime"): "not in effect",
+    }
+
+
+def test_caveats_come_from_the_counters_that_were_kept(results_dir: Path) -> None:
+    run = load_run(written(results_dir))
+    cached = [(caveat.severity, caveat.subject) for caveat in run.caveats if caveat.code == "cache-served"]
+    assert cached == [("note", "ext4/r cache=warm")]
+    assert "failed-trials" in run.checks_passed
+
+
+def test_a_failed_trial_gives_no_figure_and_stays_in_the_run(results_dir: Path) -> None:
+    run = load_run(written(results_dir, failed="t0016"))
+    assert dict(run.trials["status"].value_counts()) == {"ok": 15, "failed": 1}
+    assert "t0016" not in set(run.measurements["trial_id"])
+    assert any(caveat.code == "failed-trials" for caveat in run.caveats)
+
+
+DERIVED_COLUMNS = {
+    "estimates.csv": ["run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n",
+    "mean", "low",
+                      "high", "sd", "cv", "level", "method"],
+    "comparisons.csv": ["baseline", "candidate", "workload", "tool", "cache", "metric", "label", "ratio", "low",
+    "high", "n",
+                        "level", "p", "p_adjusted", "verdict", "method"],
+    "caveats.csv": ["scope", "subject", "code", "severity", "message"],
+}  # fmt: skip
+DESIGN_COLUMNS = {
+    "estimates.csv": "run_id,box,filesystem,tool,cache,metric,label,unit,n,mean,low,high,sd,cv,level,method",
+    "comparisons.csv": "baseline,candidate,cache,metric,label,ratio,low,high,n,p_adjusted,verdict",
+    "caveats.csv": "scope,subject,code,severity,message",
+}
+"""Section 4 of the design, with the one factor of this sweep; `subject` is its 'trial_id or cell'."""
+
+
+@pytest.mark.parametrize("name", DERIVED_COLUMNS)
+def test_derived_files_have_the_columns_of_the_design_in_its_order(results_dir: Path, name: str) -> None:
+    run = load_run(written(results_dir))
+    write_derived(run)
+    columns = list(pd.read_csv(run.path / name).columns)
+    assert columns == DERIVED_COLUMNS[name]
+    promised = DESIGN_COLUMNS[name].split(",")
+    assert [column for column in columns if column in promised] == promised
+
+
+def test_measurements_are_kept_as_one_table_with_every_trial_marked(results_dir: Path) -> None:
+    run = load_run(written(results_dir))
+    write_derived(run)
+    table = pd.read_parquet(run.path / "measurements.parquet")
+    assert list(table.columns) == list(run.measurements.columns)
+    assert table["warmup"].sum() == 3 * 4
+    assert json.loads(table["factors"].iloc[0]) in ({"cache": "cold"}, {"cache": "warm"})
+
+
+def test_derived_files_are_made_again_the_same_and_leave_no_other_file(results_dir: Path) -> None:
+    path = written(results_dir)
+    raw = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    names = {*DERIVED_COLUMNS, "measurements.parquet"}
+    write_derived(load_run(path))
+    first = {name: (path / name).read_bytes() for name in names}
+    for name in names:
+        (path / name).unlink()
+    write_derived(load_run(path))
+    assert {name: (path / name).read_bytes() for name in names} == first
+    assert {file.name for file in path.iterdir()} == names | {"run.json", "sweep.yml", "trials.jsonl", "raw"}
+    assert all(file.read_bytes() == before for file, before in raw.items()), "raw output is immutable"
+
+
+def test_a_run_whose_every_trial_failed_can_still_be_read(results_dir: Path) -> None:
+    writer = create(results_dir)
+    for planned in the_plan().trials:
+        writer.record(as_trial(planned, "failed", "mkfs failed", 0.0), {})
+    run = load_run(writer.path)
+    write_derived(run)
+    assert len(run.estimates) == 0
+    assert [each.verdict for each in run.comparisons] == ["undecided", "undecided"]
+    assert list(pd.read_csv(run.path / "estimates.csv").columns) == DERIVED_COLUMNS["estimates.csv"]
+    assert {caveat.code for caveat in run.caveats if caveat.severity == "error"} == {"failed-trials"}

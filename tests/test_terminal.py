@@ -1,0 +1,71 @@
+"""The answer for a terminal."""
+
+from __future__ import annotations
+
+from mountlab.model import Caveat
+from mountlab.terminal import answer_text
+from sweeps import sweep
+from synthetic_run import comparison
+
+SWEEP = sweep(design={"level": 0.9, "smallest_effect": 0.05}).sweep
+
+
+def caveat(**changes: str) -> Caveat:
+    parts = {
+        "code": "cache-served",
+        "severity": "warning",
+        "message": "the page cache answered.",
+        "scope": "cell",
+        "subject": "a",
+    }
+    return Caveat(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+def test_the_question_comes_first_then_a_row_a_comparison() -> None:
+    text = answer_text(
+        SWEEP, [comparison(), comparison(candidate="ramfs", ratio=1.001, low=0.99, high=1.01, verdict="same")], []
+    )
+    lines = text.splitlines()
+    assert lines[:2] == ["Does it work?", ""]
+    assert lines[2].split() == ["workload", "compared", "ratio", "90%", "interval", "n", "verdict"]
+    assert lines[3].startswith("dd-write  tmpfs / ext4  6.9")
+    assert "[6.5, 7.3]" in lines[3]
+    assert lines[3].endswith("faster")
+    assert "ramfs / ext4" in lines[4]
+    assert "the same within 5" in lines[4]
+    assert lines[-1] == "No caveats."
+
+
+def test_columns_stand_under_each_other() -> None:
+    text = answer_text(
+        SWEEP, [comparison(), comparison(workload="fio", factors={"rw": "randread"}, verdict="undecided")], []
+    )
+    header, first, second = text.splitlines()[2:5]
+    assert header.index("compared") == first.index("tmpfs / ext4") == second.index("tmpfs / ext4")
+    assert second.startswith("fio rw=randread  ")
+
+
+def test_a_single_caveat_is_told_whole_and_several_of_a_kind_are_counted() -> None:
+    one = answer_text(SWEEP, [comparison()], [caveat()])
+    assert one.splitlines()[-1].startswith("warning: Cache served")
+    assert one.endswith(": the page cache answered.")
+    two = answer_text(SWEEP, [comparison()], [caveat(), caveat(subject="b")])
+    assert two.splitlines()[-1].endswith("(2 cells)")
+
+
+def test_the_worst_caveats_come_first() -> None:
+    caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
+    words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]
+    assert words == ["error", "warning", "note"]
+
+
+def test_with_nothing_to_compare_the_answer_says_so() -> None:
+    text = answer_text(SWEEP, [], [])
+    assert "Nothing can be compared: there is no baseline, or no trial of it succeeded." in text
+
+
+def test_a_comparison_without_an_interval_shows_none() -> None:
+    nan = float("nan")
+    row = answer_text(SWEEP, [comparison(low=nan, high=nan, n=1, verdict="undecided")], []).splitlines()[3]
+    assert "[" not in row
+    assert row.split()[-2:] == ["1", "undecided"]
