@@ -209,6 +209,11 @@ def test_the_answer_is_about_the_metrics_of_the_sweep_that_a_workload_has() -> N
     assert answer_metrics(the_sweep, rows)["w"] == ("elapsed",)
 
 
+def test_the_answer_keeps_its_metrics_where_the_first_file_system_failed() -> None:
+    the_sweep = make(metrics=["elapsed"])
+    assert answer_metrics(the_sweep, frame(the_sweep, {"b/w": {1: 1.0}}, "elapsed")) == {"w": ("elapsed",)}
+
+
 def test_without_metrics_the_answer_is_about_those_of_the_tool() -> None:
     assert answer_metrics(make(), frame(make(), VALUES)) == {"w": ("write_bandwidth",)}
     assert answer_metrics(make(), measurement_frame([])) == {"w": ("write_bandwidth",)}

@@ -136,6 +136,11 @@ def test_warm_up_trials_and_trials_without_counters_are_not_judged() -> None:
     assert found("cache-served", replace(evidence, traffic={})) == []
 
 
+def test_devices_that_the_kernel_does_not_count_say_nothing() -> None:
+    """Missing stays missing: not counted is not 0 %."""
+    assert found("cache-served", build(make(), traffic={"8:0": DeviceBytes(0, 0)})) == []
+
+
 @pytest.mark.parametrize(("name", "raised"), [("ext4-cold-read", False), ("ext4-warm-read", True)])
 def test_recorded_counters_of_a_cold_and_a_warm_read_are_told_apart(name: str, raised: bool) -> None:
     chain = device_chain({"evidence.txt": (DATA / "evidence" / "ext4.txt").read_text()})

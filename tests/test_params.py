@@ -21,6 +21,7 @@ from mountlab.params import (
 from mountlab.store import PARAMS, load_box, load_published, load_sweep
 from mountlab.tools import TOOLS
 
+EXT4 = {"type": "ext4", "image": "1GiB"}
 TMPFS = {"type": "tmpfs", "size": "64MiB"}
 DD = {"tool": "dd", "direction": "write", "count": 8}
 FIO = {"tool": "fio", "rw": "randread", "size": "8MiB"}
@@ -135,6 +136,16 @@ def test_a_design_out_of_bounds_is_refused(design: dict[str, Any], where: str) -
     assert "Input should be" in error.allowed
 
 
+def test_a_trial_without_time_is_refused() -> None:
+    """timeout(1) takes 0 for no limit at all."""
+    error = refusal(changed(design={"trial_timeout": "0s"}))
+    assert (error.what, error.where, error.allowed) == (
+        "a trial needs some time",
+        "s.yml: design.trial_timeout",
+        "more than 0s",
+    )
+
+
 @pytest.mark.parametrize("name", ["a/b", "", "-a", "a b", "../up", "é"])
 def test_names_become_paths_and_must_be_plain(name: str) -> None:
     assert "a name may hold letters" in refusal(changed(filesystems={name: TMPFS})).what
@@ -200,6 +211,27 @@ def test_a_list_of_one_is_a_factor_of_one_level() -> None:
 def test_a_level_given_twice_is_an_error() -> None:
     error = refused_workload(**{**DD, "count": [1, 2, 1]})
     assert (error.what, error.where, error.got) == ("a level is given twice", "s.yml: workloads.w.count", "1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "got"),
+    [
+        ({**DD, "bs": ["4KiB", "4096B"]}, "bs", "'4096B'"),
+        ({**FIO, "time_based": True, "runtime": ["1s", "1000ms"]}, "runtime", "'1000ms'"),
+        ({**FIO, "direct": [True, 1]}, "direct", "1"),
+        ({**FIO, "thread": [1, "1"]}, "thread", "'1'"),
+    ],
+)
+def test_two_ways_to_write_one_level_are_that_level_twice(entry: dict[str, Any], key: str, got: str) -> None:
+    """Cells with one id would be taken for one cell."""
+    error = refused_workload(**entry)
+    assert (error.what, error.where) == ("a level is given twice", f"s.yml: workloads.w.{key}")
+    assert error.got == got
+
+
+def test_a_tool_is_no_factor() -> None:
+    error = refused_workload(**{**DD, "tool": ["dd", "fio"]})
+    assert (error.what, error.got) == ("unknown tool", "['dd', 'fio']")
 
 
 def test_an_empty_list_is_an_error() -> None:
@@ -274,6 +306,12 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
         ({"type": "ext4", "image": "1g"}, "a number with its unit is needed", ".image", "'1g' (str)"),
         ({"type": "dir", "path": "/"}, "not a directory that can be measured", ".path", "'/'"),
         ({"type": "dir", "path": "relative/path"}, "not a directory that can be measured", ".path", "'relative/path'"),
+        ({"type": "dir", "path": "/srv/../etc"}, "not a directory that can be measured", ".path", "'/srv/../etc'"),
+        ({**TMPFS, "options": ["size=64g"]}, "the size is a key of its own", ".options", "size=64g"),
+        ({**EXT4, "mkfs": ["-z", "/etc/passwd"]}, "not options for mke2fs", ".mkfs", "'-z'"),
+        ({**EXT4, "mkfs": ["-b", "/dev/sda"]}, "not options for mke2fs", ".mkfs", "'/dev/sda'"),
+        ({**EXT4, "mkfs": ["loop0"]}, "not options for mke2fs", ".mkfs", "'loop0'"),
+        ({**EXT4, "mkfs": ["-b"]}, "not options for mke2fs", ".mkfs", "'-b'"),
         ({"type": "dir", "path": "/home/$USER"}, "not a directory that can be measured", ".path", "'/home/$USER'"),
         ({**TMPFS, "options": ["noatime,size=64g"]}, "not a mount option", ".options", "'noatime,size=64g'"),
         ({**TMPFS, "options": ["no atime"]}, "not a mount option", ".options", "'no atime'"),
@@ -281,7 +319,8 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
 )
 def test_a_file_system_that_cannot_be_made_is_refused(entry: dict[str, Any], what: str, where: str, got: str) -> None:
     error = refused_fs(**entry)
-    assert (error.what, error.where, error.got) == (what, f"s.yml: filesystems.f{where}", got)
+    assert (error.where, error.got) == (f"s.yml: filesystems.f{where}", got)
+    assert error.what.startswith(what)
     assert error.allowed
 
 
@@ -340,6 +379,26 @@ def test_without_a_preset_presets_change_nothing() -> None:
 def test_presets_must_be_a_mapping() -> None:
     error = refusal(changed(presets=["small"]))
     assert (error.what, error.where, error.got) == ("presets must be a mapping", "s.yml: presets", "list")
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "where", "got"),
+    [
+        ({"preset": 5}, "preset must be a name or a list of names", "s.yml: preset", "5"),
+        ({"preset": [["a"]]}, "preset must be a name or a list of names", "s.yml: preset", "[['a']]"),
+        ({"preset": "a", "presets": {"a": None}}, "a preset must be a mapping", "s.yml: presets.a", "NoneType"),
+        ({"preset": "a", "presets": {"a": 3}}, "a preset must be a mapping", "s.yml: presets.a", "int"),
+    ],
+)
+def test_presets_of_the_wrong_type_are_refused(changes: dict[str, Any], what: str, where: str, got: str) -> None:
+    error = refusal(changed(**changes))
+    assert (error.what, error.where, error.got) == (what, where, got)
+
+
+def test_an_override_through_a_value_without_keys_is_refused() -> None:
+    error = refusal(changed(metrics=["elapsed"]), **{"metrics.x": 1})
+    assert (error.what, error.where) == ("an override goes through a value that has no keys", "-p metrics.x")
+    assert error.got == "metrics is ['elapsed']"
 
 
 def test_overrides_win_over_presets_and_may_name_a_key_of_the_design_shortly() -> None:
@@ -416,7 +475,9 @@ def test_a_scratch_device_must_be_named_by_a_stable_id(device: str) -> None:
     assert "/dev/disk/by-id/" in caught.value.allowed
 
 
-@pytest.mark.parametrize("path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x"])
+@pytest.mark.parametrize(
+    "path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x", "/srv/../etc", "/srv/."]
+)
 @pytest.mark.parametrize("key", ["mount_root", "output_root"])
 def test_the_directories_of_a_box_are_plain_paths_below_another(key: str, path: str) -> None:
     with pytest.raises(ParameterError, match="not a directory for Mountlab") as caught:
@@ -507,3 +568,24 @@ def test_an_unknown_notebook_parameter_is_an_error() -> None:
     assert caught.value.where == "notebook parameter workload"
     assert caught.value.next_step == "did you mean 'workloads'?"
     assert "workloads" in caught.value.allowed
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"tool": "dd", "direction": "write", "count": 1, "cache": "warm"},
+        {"tool": "fio", "rw": "randwrite", "size": "1MiB", "cache": "warm"},
+    ],
+)
+def test_a_write_cannot_start_with_a_warm_cache(entry: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="a write has no file to fill the page cache with") as caught:
+        resolve({"name": "s", "question": "?", "filesystems": {"t": TMPFS}, "workloads": {"w": entry}}, where="s.yml")
+    assert caught.value.where == "s.yml: workloads.w.cache"
+    assert caught.value.allowed == "warm for reads; cold or as_is for writes"
+
+
+def test_a_blank_question_is_no_question() -> None:
+    raw = {"name": "s", "question": "  ", "filesystems": {"t": TMPFS}, "workloads": {"w": {"tool": "dd"}}}
+    with pytest.raises(ParameterError, match="wrong type or value") as caught:
+        resolve(raw, where="s.yml")
+    assert caught.value.where == "s.yml: question"

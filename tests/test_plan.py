@@ -141,6 +141,22 @@ def test_a_scratch_device_that_the_box_file_does_not_list_is_refused() -> None:
     assert error.next_step == "params/boxes/local.yml: scratch: {disk2: /dev/disk/by-id/...}"
 
 
+@pytest.mark.parametrize(
+    ("entry", "what", "allowed"),
+    [
+        ({"type": "ext4", "image": "6GiB"}, "too large: all images together 12.0 GiB", "at most 10.0 GiB"),
+        ({"type": "tmpfs", "size": "4GiB"}, "too large: all sizes together 8.00 GiB", "at most 6.40 GiB"),
+    ],
+)
+def test_file_systems_that_last_for_the_whole_run_need_their_room_together(
+    entry: dict[str, Any], what: str, allowed: str
+) -> None:
+    check_feasible(sweep(filesystems={"a": entry, "b": entry}).sweep, BOX, FACTS)
+    error = refusal(filesystems={"a": entry, "b": entry}, design={"fresh_filesystem": "never"})
+    assert (error.what, error.where) == (what, "design.fresh_filesystem: never")
+    assert error.allowed.startswith(allowed)
+
+
 def test_what_a_plan_refuses_is_never_planned() -> None:
     with pytest.raises(PlanError):
         plan(workloads={"w": {**DD_WRITE, "count": 65}})

@@ -256,6 +256,12 @@ def test_a_tool_that_fails_is_a_failed_trial_with_its_own_words() -> None:
     assert "No space left on device" in trial.reason
 
 
+def test_an_archive_that_is_cut_off_is_a_failed_trial_and_what_came_is_kept() -> None:
+    for cut in (0, 700, len(GOOD) // 2 + 100):
+        assert unpack(GOOD[:cut]) == {"archive": GOOD[:cut]} or "exit_status" in unpack(GOOD[:cut])
+    assert unpack(b"not a tar at all") == {"archive": b"not a tar at all"}
+
+
 def test_only_plain_files_leave_an_archive(tmp_path: Path) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:

@@ -280,6 +280,19 @@ def test_a_run_of_a_later_mountlab_is_not_guessed_at(results_dir: Path) -> None:
     assert (caught.value.got, caught.value.allowed) == (f"schema {SCHEMA + 1}", f"up to {SCHEMA}")
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("{}", "not a run of Mountlab's"), ("[]", "not a run of Mountlab's"), ('{"a', "run.json is not whole")],
+)
+def test_a_run_file_that_is_not_ours_is_an_error(text: str, what: str, results_dir: Path) -> None:
+    path = written(results_dir)
+    (path / "run.json").write_text(text)
+    with pytest.raises(StoreError) as caught:
+        load_run(path)
+    assert caught.value.what == what
+    assert caught.value.where.endswith("run.json")
+
+
 def test_a_run_without_trials_says_how_to_go_on(results_dir: Path) -> None:
     with pytest.raises(StoreError, match="the run holds no trials yet") as caught:
         load_run(create(results_dir).path)

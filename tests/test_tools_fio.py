@@ -412,7 +412,7 @@ def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(
         try:
             for part in path[:-1]:
                 target = target[part]
-            target[path[-1]] = value
+            target[path[-1]] = copy.deepcopy(value)
         except (KeyError, IndexError, TypeError, AttributeError):
             continue  # an earlier change took this place away
     try:

@@ -192,6 +192,15 @@ def test_a_tool_that_runs_too_long_is_ended_on_the_box(machine: Machine) -> None
     assert left(machine) == []
 
 
+def test_a_trial_that_brought_back_too_little_fails_alone(machine: Machine) -> None:
+    """Trap: one bad cell aborts the night."""
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace('echo $? > "$out/exit_status"', ': > "$out/exit_status"')
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert status == "failed"
+    assert reason.startswith("the trial brought back less than it should")
+
+
 def test_a_trial_leaves_the_current_directory_of_the_tool_empty_of_surprises(machine: Machine) -> None:
     """Trap: tools that write logs into the current directory (fs_mark, fio). It is the output directory."""
     plan = opened(machine)

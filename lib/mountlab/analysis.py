@@ -48,12 +48,12 @@ def factor_names(sweep: Sweep) -> list[str]:
 
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
-    present = measurements.groupby("cell")["metric"].unique().to_dict() if len(measurements) else {}
-    chosen: dict[str, tuple[str, ...]] = {}
+    by_cell = measurements.groupby("cell")["metric"].unique().to_dict() if len(measurements) else {}
+    present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
-        wanted = tuple(metric for metric in sweep.metrics if metric in present.get(cell.id, ()))
-        chosen.setdefault(cell.workload.label, wanted or TOOLS[cell.workload.tool].main_metrics(cell.workload))
-    return chosen
+        present[cell.workload.label] |= set(by_cell.get(cell.id, ()))
+    wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
+    return {w.label: wanted[w.label] or TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
 
 
 def counted(measurements: pd.DataFrame) -> pd.DataFrame:

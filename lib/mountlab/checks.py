@@ -80,7 +80,8 @@ def _shares(evidence: Evidence, side: str) -> Iterator[tuple[Cell, list[float]]]
         shares = [
             _least(evidence.traffic[trial_id], chain, side) / value
             for trial_id, value in zip(own["trial_id"], own["value"], strict=True)
-            if (chain := evidence.chains.get(mounts[trial_id])) and trial_id in evidence.traffic
+            if (chain := evidence.chains.get(mounts[trial_id]))
+            and not evidence.traffic.get(trial_id, {}).keys().isdisjoint(chain)
         ]
         if shares:
             yield cell, shares
@@ -88,7 +89,7 @@ def _shares(evidence: Evidence, side: str) -> Iterator[tuple[Cell, list[float]]]
 
 def _least(traffic: Mapping[Device, DeviceBytes], chain: list[Device], side: str) -> int:
     amounts = [traffic[device] for device in chain if device in traffic]
-    return min((each.read if side == "read" else each.written for each in amounts), default=0)
+    return min(each.read if side == "read" else each.written for each in amounts)
 
 
 def _range(shares: list[float]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -59,7 +60,7 @@ def _fits(raw: object, option: Option) -> bool:
     if option.kind == "choice":
         return isinstance(raw, str) and raw in option.choices
     if option.kind == "any":
-        return isinstance(raw, (str, int, float))
+        return isinstance(raw, (str, int)) or (isinstance(raw, float) and math.isfinite(raw))
     return isinstance(raw, str)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystems import FAMILIES
@@ -26,7 +26,7 @@ from mountlab.units import parse_bytes, parse_seconds
 Model = TypeVar("Model", bound=BaseModel)
 Raw = dict[str, Any]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
-_BOX_PATH = re.compile(r"(/[A-Za-z0-9_.+-]+){2,}\Z")
+_BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 
 
 class _File(BaseModel):
@@ -63,7 +63,7 @@ class SweepFile(_File):
     """A sweep file, presets and overrides already applied."""
 
     name: str
-    question: Annotated[str, Field(min_length=1)]
+    question: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
     filesystems: Annotated[dict[str, FilesystemFile], Field(min_length=1)]
     workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
     box: str = "local"
@@ -182,9 +182,17 @@ def _apply_presets(merged: Raw, where: str) -> Raw:
     presets, chosen = merged.pop("presets", {}), merged.pop("preset", [])
     if not isinstance(presets, dict):
         raise ParameterError("presets must be a mapping", where=f"{where}: presets", got=type(presets).__name__)
-    for name in [chosen] if isinstance(chosen, str) else chosen:
+    names = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        allowed = ", ".join(map(str, presets)) or "none, since the file has no presets"
+        what = "preset must be a name or a list of names"
+        raise ParameterError(what, where=f"{where}: preset", got=repr(chosen), allowed=allowed)
+    for name in names:
         if name not in presets:
             raise unknown_key(name, presets, where=f"{where}: preset", what="preset")
+        if not isinstance(presets[name], dict):
+            got = type(presets[name]).__name__
+            raise ParameterError("a preset must be a mapping", where=f"{where}: presets.{name}", got=got)
         merged = _merge(merged, presets[name])
     return merged
 
@@ -204,6 +212,9 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
         path = ["design", dotted]
     target = merged
     for part in path[:-1]:
+        if not isinstance(target.get(part, {}), (dict, type(None))):
+            what = "an override goes through a value that has no keys"
+            raise ParameterError(what, where=f"-p {dotted}", got=f"{part} is {target[part]!r}", allowed="a mapping")
         target[part] = dict(target.get(part) or {})
         target = target[part]
     if value is None:
@@ -231,7 +242,7 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
     hint = ""
     if isinstance(got, bool):
         hint = "YAML reads yes, no, on and off as true and false: put the word in quotes"
-    elif isinstance(got, int):
+    elif isinstance(got, int) and first["type"] in ("string_type", "bool_type"):
         hint = "YAML reads 1:30 and 0o17 as numbers: put text in quotes, and give sizes and times their units"
     return ParameterError(
         "wrong type or value", where=place, got=f"{got!r} ({type(got).__name__})", allowed=first["msg"], next_step=hint
@@ -277,6 +288,13 @@ def _check_choices(names: list[str], allowed: Mapping[str, object], where: str, 
 
 def _design(file: DesignFile, where: str) -> Design:
     timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
+    if not timeout:  # timeout(1) takes 0 for no limit at all
+        raise ParameterError(
+            "a trial needs some time",
+            where=f"{where}: design.trial_timeout",
+            got=file.trial_timeout,
+            allowed="more than 0s",
+        )
     return Design(**file.model_dump(exclude={"trial_timeout"}), trial_timeout_s=timeout)
 
 
@@ -322,22 +340,25 @@ def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
 
 def _workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
     tool_name = entry.get("tool")
-    if tool_name not in TOOLS:
+    if not isinstance(tool_name, str) or tool_name not in TOOLS:
         raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
     tool = TOOLS[tool_name]
     given = {key: raw for key, raw in entry.items() if key != "tool"}
     swept = [key for key, raw in given.items() if isinstance(raw, list)]
-    levels = [_levels(given[key], f"{where}.{key}") for key in swept]
+    levels = [_levels(given[key], _option(tool, key, where), f"{where}.{key}") for key in swept]
     return [
         _workload(name, tool, {**given, **dict(zip(swept, choice, strict=True))}, swept, where)
         for choice in itertools.product(*levels)
     ]
 
 
-def _levels(values: list[Any], where: str) -> list[Any]:
+def _levels(values: list[Any], option: Option, where: str) -> list[Any]:
+    """The levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
     if not values:
         raise ParameterError("a factor needs at least one level", where=where, got="[]")
-    repeated = [value for i, value in enumerate(values) if value in values[:i]]
+    read = [read_value(value, option, where=where) for value in values]
+    seen = [{each.value, each.label} for each in read]
+    repeated = [value for i, value in enumerate(values) if any(seen[i] & other for other in seen[:i])]
     if repeated:
         raise ParameterError("a level is given twice", where=where, got=repr(repeated[0]), allowed="each level once")
     return values

@@ -249,6 +249,20 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     _check_programs(sweep, box, facts)
     for fs in sweep.filesystems:
         _check_filesystem(fs, sweep, box, facts)
+    if sweep.design.fresh_filesystem == "never":
+        _check_together(sweep, facts)
+
+
+def _check_together(sweep: Sweep, facts: Facts) -> None:
+    """Where file systems last for the whole run, they need their room at the same time."""
+    images = sum(fs.image_bytes or 0 for fs in sweep.filesystems)
+    sizes = sum(fs.size_bytes or 0 for fs in sweep.filesystems if FAMILIES[fs.type].in_memory)
+    memory = facts.get("memory_available_bytes")
+    room = memory and int(memory * MEMORY_SHARE)
+    where = "design.fresh_filesystem: never"
+    free = facts.get("mount_root_free_bytes")
+    _check_size("all images together", images, free, where, f"free in {facts['mount_root']}")
+    _check_size("all sizes together", sizes, room, where, f"{MEMORY_SHARE:.0%} of the available memory")
 
 
 def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:

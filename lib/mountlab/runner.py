@@ -207,7 +207,17 @@ def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabErro
 
 
 def unpack(archive: bytes) -> dict[str, bytes]:
-    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over."""
+    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over.
+
+    An archive that is cut off or is none gives what came back as one file, `archive`, so that it can be looked at.
+    """
+    try:
+        return _plain_files(archive)
+    except tarfile.TarError:
+        return {"archive": archive}
+
+
+def _plain_files(archive: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         members = [(member, member.name.removeprefix("./")) for member in tar if member.isfile()]
         wanted = [(member, name) for member, name in members if "/" not in name and name not in ("", "..")]
@@ -225,10 +235,10 @@ def judge(planned: PlannedTrial, files: Files, done: Completed) -> tuple[Status,
         if name in files:
             why = "the preparation failed: " if name == "unprepared" else ""
             return status, why + files[name].decode(errors="replace").strip()[-300:]  # type: ignore[return-value]
-    output = ToolOutput.from_files(files)
-    if output.exit_status == TIMED_OUT:
-        return "failed", f"ran longer than {planned.command.timeout_s:g} s and was ended (design.trial_timeout)"
     try:
+        output = ToolOutput.from_files(files)
+        if output.exit_status == TIMED_OUT:
+            return "failed", f"ran longer than {planned.command.timeout_s:g} s and was ended (design.trial_timeout)"
         TOOLS[planned.cell.workload.tool].parse(planned.cell.workload, output)
     except TrialError as error:
         return "failed", str(error)

@@ -255,9 +255,11 @@ def read_info(path: Path) -> dict[str, Any]:
     """
     text = _text(path / "run.json", "run", "name a directory below results/")
     try:
-        info: dict[str, Any] = json.loads(text)
+        info: Any = json.loads(text)
     except json.JSONDecodeError as error:
         raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
+    if not isinstance(info, dict) or not isinstance(info.get("schema"), int):
+        raise StoreError("not a run of Mountlab's", where=shown(path / "run.json"), got="no number of a schema")
     if info["schema"] > SCHEMA:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"

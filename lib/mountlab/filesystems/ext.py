@@ -13,6 +13,9 @@ E2FSPROGS = Program(
     packages={"apt": "e2fsprogs", "dnf": "e2fsprogs", "zypper": "e2fsprogs", "pacman": "e2fsprogs"},
     version=("mke2fs", "-V"),
 )
+WITH_ARGUMENT = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrTU")
+"""Options of mke2fs that a sweep may give, each with its argument. Not -d, -l, -z (they name files), -L and -t (ours),
+-n and -S (they make no file system)."""
 LABEL = "mountlab"
 SMALLEST_IMAGE = 16 * MIB
 
@@ -42,6 +45,7 @@ class Ext4:
                 got=f"{fs.image_bytes} B",
                 allowed="16MiB or more",
             )
+        _check_mkfs(fs, where)
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         backing = self._scratch(place) if fs.device else self._image(fs, place)
@@ -78,6 +82,20 @@ class Ext4:
 
     def in_effect(self, fs: Filesystem, evidence: Evidence) -> dict[str, str]:
         return {**ext4_options(evidence), **mount_options(evidence)}
+
+
+def _check_mkfs(fs: Filesystem, where: str) -> None:
+    """Options and arguments in pairs, and no path: else a word could name another device to mke2fs."""
+    for position, word in enumerate(fs.mkfs):
+        fits = word in WITH_ARGUMENT if position % 2 == 0 else "/" not in word
+        if not fits or (position % 2 == 0 and position + 1 == len(fs.mkfs)):
+            raise ParameterError(
+                "not options for mke2fs",
+                where=f"{where}.mkfs",
+                got=repr(word),
+                allowed=f"a list of options, each followed by its argument: {' '.join(sorted(WITH_ARGUMENT))}; no path",
+                next_step="what is formatted is said by image or device alone",
+            )
 
 
 def _mkfs(fs: Filesystem) -> tuple[str, ...]:

@@ -24,6 +24,14 @@ class _Memory:
                 allowed="text with a unit, such as 4GiB",
                 next_step="without one it may take all the memory of the box",
             )
+        for option in fs.options:
+            if option.partition("=")[0] in ("size", "nr_blocks"):
+                raise ParameterError(
+                    "the size is a key of its own, so that the plan can hold it against the memory of the box",
+                    where=f"{where}.options",
+                    got=option,
+                    allowed="size: 4GiB beside options",
+                )
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
         return place.mountpoint

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from mountlab.errors import ParseError
+from mountlab.errors import ParameterError, ParseError
 from mountlab.model import Measurement, Program, Scalar, Workload
 from mountlab.options import Option
 
@@ -92,6 +92,17 @@ class Tool(Protocol):
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """The metrics that an answer is about when the sweep names none."""
+
+
+def check_cache(options: Mapping[str, Scalar], *, reads: bool, where: str) -> None:
+    """Raise ParameterError where a workload that reads nothing asks for a warm cache."""
+    if options.get("cache") == "warm" and not reads:
+        raise ParameterError(
+            "a write has no file to fill the page cache with",
+            where=f"{where}.cache",
+            got="'warm'",
+            allowed="warm for reads; cold or as_is for writes",
+        )
 
 
 GUESSED_BYTES_PER_S = 500e6

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import Measurement, Program, Scalar, Workload
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import MIB
 
 FILE = "dd.img"
@@ -57,6 +57,7 @@ class Dd:
         for amount in ("count", "bs"):
             if not options[amount]:
                 raise ParameterError("dd would copy nothing", where=f"{where}.{amount}", got="0", allowed="1 or more")
+        check_cache(options, reads=options["direction"] == "read", where=where)
         idle = "oflag" if options["direction"] == "read" else "iflag"
         if options[idle] != "none":
             raise ParameterError(

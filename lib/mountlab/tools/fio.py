@@ -11,7 +11,7 @@ from typing import Any
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import Measurement, Program, Scalar, Workload
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import GIB, KIB, MIB, NS_PER_S
 
 FILE = "fio.json"
@@ -100,6 +100,7 @@ class Fio:
                 got=f"numjobs {options['numjobs']}, size {options['size']}, bs {options['bs']}",
                 allowed="one job or more, and a size of one block or more",
             )
+        check_cache(options, reads=options["rw"] in READS, where=where)
         for name, value in options.items():
             if not _NAME.match(name) or str(value).startswith("external:"):
                 raise ParameterError(
@@ -180,7 +181,8 @@ def _duration(name: str, text: str) -> str:
 
 def _read_json(output: ToolOutput) -> dict[str, Any]:
     text = output.files.get(FILE, "")
-    start = re.search(r"^\{", text, re.MULTILINE)  # notes and errors of fio's may stand before it, and a summary after it
+    # Notes and errors of fio's may stand before the JSON, and a summary after it.
+    start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
         raise ToolError(
             f"fio wrote no report (exit status {output.exit_status})", evidence=output.stderr or output.stdout
