@@ -55,14 +55,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 # --- what can run here ------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say why a test cannot run here; let tests on the box share one worker, so that they run one after another."""
-    for item in items:
-        for reason in _obstacles(item):
-            item.add_marker(pytest.mark.skip(reason=reason))
-        if item.get_closest_marker("box"):
-            item.add_marker(pytest.mark.xdist_group("box"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Say why a test cannot run here; let tests on the box share one worker, so that they run one after another.
+
+    Here, and not when collection is over: by then xdist has read the groups.
+    """
+    for reason in _obstacles(item):
+        item.add_marker(pytest.mark.skip(reason=reason))
+    if item.get_closest_marker("box"):
+        item.add_marker(pytest.mark.xdist_group("box"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop where pytest-xdist did not heed the groups: tests that share the box would disturb each other."""
+    if getattr(session.config.option, "loadgroup", False):
+        loose = [item.nodeid for item in session.items if item.get_closest_marker("box") and "@box" not in item.nodeid]
+        if loose:
+            raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")
 
 
 def _obstacles(item: pytest.Item) -> Iterator[str]:

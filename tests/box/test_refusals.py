@@ -138,7 +138,7 @@ def test_a_workload_that_fails_ends_with_exit_code_1_and_still_gives_a_report(
     path.write_text(yaml.safe_dump({**SWEEP, "filesystems": filesystems, "workloads": {"fio": fio, "dd": DD_WRITE}}))
     assert __main__.main(["run", str(path)]) == 1
     output = capsys.readouterr()
-    assert "error: Failed trials: 1 cell" in output.out
+    assert "error: Failed trials (1 cell): " in output.out
     assert "no-such-checksum" in output.out
     assert list(results_dir.glob("*/report.html"))
 
