@@ -6,7 +6,7 @@ import re
 
 import pytest
 from mountlab import errors
-from mountlab.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean
+from mountlab.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean, in_one_line
 
 TREE = [
     value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, MountlabError)
@@ -59,3 +59,10 @@ def test_a_tool_that_failed_and_output_that_cannot_be_read_are_failed_trials() -
 def test_a_near_word_is_suggested_and_a_far_one_is_not() -> None:
     assert did_you_mean("repeat", ["repeats", "seed"]) == "did you mean 'repeats'?"
     assert did_you_mean("zzz", ["repeats", "seed"]) == ""
+
+
+def test_in_one_line_an_error_keeps_the_first_words_of_its_evidence() -> None:
+    error = MountlabError("dd failed", where="here", evidence="dd: No space left\n0 bytes copied")
+    assert in_one_line(str(error)) == "dd failed (dd: No space left)"
+    assert in_one_line("ran too long") == "ran too long"
+    assert in_one_line("") == ""

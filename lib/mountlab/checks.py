@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from mountlab.errors import in_one_line
 from mountlab.evidence import Device, DeviceBytes
 from mountlab.model import Caveat, Cell, OptionEvidence, Severity, Sweep
 from mountlab.tools import TOOLS
@@ -170,7 +171,7 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
 def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
     """Trials that gave no figure."""
     for cell, group in evidence.trials[evidence.trials["status"] != "ok"].groupby("cell", sort=False):
-        reason = str(group.iloc[0]["reason"]).splitlines()[0]
+        reason = in_one_line(str(group.iloc[0]["reason"]))
         yield Caveat(
             code="failed-trials",
             severity="error",

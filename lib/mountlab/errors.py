@@ -99,6 +99,13 @@ class LeftoverError(MountlabError):
     pass
 
 
+def in_one_line(text: str) -> str:
+    """The text of an error for a place with room for a line: what happened, and the first line of its evidence."""
+    lines = text.splitlines() or [""]
+    said = next((line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")), "")
+    return f"{lines[0]} ({said})" if said else lines[0]
+
+
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     """'did you mean X?' for the nearest allowed word, or '' where none is near."""
     near = difflib.get_close_matches(got, list(allowed), n=1)

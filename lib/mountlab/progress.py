@@ -10,6 +10,7 @@ from typing import Any
 from tqdm import tqdm as terminal_bar
 from tqdm.notebook import tqdm as notebook_bar
 
+from mountlab.errors import in_one_line
 from mountlab.model import Trial
 from mountlab.plan import Plan, PlannedTrial
 
@@ -71,7 +72,7 @@ class Bar:
         if trial.status != "ok":
             self._failed += 1
             self._bar.write(
-                f"{trial.status}: {trial.trial_id} {trial.cell}: {trial.reason.splitlines()[0]}", file=sys.stderr
+                f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}", file=sys.stderr
             )
         self._bar.update(1)
         self._show()
