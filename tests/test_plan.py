@@ -80,7 +80,7 @@ def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
 
 
 def test_a_program_that_the_sweep_does_not_need_is_not_missed() -> None:
-    check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, {**FACTS, "programs": {"dd": {}}})
+    check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, {**FACTS, "programs": dict.fromkeys((*OURS, "dd"))})
 
 
 def test_a_kernel_without_the_file_system_is_told_before_mount_fails() -> None:
@@ -162,12 +162,22 @@ def test_what_a_plan_refuses_is_never_planned() -> None:
         plan(workloads={"w": {**DD_WRITE, "count": 65}})
 
 
+OURS = ["tar", "awk", "find"]
+
+
 def test_needed_programs_are_those_of_the_tools_and_families_each_once() -> None:
     the_sweep = sweep(filesystems={"e": EXT4, "t": TMPFS}, workloads={"w": DD_WRITE, "r": DD_READ}).sweep
-    assert [program.name for program in needed_programs(the_sweep)] == ["dd", "mount", "losetup", "blkid", "mke2fs"]
+    assert [program.name for program in needed_programs(the_sweep)] == [
+        *OURS,
+        "dd",
+        "mount",
+        "losetup",
+        "blkid",
+        "mke2fs",
+    ]
     every = {program.name for known in (*TOOLS.values(), *FAMILIES.values()) for program in known.programs}
-    assert {program.name for program in all_programs()} == every
-    assert len(all_programs()) == len(every)
+    assert {program.name for program in all_programs()} == {*OURS, *every}
+    assert len(all_programs()) == len(OURS) + len(every)
 
 
 # --- every command in order -------------------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ import pytest
 from mountlab.box import Completed
 from mountlab.errors import BoxError, BoxTimeout, LeftoverError, UnsafeError
 from mountlab.model import Box, Rights, Trial
-from mountlab.plan import Plan, make_plan
+from mountlab.plan import Plan, all_programs, make_plan
 from mountlab.runner import run_sweep, unpack
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 
 FACTS = {
     "rights": "root", "user": "root", "mount_root": "/var/tmp/mountlab-root", "output_root": "/dev/shm/mountlab-root",
-    "programs": dict.fromkeys(("dd", "fio", "mount", "losetup", "blkid", "mke2fs")),
+    "programs": {program.name: {} for program in all_programs()},
     "memory_available_bytes": 2**33, "mount_root_free_bytes": 2**36, "kernel_filesystems": None,
 }  # fmt: skip
 LOCAL = Box(name="local", host="", embedded="loopback")

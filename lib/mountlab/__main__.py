@@ -130,7 +130,8 @@ def _resume(arguments: Arguments) -> int:
 def _demo(arguments: Arguments) -> int:
     from mountlab.demo import demo, may_ask
 
-    return _finish(demo(arguments.box, _overrides(arguments), yes=arguments.yes or not may_ask(), ask=_ask))
+    ask = _ask if may_ask() and not arguments.yes else _announce
+    return _finish(demo(arguments.box, _overrides(arguments), ask=ask))
 
 
 def _finish(path: Path) -> int:
@@ -214,6 +215,12 @@ def _bench(arguments: Arguments) -> int:
 
     print(bench(repeats=arguments.repeats, demo=arguments.demo, tests=arguments.tests))
     return 0
+
+
+def _announce(question: str) -> bool:
+    """The answer where nobody sits at the terminal: say what is done, and do it."""
+    print(question.removesuffix("?"), flush=True)
+    return True
 
 
 def _ask(question: str) -> bool:

@@ -213,13 +213,15 @@ def loop_images(evidence: Evidence) -> Iterator[Caveat]:
     """File systems on a loop image share the disk with the file system that holds the image."""
     for fs in evidence.sweep.filesystems:
         if fs.image_bytes and fs.name in evidence.backing_types:
+            known = evidence.backing_types[fs.name]
+            below = "a file system that the kernel does not show" if known == "unknown" else known
             yield Caveat(
                 code="loop-image",
                 severity="note",
                 scope="filesystem",
                 subject=fs.name,
                 message=f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
-                f"{evidence.backing_types[fs.name]}, so figures include that file system and the loop "
+                f"{below}, so figures include that file system and the loop "
                 "driver. For the disk alone give the box a scratch device.",
             )
 

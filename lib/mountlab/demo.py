@@ -21,20 +21,20 @@ from mountlab.tools import TOOLS
 SWEEP = store.PARAMS / "sweeps" / "ramdisk.yml"
 
 
-def demo(box_name: str, overrides: Mapping[str, Any], *, yes: bool, ask: Callable[[str], bool]) -> Path:
+def demo(box_name: str, overrides: Mapping[str, Any], *, ask: Callable[[str], bool]) -> Path:
     """Install what is missing if that is possible, leave out what is not, measure, and return the run directory."""
     box = store.load_box(box_name)
     if box.embedded:
-        install_sshd(box, yes=yes, ask=ask)
-    facts = _prepared(box, yes=yes, ask=ask)
+        install_sshd(box, yes=False, ask=ask)
+    facts = _prepared(box, ask=ask)
     return workflow.run(choose(facts, overrides), box=box_name)
 
 
-def _prepared(box: Box, *, yes: bool, ask: Callable[[str], bool]) -> Mapping[str, Any]:
+def _prepared(box: Box, *, ask: Callable[[str], bool]) -> Mapping[str, Any]:
     needs = needed_programs(store.load_sweep(SWEEP).sweep)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())
-        if facts["rights"] != "none" and care.prepare(connection, facts, needs, yes=yes, ask=ask):
+        if facts["rights"] != "none" and care.prepare(connection, facts, needs, yes=False, ask=ask):
             facts = gather(connection, all_programs())
     return facts
 

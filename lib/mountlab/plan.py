@@ -24,6 +24,22 @@ MEMORY_SHARE = 0.8
 """The largest part of the box's available memory that file systems in memory may be allowed to fill."""
 
 
+TRIAL_PROGRAMS = (
+    Program(name="tar", packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "tar"), version=("tar", "--version")),
+    Program(
+        name="awk",
+        packages={"apt": "mawk", "dnf": "gawk", "zypper": "gawk", "pacman": "gawk"},
+        version=("awk", "-W", "version"),
+    ),
+    Program(
+        name="find",
+        packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "findutils"),
+        version=("find", "--version"),
+    ),
+)
+"""What trial.sh itself runs, beside what every system has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlannedMount:
     """One making of one file system: its steps, evidence last, and the directory for trials."""
@@ -223,14 +239,14 @@ def _privileged(facts: Facts) -> bool:
 
 def all_programs() -> tuple[Program, ...]:
     """Programs of every tool and every family, each once: what facts and `box check` ask for."""
-    programs = [program for tool in TOOLS.values() for program in tool.programs]
+    programs = [*TRIAL_PROGRAMS, *(program for tool in TOOLS.values() for program in tool.programs)]
     programs += [program for family in FAMILIES.values() for program in family.programs]
     return tuple({program.name: program for program in programs}.values())
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Programs that the box must have for this sweep, each once."""
-    programs = [p for w in sweep.workloads for p in TOOLS[w.tool].programs]
+    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs)]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].programs]
     return tuple({program.name: program for program in programs}.values())
 

@@ -123,10 +123,14 @@ def install_sshd(box: Box, *, yes: bool, ask: Ask) -> tuple[str, ...]:
         return ()
     packages = (_PACKAGES[manager],)
     done = subprocess.run(
-        [*_as_root(), *install_argv(manager, packages)], check=False, stderr=subprocess.PIPE, text=True
+        [*_as_root(), *install_argv(manager, packages)],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if done.returncode != 0:
-        raise CommandError(f"`{_install_line()}` failed", where=f"box {box.name}", evidence=done.stderr)
+        raise CommandError(f"`{_install_line()}` failed", where=f"box {box.name}", evidence=done.stdout)
     return packages
 
 
