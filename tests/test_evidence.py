@@ -122,10 +122,11 @@ def test_a_mount_point_and_a_source_may_hold_spaces() -> None:
     assert free_bytes(evidence) == 990 * 1024
 
 
-def test_a_directory_without_a_mount_in_the_kernels_list_is_an_error() -> None:
-    with pytest.raises(ParseError, match="the kernel lists no mount") as caught:
-        mount_of(made_up("1 0 8:1 / /a rw - ext4 /dev/sda1 rw", st_dev=9, df=f"{DF}x 1 0 1 0% /m"))
-    assert caught.value.got == "device 0:9, df says /m"
+def test_in_a_chroot_the_device_is_known_and_the_rest_is_not() -> None:
+    evidence = made_up("1 0 0:30 / /proc rw - proc proc rw", st_dev=os.makedev(254, 0), df=f"{DF}- 100 1 99 1% /")
+    line = mount_of(evidence)
+    assert (line.device, line.fstype, line.options) == ("254:0", "unknown", "")
+    assert device_chain(evidence) == ["254:0"]
 
 
 def test_output_of_df_that_cannot_be_read_is_an_error() -> None:

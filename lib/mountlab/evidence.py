@@ -66,7 +66,10 @@ def device_number(st_dev: str) -> Device:
 
 
 def mount_of(evidence: Mapping[str, str]) -> MountLine:
-    """The mount that holds the directory of the evidence. Raises ParseError where the kernel lists none."""
+    """The mount that holds the directory of the evidence.
+
+    Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not.
+    """
     parts = sections(evidence["evidence.txt"])
     number = device_number(parts["st_dev"])
     mounted_on = _df(parts["df"])["mounted_on"]
@@ -79,7 +82,7 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     ):
         for line in filter(fits, latest_first):
             return line
-    raise ParseError("the kernel lists no mount for the directory", got=f"device {number}, df says {mounted_on}")
+    return MountLine(device=number, mountpoint=mounted_on, fstype="unknown", source="unknown", options="")
 
 
 def mount_options(evidence: Mapping[str, str]) -> dict[str, str]:

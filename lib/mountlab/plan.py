@@ -25,7 +25,9 @@ MEMORY_SHARE = 0.8
 
 
 TRIAL_PROGRAMS = (
-    Program(name="tar", packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "tar"), version=("tar", "--version")),
+    Program(
+        name="tar", packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "tar"), version=("tar", "--version")
+    ),
     Program(
         name="awk",
         packages={"apt": "mawk", "dnf": "gawk", "zypper": "gawk", "pacman": "gawk"},
