@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "design": BASE,
     **dict.fromkeys(UPPER, PURE),
     "box": BASE | {"tools", "filesystems"},
-    **dict.fromkeys(BOX - {"box"}, BASE | {"tools", "filesystems"} | BOX),
+    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "store": PURE,
     "progress": PURE,
     "runner": PURE | BOX | {"store", "progress"},

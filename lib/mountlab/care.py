@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError, LeftoverError, PlanError
-from mountlab.facts import UNKNOWN, Facts, roots, show, unescape
+from mountlab.evidence import unescape
+from mountlab.facts import UNKNOWN, Facts, roots, show
 from mountlab.model import Box, Program, ScratchDevice
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
 

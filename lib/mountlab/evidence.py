@@ -46,14 +46,15 @@ def _mount_line(line: str) -> MountLine:
         raise ParseError("a line of /proc/self/mountinfo cannot be read", got=repr(line))
     return MountLine(
         device=mount[2],
-        mountpoint=_unescape(mount[4]),
+        mountpoint=unescape(mount[4]),
         fstype=super_block[0],
-        source=_unescape(super_block[1]),
+        source=unescape(super_block[1]),
         options=",".join((mount[5], " ".join(super_block[2:]))),
     )
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    r"""A path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError
+from mountlab.evidence import MountLine, mount_lines
 from mountlab.model import Program
 from mountlab.units import KIB, SECTOR_BYTES, format_bytes
 
@@ -188,39 +189,14 @@ def parse_free(text: str) -> int:
     return int(text.splitlines()[-1].split("%")[0].split()[-2]) * KIB
 
 
-@dataclass(frozen=True)
-class Mount:
-    """One line of /proc/self/mountinfo."""
-
-    target: str
-    fstype: str
-    source: str
-
-
-def parse_mountinfo(text: str) -> list[Mount]:
-    """Mounts in the order in which they were made, octal escapes resolved. Lines of another form are passed over."""
-    mounts = []
-    for line in text.splitlines():
-        left, dash, right = line.partition(" - ")
-        fields, more = left.split(), right.split()
-        if dash and len(fields) >= 5 and len(more) >= 2:
-            mounts.append(Mount(unescape(fields[4]), more[0], unescape(more[1])))
-    return mounts
-
-
-def unescape(text: str) -> str:
-    r"""A path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
-
-
-def _holder(text: str) -> Mount:
+def _holder(text: str) -> MountLine:
     """The mount that holds the directory in the first line; the others are mountinfo."""
     directory, _, table = text.partition("\n")
-    holding = [m for m in parse_mountinfo(table) if f"{directory}/".startswith(f"{m.target.rstrip('/')}/")]
+    holding = [m for m in mount_lines(table) if f"{directory}/".startswith(f"{m.mountpoint.rstrip('/')}/")]
     if not holding:
         raise ValueError(directory)
-    longest = max(len(mount.target) for mount in holding)
-    return [mount for mount in holding if len(mount.target) == longest][-1]  # a later mount covers an earlier one
+    longest = max(len(mount.mountpoint) for mount in holding)
+    return [mount for mount in holding if len(mount.mountpoint) == longest][-1]  # a later mount covers an earlier one
 
 
 def parse_virtualization(text: str) -> str:

@@ -27,6 +27,11 @@ def higher_is_better(metric: str) -> bool:
     return METRICS[metric] in ("B/s", "1/s")
 
 
+def everywhere(package: str, **otherwise: str) -> dict[str, str]:
+    """A package that has the same name with every package manager, but for those named."""
+    return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """A program that the box must have: how to ask its version, and the package that brings it."""

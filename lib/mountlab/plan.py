@@ -12,7 +12,7 @@ from mountlab.design import Visit, visits
 from mountlab.errors import PlanError
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import evidence_step
-from mountlab.model import Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep
+from mountlab.model import Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, everywhere
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Command
 from mountlab.units import format_bytes
@@ -25,19 +25,9 @@ MEMORY_SHARE = 0.8
 
 
 TRIAL_PROGRAMS = (
-    Program(
-        name="tar", packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "tar"), version=("tar", "--version")
-    ),
-    Program(
-        name="awk",
-        packages={"apt": "mawk", "dnf": "gawk", "zypper": "gawk", "pacman": "gawk"},
-        version=("awk", "-W", "version"),
-    ),
-    Program(
-        name="find",
-        packages=dict.fromkeys(("apt", "dnf", "zypper", "pacman"), "findutils"),
-        version=("find", "--version"),
-    ),
+    Program(name="tar", packages=everywhere("tar"), version=("tar", "--version")),
+    Program(name="awk", packages=everywhere("gawk", apt="mawk"), version=("awk", "-W", "version")),
+    Program(name="find", packages=everywhere("findutils"), version=("find", "--version")),
 )
 """What trial.sh itself runs, beside what every system has."""
 

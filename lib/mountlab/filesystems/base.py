@@ -5,12 +5,11 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Protocol
 
-from mountlab.model import Filesystem, Place, Program, Step
+from mountlab.model import Filesystem, Place, Program, Step, everywhere
 
-UTIL_LINUX = {"apt": "util-linux", "dnf": "util-linux", "zypper": "util-linux", "pacman": "util-linux"}
-MOUNT = Program(name="mount", packages={**UTIL_LINUX, "apt": "mount"}, version=("mount", "--version"))
-LOSETUP = Program(name="losetup", packages={**UTIL_LINUX, "apt": "mount"}, version=("losetup", "--version"))
-BLKID = Program(name="blkid", packages=UTIL_LINUX, version=("blkid", "--version"))
+MOUNT = Program(name="mount", packages=everywhere("util-linux", apt="mount"), version=("mount", "--version"))
+LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
+BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
 
 Evidence = dict[str, str]
 """File name to text, as read on the box after mounting."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mountlab.errors import ParameterError
 from mountlab.evidence import ext4_options, mount_options
 from mountlab.filesystems.base import BLKID, LOSETUP, MOUNT, Evidence, directory_step, mount_step, script_step
-from mountlab.model import Filesystem, Place, Program, Step
+from mountlab.model import Filesystem, Place, Program, Step, everywhere
 from mountlab.units import MIB
 
 E2FSPROGS = Program(
     name="mke2fs",
-    packages={"apt": "e2fsprogs", "dnf": "e2fsprogs", "zypper": "e2fsprogs", "pacman": "e2fsprogs"},
+    packages=everywhere("e2fsprogs"),
     version=("mke2fs", "-V"),
 )
 WITH_ARGUMENT = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrTU")

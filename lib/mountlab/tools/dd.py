@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.model import Measurement, Program, Scalar, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import MIB
@@ -27,13 +27,7 @@ class Dd:
     without a flush dd times the page cache."""
 
     name = "dd"
-    programs: tuple[Program, ...] = (
-        Program(
-            name="dd",
-            packages={"apt": "coreutils", "dnf": "coreutils", "zypper": "coreutils", "pacman": "coreutils"},
-            version=("dd", "--version"),
-        ),
-    )
+    programs: tuple[Program, ...] = (Program(name="dd", packages=everywhere("coreutils"), version=("dd", "--version")),)
     options: Mapping[str, Option] = {
         "direction": Option(kind="choice", choices=("write", "read")),
         "bs": Option(kind="size", default=MIB),

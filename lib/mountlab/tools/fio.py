@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.model import Measurement, Program, Scalar, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import GIB, KIB, MIB, NS_PER_S
@@ -30,13 +30,7 @@ class Fio:
     """The flexible I/O tester. One job description, its threads reported together."""
 
     name = "fio"
-    programs: tuple[Program, ...] = (
-        Program(
-            name="fio",
-            packages={"apt": "fio", "dnf": "fio", "zypper": "fio", "pacman": "fio"},
-            version=("fio", "--version"),
-        ),
-    )
+    programs: tuple[Program, ...] = (Program(name="fio", packages=everywhere("fio"), version=("fio", "--version")),)
     options: Mapping[str, Option] = {
         "rw": Option(kind="choice", choices=("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")),
         "bs": Option(kind="size", default=4096),
