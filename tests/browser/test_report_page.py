@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import playwright
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from synthetic_report import write_synthetic_report
@@ -64,8 +65,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    node = Path(playwright.__file__).parent / "driver" / "node"
+    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    if probe.returncode != 0:
+        pytest.skip(f"Playwright's driver does not start: {probe.stderr.strip()}")
+    with sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         yield chromium
         chromium.close()
 
