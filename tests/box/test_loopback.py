@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mountlab
 import pytest
 from mountlab.box import BoxConnection, Endpoint, SshBox, connect
 from mountlab.boxes import loopback, open_box
@@ -26,6 +23,7 @@ from mountlab.boxes.loopback import install_sshd, private_sshd
 from mountlab.errors import BoxError, BoxTimeout, HostKeyError, ParameterError, PlanError
 from mountlab.facts import gather
 from mountlab.model import Box, Program
+from ordinary import Ordinary, ordinary_user
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
 
@@ -408,34 +406,18 @@ def test_a_locked_password_is_seen(tmp_path: Path) -> None:
 # --- an ordinary user -------------------------------------------------------------------------------------------------
 
 USER = "mountlab-test"
-PATHS = (str(Path(mountlab.__file__).parents[1]), sysconfig.get_path("purelib"))
 
 
 @pytest.fixture
-def ordinary_user() -> Iterator[str]:
-    """A user of this machine with no rights, for the time of a test."""
-    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", USER], check=True, capture_output=True)
-    yield USER
-    subprocess.run(["userdel", "--remove", USER], check=True, capture_output=True)
-
-
-def python_for(user: str) -> list[str]:
-    """A command that runs Python, with our libraries, as `user`, who may not enter the directories of our own."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    account = pwd.getpwnam(user)
-    become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", "env"]
-    become += [f"HOME={account.pw_dir}", "LOGNAME=root", f"PYTHONPATH={':'.join(PATHS)}", "PYTHONDONTWRITEBYTECODE=1"]
-    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        command = [*become, python]
-        if subprocess.run([*command, "-c", "import mountlab.boxes"], capture_output=True, check=False).returncode == 0:
-            return command
-    pytest.skip(f"no {version} that an ordinary user could run with our libraries")
+def user() -> Iterator[Ordinary]:
+    with ordinary_user() as ordinary:
+        yield ordinary
 
 
 @pytest.mark.requires_root
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")
-def test_it_works_for_an_ordinary_user(ordinary_user: str) -> None:
+def test_it_works_for_an_ordinary_user(user: Ordinary) -> None:
     code = """
 import os, sys
 from mountlab.boxes import open_box
@@ -451,13 +433,13 @@ with open_box(Box(name="local", host="", embedded="loopback")) as box:
     except PlanError:
         print("no root")
 """
-    command = [*python_for(ordinary_user), "-c", code]
+    command = [*user.python, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     assert done.stderr == ""
-    rights, user, mount_root, output_root, *left = done.stdout.splitlines()[0].split()
-    assert (rights, user, left) == ("none", USER, ["[]"])
-    assert mount_root == f"/var/tmp/mountlab-{USER}"
-    assert output_root in (f"/dev/shm/mountlab-{USER}", f"{mount_root}/out")
+    rights, name, mount_root, output_root, *left = done.stdout.splitlines()[0].split()
+    assert (rights, name, left) == ("none", user.name, ["[]"])
+    assert mount_root == f"/var/tmp/mountlab-{user.name}"
+    assert output_root in (f"/dev/shm/mountlab-{user.name}", f"{mount_root}/out")
     assert done.stdout.splitlines()[1] == "no root"
 
 
@@ -465,9 +447,9 @@ with open_box(Box(name="local", host="", embedded="loopback")) as box:
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")
 @pytest.mark.requires_program("sudo")
-def test_sudo_without_a_password_gives_root(ordinary_user: str) -> None:
+def test_sudo_without_a_password_gives_root(user: Ordinary) -> None:
     rule = Path("/etc/sudoers.d/mountlab-test")
-    rule.write_text(f"{ordinary_user} ALL=(ALL) NOPASSWD: ALL\n")
+    rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
     rule.chmod(0o440)
     code = """
 from mountlab.boxes import open_box
@@ -482,7 +464,7 @@ with open_box(Box(name="local", host="", embedded="loopback", become="sudo")) as
         print("stopped")
 """
     try:
-        command = [*python_for(ordinary_user), "-c", code]
+        command = [*user.python, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     finally:
         rule.unlink()
