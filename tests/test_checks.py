@@ -349,3 +349,8 @@ def test_each_check_is_raised_and_not_raised_in_this_file() -> None:
     tree = ast.parse(Path(__file__).read_text())
     assert _raised_in_this_file(tree, the_only) == set(CHECKS)
     assert _raised_in_this_file(tree, found) == set(CHECKS)
+
+
+@pytest.mark.parametrize("code", CHECKS)
+def test_every_caveat_is_explained_in_the_methods(code: str) -> None:
+    assert f"| `{code}` |" in (Path(__file__).parents[1] / "METHODS.md").read_text()

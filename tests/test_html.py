@@ -56,7 +56,7 @@ def test_any_text_comes_out_as_it_went_in(text: str) -> None:
 
 def test_a_piece_shows_itself_in_a_notebook_and_in_a_terminal() -> None:
     piece = html.paragraph("6 < 7 & more")
-    assert piece._repr_html_() == "<p>6 &lt; 7 &amp; more</p>"
+    assert piece._repr_html_() == html.JUPYTERLAB_STYLE + "<p>6 &lt; 7 &amp; more</p>"
     assert repr(piece) == "6 < 7 & more"
 
 

@@ -205,3 +205,7 @@ def test_html_in_markdown_is_text(tmp_path: Path) -> None:
 def test_the_notebook_is_the_one_of_the_repository() -> None:
     assert report.NOTEBOOK == store.NOTEBOOKS / "20_report.ipynb"
     assert report.NOTEBOOK.exists()
+
+
+def test_the_page_has_its_own_looks_and_not_those_of_jupyterlab(made: Path) -> None:
+    assert "jp-OutputArea" not in made.read_text()

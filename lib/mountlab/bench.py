@@ -93,9 +93,13 @@ def _fresh_clone(clone: Path, *, tests: bool) -> Iterator[Row]:
         yield Row("make test in the same clone", 300.0, [_make("test", clone)])
 
 
+_OF_OUR_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS")
+"""What `make bench ARGS=...` would hand down to the makes that it starts."""
+
+
 def _make(target: str, clone: Path) -> float:
     """Seconds that a make target takes. Raises CommandError with the end of its output where it fails."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_OUR_MAKE}
     start = time.perf_counter()
     done = subprocess.run(
         ["make", "-C", str(clone), target], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -19,6 +19,25 @@ from mountlab.model import Caveat
 _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
 
+JUPYTERLAB_STYLE = "".join(
+    ("<style>", *(
+        f".jp-OutputArea .{rule}" for rule in (
+            "caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
+            "border-left:4px solid var(--jp-border-color1)}",
+            "caveat.warning{border-color:var(--jp-warn-color1)}",
+            "caveat.error{border-color:var(--jp-error-color1)}",
+            "caveat p{margin:.25rem 0}",
+            "caveat-head{font-weight:600}",
+            "answer p:first-child{font-weight:600}",
+            "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
+            "column{min-width:0;flex:1 1 26rem}",
+            "number{text-align:right}",
+            "group th{text-align:left}",
+        )
+    ), "</style>")
+)  # fmt: skip
+"""Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
+
 
 @dataclass(frozen=True, repr=False)
 class Html:
@@ -31,7 +50,7 @@ class Html:
         return self.text
 
     def _repr_html_(self) -> str:
-        return self.text
+        return JUPYTERLAB_STYLE + self.text
 
     def __repr__(self) -> str:
         """The words without the tags, for a terminal."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from mountlab import store
 from mountlab.errors import MountlabError
+from mountlab.html import JUPYTERLAB_STYLE
 
 TEMPLATE = Path(__file__).parent / "template"
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
@@ -101,7 +102,7 @@ def export(executed: Path, *, title: str) -> str:
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
     page, _ = exporter.from_filename(str(executed), resources={"title": title})
-    return str(page)
+    return str(page).replace(JUPYTERLAB_STYLE, "")
 
 
 def _markdown(source: str) -> str:

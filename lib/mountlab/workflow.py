@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +89,3 @@ def _measure(session: Session, writer: RunWriter) -> Path:
         if store.read_journal(writer.path):
             store.write_derived(store.load_run(writer.path))
     return writer.path
-
-
-def without_root(resolved: Resolved, reasons: Mapping[str, str]) -> Resolved:
-    """The same sweep, told what was left out of it and why."""
-    return replace(resolved, sweep=replace(resolved.sweep, left_out=dict(reasons)))
