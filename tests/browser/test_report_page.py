@@ -162,9 +162,12 @@ def test_text_in_plots_can_be_read_on_a_phone(opened: Page) -> None:
 def test_wide_tables_can_be_scrolled_by_keyboard(opened: Page) -> None:
     wide = opened.locator(".scroll").nth(1)
     wide.focus()
-    opened.keyboard.press("End")
-    opened.keyboard.press("ArrowRight")
-    opened.wait_for_function("document.querySelectorAll('.scroll')[1].scrollLeft > 0")
+    for _ in range(50):  # a busy machine scrolls late, and drops a key that comes before the first frame
+        opened.keyboard.press("ArrowRight")
+        opened.wait_for_timeout(100)
+        if wide.evaluate("table => table.scrollLeft") > 0:
+            return
+    pytest.fail("the table did not scroll")
 
 
 # --- by keyboard, and without scripts ---------------------------------------------------------------------------------
