@@ -20,14 +20,18 @@ COVERED_BY = [
     (r"make( help)?", "tests/test_makefile.py", '"help"'),
     (r"make env( PYTHON=\S+)?", "tests/test_makefile.py", "env.sh"),
     (r"make lab", "tests/test_makefile.py", '"lab"'),
-    (r"make demo", "tests/box", "demo"),
-    (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/test_makefile.py", '"plan"'),
-    (r"make run SWEEP=\S+( BOX=\S+)?( ARGS=.+)?", "tests/test_makefile.py", '"run"'),
-    (r"make resume RUN=\S+", "tests/test_makefile.py", '"resume"'),
-    (r"make report RUN=\S+", "tests/test_makefile.py", '"report"'),
+    (r"make demo", "tests/box/test_demo.py", '"demo", "--yes"'),
+    (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/box/test_make.py", '"plan"'),
+    (r"make run SWEEP=\S+( BOX=\S+)?( ARGS=.+)?", "tests/box/test_make.py", '"run"'),
+    (r"make resume RUN=\S+", "tests/box/test_make.py", '"resume"'),
+    (r"make report RUN=\S+", "tests/box/test_make.py", '"report"'),
     (r"make bench", "tests/test_makefile.py", '"bench"'),
-    (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/box", "box"),
-    (r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+", "tests/box", "papermill"),
+    (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/box/test_box_verbs.py", '"prepare"'),
+    (
+        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+",
+        "tests/box/test_papermill.py",
+        '"papermill"',
+    ),
 ]
 
 
