@@ -21,7 +21,7 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "options", "filesystems", "tools", "stats", "design"}
 UPPER = {"params", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections"}
 PURE = BASE | CORE | UPPER
-BOX = {"box", "facts", "care", "survey", "boxes"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
 SHELL = {"store", "progress", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {

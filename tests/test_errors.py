@@ -11,7 +11,7 @@ from mountlab.errors import BoxError, InputError, MountlabError, TrialError, Uns
 TREE = [
     value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, MountlabError)
 ]  # fmt: skip
-NEXT_TO_NAME = re.compile(r"([A-Z]\w+Error|BoxTimeout) +(\d)")
+NEXT_TO_NAME = re.compile(r"[├└]── (\w+)\s+(\d)")
 
 
 def test_an_error_shows_each_part_on_a_labelled_line() -> None:

@@ -25,7 +25,7 @@ BOX = Box(name="local", host="", embedded="loopback", scratch=(ScratchDevice(nam
 
 
 def plan(facts: Mapping[str, Any] = FACTS, *, seed: int = 7, **more: Any) -> Plan:
-    return make_plan(sweep(**more).sweep, BOX, facts, run_id="r1", seed=seed)
+    return make_plan(sweep(**more).sweep, BOX, facts, run_id="r1", owner="me", seed=seed)
 
 
 def refusal(facts: Mapping[str, Any] | None = None, **more: Any) -> PlanError:
@@ -213,9 +213,9 @@ def test_the_exact_commands_of_a_small_plan() -> None:
     expected = [text for trial in small.trials for text in turns[trial.cell.filesystem.name]]
     trial_ids = iter(("t0001", "t0002"))
     assert [line(argv) for argv in small.commands()] == [
-        f"open.sh open {RUN} {OUT}",
+        f"open.sh open {RUN} {OUT} me",
         *(text.replace("TRIAL", next(trial_ids)) if "TRIAL" in text else text for text in expected),
-        f"open.sh close {RUN} {OUT}",
+        f"open.sh close {RUN} {OUT} me",
     ]
 
 
@@ -299,7 +299,7 @@ def test_the_same_seed_gives_the_same_plan_and_another_one_another_order() -> No
 def test_a_plan_changes_neither_sweep_nor_facts() -> None:
     before = json.dumps(FACTS, sort_keys=True)
     the_sweep = sweep().sweep
-    assert make_plan(the_sweep, BOX, FACTS, run_id="r1", seed=1).sweep == the_sweep
+    assert make_plan(the_sweep, BOX, FACTS, run_id="r1", owner="me", seed=1).sweep == the_sweep
     assert json.dumps(FACTS, sort_keys=True) == before
 
 

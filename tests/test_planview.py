@@ -19,7 +19,7 @@ SURVEYED: dict[str, Any] = {
 def make() -> Plan:
     filesystems = {"t": TMPFS, "e": EXT4, "disk": SCRATCH, "d": {**DIR, "path": "/srv/data"}}
     the_sweep = sweep(filesystems=filesystems, workloads={"r": DD_READ}, design={"repeats": 2, "warmup": 1}).sweep
-    return make_plan(the_sweep, BOX, SURVEYED, run_id="r1", seed=7)
+    return make_plan(the_sweep, BOX, SURVEYED, run_id="r1", owner="me", seed=7)
 
 
 def test_everything_in_the_plan_can_be_written_as_json() -> None:
@@ -94,7 +94,7 @@ def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> Non
 def test_where_nothing_is_formatted_the_text_says_so_and_why_some_are_left_out() -> None:
     the_sweep = sweep(filesystems={"d": DIR}).sweep
     facts = {**FACTS, "rights": "none"}
-    the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", seed=1)
+    the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1)
     text = plan_text(the_plan, facts)
     assert "formats      nothing\n" in text
     assert "without root\n" in text

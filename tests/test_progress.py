@@ -16,7 +16,7 @@ def make(repeats: int = 2, **workloads: object) -> Plan:
     the_sweep = sweep(
         filesystems={"t": TMPFS}, workloads=workloads or {"w": DD_WRITE}, design={"repeats": repeats}
     ).sweep
-    return make_plan(the_sweep, BOX, FACTS, run_id="r1", seed=1)
+    return make_plan(the_sweep, BOX, FACTS, run_id="r1", owner="me", seed=1)
 
 
 def test_before_the_first_trial_the_plans_guess_is_all_there_is() -> None:

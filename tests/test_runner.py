@@ -30,7 +30,7 @@ SUMMARY = b"8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB, 8.0 MiB) cop
 
 def plan(filesystems: Mapping[str, Any], **design: Any) -> Plan:
     resolved = sweep(filesystems=dict(filesystems), workloads={"dd-write": DD_WRITE}, design={"repeats": 1, **design})
-    return make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", seed=1)
+    return make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:

@@ -50,7 +50,7 @@ SECONDS = {
 
 
 def the_plan() -> Plan:
-    return make_plan(RESOLVED.sweep, BOX, FACTS, run_id="r1", seed=7)
+    return make_plan(RESOLVED.sweep, BOX, FACTS, run_id="r1", owner="me", seed=7)
 
 
 def create(results: Path) -> RunWriter:

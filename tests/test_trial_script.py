@@ -39,7 +39,7 @@ class Machine:
             **more,
         }
         facts = {**FACTS, "mount_root": str(self.mount_root), "output_root": str(self.output_root)}
-        return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", seed=1)
+        return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(argv, capture_output=True, check=False, env=self.environment, timeout=60, input=b"")

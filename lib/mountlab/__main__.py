@@ -92,6 +92,7 @@ def _box_verbs(verbs: Any) -> None:
             parser.add_argument("--yes", action="store_true", help="do not ask")
         if name == "clean":
             parser.add_argument("--dry-run", action="store_true", help="only list")
+            parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
 
 
 def _overrides(arguments: Arguments) -> dict[str, Any]:
@@ -197,10 +198,14 @@ def _box_prepare(arguments: Arguments) -> int:
 
 
 def _box_clean(arguments: Arguments) -> int:
-    from mountlab import care, store
+    from mountlab import care, lock, store
     from mountlab.boxes import open_box
+    from mountlab.facts import roots
 
     with open_box(store.load_box(arguments.name)) as connection:
+        if not (arguments.force or arguments.dry_run):
+            forced = f"python -m mountlab box clean {arguments.name} --force"
+            lock.check_free(connection, {"mount_root": roots(connection)[0]}, forced=forced)
         found = care.clean(connection, dry_run=arguments.dry_run)
     for each in found:
         state = "removed" if each.removed else "found" if arguments.dry_run else "STILL THERE"

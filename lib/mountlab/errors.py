@@ -7,6 +7,7 @@
     │   └── StoreError            2   a run directory that is absent or not one of ours
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
+    │   ├── BoxInUse              3   another run is on it
     │   └── BoxTimeout            3   it did not answer in the time that the command was given
     ├── UnsafeError               4   going on could destroy somebody's data
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
@@ -68,6 +69,10 @@ class BoxError(MountlabError):
 
 
 class HostKeyError(BoxError):
+    pass
+
+
+class BoxInUse(BoxError):
     pass
 
 

@@ -117,13 +117,13 @@ def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
     return (step.undo for step in reversed(mount.steps if mount else ()) if step.undo)
 
 
-def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int) -> Plan:
-    """Everything that a run of `sweep` on `box` will do.
+def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, owner: str) -> Plan:
+    """Everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
     """
     check_feasible(sweep, box, facts)
-    context = _Context(sweep, box, facts, run_id)
+    context = _Context(sweep, box, facts, run_id, owner)
     order = visits(sweep, seed)
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
     return Plan(
@@ -156,6 +156,7 @@ class _Context:
     box: Box
     facts: Facts
     run_id: str
+    owner: str
 
     @property
     def run_dir(self) -> str:
@@ -169,9 +170,9 @@ class _Context:
         script = files("mountlab").joinpath("open.sh").read_text()
         command = ("sh", "-c", script, "open.sh")
         return Step(
-            argv=(*command, "open", self.run_dir, self.output_dir),
+            argv=(*command, "open", self.run_dir, self.output_dir, self.owner),
             why="the directories of this run",
-            undo=(*command, "close", self.run_dir, self.output_dir),
+            undo=(*command, "close", self.run_dir, self.output_dir, self.owner),
             guard=True,
         )
 

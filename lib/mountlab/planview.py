@@ -31,7 +31,7 @@ def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
 
 def directories(plan: Plan) -> list[str]:
     """Every directory of the box that is made, written and removed again."""
-    return list(dict.fromkeys([*plan.opening.argv[-2:], *(mount.root for mount in plan.mounts)]))
+    return list(dict.fromkeys([*plan.opening.argv[-3:-1], *(mount.root for mount in plan.mounts)]))
 
 
 def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab import store
+from mountlab import care, lock, store
 from mountlab.box import BoxConnection
 from mountlab.boxes import open_box
-from mountlab.errors import StoreError
+from mountlab.errors import LeftoverError, StoreError
 from mountlab.facts import gather
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
@@ -38,6 +38,7 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
     Raises MountlabError, or KeyboardInterrupt when stopped; what was measured until then is in the directory.
     """
     with planned(resolved, box=box, results=results) as session:
+        _take(session)
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
         return _measure(session, writer)
 
@@ -50,6 +51,7 @@ def resume(path: Path) -> Path:
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
         )
     with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"]) as session:
+        _take(session)
         return _measure(session, RunWriter(path))
 
 
@@ -65,12 +67,26 @@ def planned(
         facts = gather(connection, all_programs())
         check_feasible(sweep, the_box, facts)
         surveyed = survey(sweep, connection, facts)
+        name = run_id or store.new_run_id(sweep, the_box, results)
         plan = make_plan(
-            sweep, the_box, surveyed,
-            run_id=run_id or store.new_run_id(sweep, the_box, results),
+            sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
             seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
         )  # fmt: skip
         yield Session(plan, resolved, connection, surveyed)
+
+
+def _take(session: Session) -> None:
+    """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
+    forced = f"python -m mountlab box clean {session.plan.box.name} --force"
+    lock.check_free(session.connection, session.facts, forced=forced)
+    stuck = [each for each in care.clean(session.connection) if not each.removed]
+    if stuck:
+        raise LeftoverError(
+            "what an earlier run left on the box cannot be removed",
+            where=f"box {session.plan.box.name}",
+            got="; ".join(f"{each.kind} {each.name} {each.note}".strip() for each in stuck),
+            next_step="see what holds it (fuser, lsof); then run again",
+        )
 
 
 def _first(*choices: int | None) -> int:
