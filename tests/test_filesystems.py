@@ -194,9 +194,9 @@ def test_ext4_on_a_scratch_device_asks_the_guard_before_it_formats() -> None:
     steps = FAMILIES["ext4"].steps(fs, SCRATCH)
     assert commands(fs, SCRATCH) == [
         "guard.sh /dev/disk/by-id/x",
-        "mke2fs -t ext4 -F -q -L mountlab -E lazy_itable_init=0,lazy_journal_init=0 /dev/disk/by-id/x",
+        "mke2fs -t ext4 -F -q -L mountlab -E lazy_itable_init=0,lazy_journal_init=0 {device}",
         "mkdir -p /mr/r1/mnt/f",
-        "mount -t ext4 /dev/disk/by-id/x /mr/r1/mnt/f",
+        "mount -t ext4 {device} /mr/r1/mnt/f",
     ]
     assert (steps[0].guard, steps[0].keep) == (True, "guard.txt")
     assert not any(step.guard for step in steps[1:])

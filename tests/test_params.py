@@ -140,9 +140,9 @@ def test_a_trial_without_time_is_refused() -> None:
     """timeout(1) takes 0 for no limit at all."""
     error = refusal(changed(design={"trial_timeout": "0s"}))
     assert (error.what, error.where, error.allowed) == (
-        "a trial needs some time",
+        "a trial needs some time, and an end",
         "s.yml: design.trial_timeout",
-        "more than 0s",
+        "more than 0s, at most 168h",
     )
 
 

@@ -340,4 +340,4 @@ def test_published_ratios_stand_beside_ours() -> None:
     assert marker_places(plot, "D")[0] == pytest.approx(598 / 54)
     assert {"tmpfs: dd, write 2 GiB", "published", "ours", "11"} <= set(texts(plot))
     assert "ours not measured" in plot.alt
-    assert plot.title == "Of 2 published ratios, 1 points the same way as ours and for 1 ours shows no difference."
+    assert plot.title == "Of 2 published ratios, 1 points the same way as ours and for 1 ours is undecided."

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from mountlab.plan import Plan
 from mountlab.progress import Bar, Remaining
 from mountlab.runner import as_trial
 from sweeps import DD_WRITE, FIO, TMPFS, sweep
 from test_plan import BOX, FACTS, make_plan
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 TIMED = {**FIO, "rw": "randread", "time_based": True, "runtime": "10s"}
 
@@ -60,7 +64,7 @@ def test_the_bar_tells_the_running_cell_the_time_left_and_failures(capsys: pytes
     with Bar(plan, done=set()) as bar:
         for planned, status in zip(plan.trials, ("failed", "ok"), strict=True):
             bar.begin(planned)
-            bar.end(planned, as_trial(planned, status, "no space\nmore" if status == "failed" else "", 2.0))
+            bar.end(planned, as_trial(planned, status, "no space\nmore" if status == "failed" else "", NOW, 2.0))
     out, err = capsys.readouterr()
     assert out == "", "standard output belongs to the answer"
     assert "failed: t0001 t/w: no space\n" in err

@@ -34,6 +34,8 @@ from mountlab.store import (
 from sweeps import sweep
 from test_plan import BOX, FACTS
 
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
 DATA = Path(__file__).parent / "data"
 RESOLVED: Resolved = sweep(
     filesystems={"ext4": {"type": "ext4", "image": "1GiB"},
@@ -72,7 +74,7 @@ def brought_back(planned: PlannedTrial) -> dict[str, bytes]:
 
 
 def ok(planned: PlannedTrial) -> Trial:
-    return as_trial(planned, "ok", "", 1.5)
+    return as_trial(planned, "ok", "", NOW, 1.5)
 
 
 def written(results: Path, *, failed: str = "") -> Path:
@@ -81,7 +83,7 @@ def written(results: Path, *, failed: str = "") -> Path:
     for mount in the_plan().mounts:
         writer.keep_mount(mount.id, {"evidence.txt": (DATA / "evidence" / f"{mount.filesystem.name}.txt").read_bytes()})
     for planned in the_plan().trials:
-        trial = as_trial(planned, "failed", "dd failed", 0.1) if planned.trial_id == failed else ok(planned)
+        trial = as_trial(planned, "failed", "dd failed", NOW, 0.1) if planned.trial_id == failed else ok(planned)
         writer.record(trial, brought_back(planned))
     writer.finish("complete")
     return writer.path
@@ -185,7 +187,7 @@ def test_reading_a_journal_changes_nothing(results_dir: Path) -> None:
 def test_a_reason_in_any_language_and_over_several_lines_is_one_line(results_dir: Path) -> None:
     writer = create(results_dir)
     reason = 'fio failed\n  it said:\n    | Kein Platz übrig \u2028 "x"'
-    writer.record(as_trial(the_plan().trials[0], "failed", reason, 0.1), {})
+    writer.record(as_trial(the_plan().trials[0], "failed", reason, NOW, 0.1), {})
     assert [trial.reason for trial in read_journal(writer.path)] == [reason]
 
 
@@ -441,7 +443,7 @@ def test_derived_files_are_made_again_the_same_and_leave_no_other_file(results_d
 def test_a_run_whose_every_trial_failed_can_still_be_read(results_dir: Path) -> None:
     writer = create(results_dir)
     for planned in the_plan().trials:
-        writer.record(as_trial(planned, "failed", "mkfs failed", 0.0), {})
+        writer.record(as_trial(planned, "failed", "mkfs failed", NOW, 0.0), {})
     run = load_run(writer.path)
     write_derived(run)
     assert len(run.estimates) == 0

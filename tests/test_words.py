@@ -309,8 +309,7 @@ def test_how_published_ratios_point() -> None:
         (published(), None),
     ]
     assert words.published_sentence(pairs) == (
-        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours shows no "
-        "difference."
+        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours is undecided."
     )
     assert words.published_sentence(pairs[3:]) == "None of the published ratios was measured in this run."
 
@@ -343,4 +342,11 @@ def test_notes_do_not_weaken_a_number() -> None:
         caveat("noisy", "warning", "a/x"), caveat("noisy", "warning", "a/x"), caveat("too-short", "note", "a/x"),
         caveat("size-not-enforced", "warning", "a", scope="filesystem"),
     ])  # fmt: skip
-    assert doubts == {"a/x": ["noisy"]}
+    assert {cell: codes for cell, codes in doubts.items() if "\t" not in cell} == {"a/x": ["noisy"]}
+
+
+def test_a_doubt_about_reads_does_not_weaken_writes() -> None:
+    reads = Caveat(code="cache-served", severity="warning", message="", scope="cell", subject="a/x", metrics="read_")
+    doubts = words.doubts_by_cell([reads, caveat("too-few", "warning", "a/x")])
+    assert doubts[words.doubt_key("a/x", "read_latency_p99")] == ["cache-served", "too-few"]
+    assert doubts[words.doubt_key("a/x", "write_bandwidth")] == ["too-few"]

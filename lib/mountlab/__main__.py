@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.errors import MountlabError
+from mountlab.errors import InputError, MountlabError
 
 INTERRUPTED = 130
 Arguments = argparse.Namespace
@@ -25,8 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
+    except OSError as error:
+        print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
+        return InputError.exit_code
+    except KeyboardInterrupt as stop:
         print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
 
 

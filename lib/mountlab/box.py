@@ -342,6 +342,8 @@ def _from_user_config(box: Box, where: str) -> Connection:
         return Connection(box.host, box.user, box.port, config=config, connect_kwargs=dict(_CONNECT))
     except SSHException as error:
         raise BoxError("the ssh configuration cannot be read", where="~/.ssh/config", got=str(error)) from error
+    except RecursionError as error:
+        raise BoxError("the jump hosts go in a circle", where="~/.ssh/config: ProxyJump", got=box.host) from error
     except ValueError as error:
         raise ParameterError("the box's address is contradictory", where=where, got=f"{box.host!r}: {error}") from error
 

@@ -17,6 +17,10 @@ from mountlab.model import Caveat, Cell, OptionEvidence, Severity, Sweep
 from mountlab.tools import TOOLS
 from mountlab.units import format_bytes, format_seconds
 
+_WITHOUT = {
+    "not in effect": "Figures are of the file system without it; remove the option, or use a file system that has it.",
+    "not visible": "It was ignored, or is a default that the kernel does not print: its effect cannot be confirmed.",
+}
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
 FEW = 5
@@ -39,6 +43,10 @@ class Evidence:
     """Mount id to the block devices below it, top first; [] for a file system without one."""
     backing_types: Mapping[str, str]
     """File system name to the type of the file system that holds its loop image."""
+    unseen: Mapping[str, str]
+    """File system name to its type, where the kernel does not tell the device below it."""
+    answer_metrics: Mapping[str, tuple[str, ...]]
+    """Workload label to the metrics that the answer is about."""
     options: list[OptionEvidence]
     facts: Mapping[str, Any]
 
@@ -56,6 +64,7 @@ def cached_reads(evidence: Evidence) -> Iterator[Caveat]:
                 f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
                 + (", as was asked for with cache: warm. This is not the speed of the device."
                    if asked else ". This is not the speed of the device: read more than the memory holds, or cold."),
+                metrics="read_",
             )  # fmt: skip
 
 
@@ -68,6 +77,7 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
                 "still in "
                 "the page cache or was overwritten there. End with a flush (dd: conv=fdatasync, fio: end_fsync).",
+                metrics="write_",
             )  # fmt: skip
 
 
@@ -98,6 +108,20 @@ def _range(shares: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems of which nobody here can tell whether the page cache answered."""
+    for name, fstype in evidence.unseen.items():
+        yield Caveat(
+            code="cache-not-checked",
+            severity="warning",
+            scope="filesystem",
+            subject=name,
+            message=f"the kernel does not tell the device below {fstype}, so whether reads came from the page "
+            "cache and "
+            "writes reached a device could not be checked. Measure a directory on a file system with a device.",
+        )
+
+
 def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
     """Mount options that were asked for and that the kernel does not show."""
     for option in evidence.options:
@@ -105,51 +129,41 @@ def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
             yield Caveat(
                 code="option-not-in-effect", severity="warning", scope="filesystem", subject=option.filesystem,
                 message=f"{option.option} was asked for and is {option.state}: the kernel says {option.kernel_says}. "
-                "Figures are of the file system without it; remove the option, or use a file system that has it.",
+                + _WITHOUT[option.state],
             )  # fmt: skip
 
 
 def too_few(evidence: Evidence) -> Iterator[Caveat]:
     """Cells with too few trials for an interval that means much."""
-    for cell, n in _main(evidence, "n"):
+    for cell, n in {cell.id: (cell, n) for cell, _, n in _answers(evidence, "n")}.values():
         if n < 2:
-            yield _of_cell(
-                cell,
-                "too-few",
-                "error",
-                f"n = {n:.0f}: one trial has no spread and so no interval. Set design.repeats to 5 or more.",
-            )
+            message = f"n = {n:.0f}: one trial has no spread and so no interval. Set design.repeats to 5 or more."
+            yield _of_cell(cell, "too-few", "error", message)
         elif n < FEW:
-            yield _of_cell(
-                cell,
-                "too-few",
-                "warning",
-                f"n = {n:.0f}: too few to see the shape of the spread; the interval rests on normal errors. Set "
-                f"design.repeats to {FEW} or more.",
-            )
+            message = f"n = {n:.0f}: too few to see the shape of the spread; the interval rests on normal errors. "
+            yield _of_cell(cell, "too-few", "warning", f"{message}Set design.repeats to {FEW} or more.")
 
 
 def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
-    """Cells whose trials differ by more than a tenth."""
-    for cell, cv in _main(evidence, "cv"):
+    """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
+    for cell, metric, cv in _answers(evidence, "cv"):
         if cv > NOISY_CV:
-            yield _of_cell(
-                cell,
-                "noisy",
-                "warning",
-                f"the trials vary by {cv:.0%} of their mean (coefficient of variation). Look at every trial "
-                "below; longer trials or a quieter box would narrow the interval.",
+            message = (
+                f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
+                "every "
+                "trial below; longer trials or a quieter box would narrow the interval."
             )
+            yield _of_cell(cell, "noisy", "warning", message, metrics=metric)
 
 
-def _main(evidence: Evidence, column: str) -> Iterator[tuple[Cell, float]]:
-    """One column of the estimate of each cell's main metric."""
-    estimates = evidence.estimates
+def _answers(evidence: Evidence, column: str) -> Iterator[tuple[Cell, str, float]]:
+    """One column of the estimates of each cell, for the metrics that the answer is about."""
+    estimates = evidence.estimates[evidence.estimates["label"] == ""]
+    values = dict(zip(zip(estimates["cell"], estimates["metric"], strict=True), estimates[column], strict=True))
     for cell in evidence.sweep.cells:
-        main = TOOLS[cell.workload.tool].main_metrics(cell.workload)[0]
-        row = estimates[(estimates["cell"] == cell.id) & (estimates["metric"] == main) & (estimates["label"] == "")]
-        if len(row):
-            yield cell, float(row.iloc[0][column])
+        for metric in evidence.answer_metrics[cell.workload.label]:
+            if (cell.id, metric) in values:
+                yield cell, metric, float(values[cell.id, metric])
 
 
 def too_short(evidence: Evidence) -> Iterator[Caveat]:
@@ -170,6 +184,7 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
 
 def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
     """Trials that gave no figure."""
+    all_of = dict(iter(evidence.trials.groupby("cell")))
     for cell, group in evidence.trials[evidence.trials["status"] != "ok"].groupby("cell", sort=False):
         reason = in_one_line(str(group.iloc[0]["reason"]))
         yield Caveat(
@@ -177,7 +192,10 @@ def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
             severity="error",
             scope="cell",
             subject=str(cell),
-            message=f"{len(group)} of its trials gave no figure: {reason}. The estimate rests on the others.",
+            message=f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
+            + (
+                "Nothing can be said of it." if len(group) == len(all_of[cell]) else "The estimate rests on the others."
+            ),
         )
 
 
@@ -257,6 +275,7 @@ CHECKS: dict[str, Check] = {
     "left-out": left_out,
     "cache-served": cached_reads,
     "not-flushed": unflushed_writes,
+    "cache-not-checked": unseen_devices,
     "option-not-in-effect": ineffective_options,
     "image-in-memory": image_in_memory,
     "too-few": too_few,
@@ -277,5 +296,5 @@ def find_caveats(evidence: Evidence) -> tuple[list[Caveat], list[str]]:
     return caveats, [code for code, some in found.items() if not some]
 
 
-def _of_cell(cell: Cell, code: str, severity: Severity, message: str) -> Caveat:
-    return Caveat(code=code, severity=severity, message=message, scope="cell", subject=cell.id)
+def _of_cell(cell: Cell, code: str, severity: Severity, message: str, *, metrics: str = "") -> Caveat:
+    return Caveat(code=code, severity=severity, message=message, scope="cell", subject=cell.id, metrics=metrics)

@@ -135,6 +135,13 @@ def device_chain(evidence: Mapping[str, str]) -> list[Device]:
     return chain
 
 
+def unseen_device(evidence: Mapping[str, str]) -> str | None:
+    """The type of a file system whose device the kernel does not tell (overlay, btrfs, nfs, ...): bytes on it cannot be
+    compared with what a tool moved. None for one on a device, and for one that lives in memory."""
+    line = mount_of(evidence)
+    return line.fstype if line.device.startswith("0:") and line.fstype not in ("tmpfs", "ramfs", "devtmpfs") else None
+
+
 def free_bytes(evidence: Mapping[str, str]) -> int:
     """Space that an ordinary user may still write, from `df -P -k`."""
     return int(_df(sections(evidence["evidence.txt"])["df"])["free_kib"]) * KIB

@@ -172,6 +172,8 @@ class Step:
     binds: str | None = None
     keep: str | None = None
     """Keep its standard output as evidence, under this file name."""
+    explain: tuple[str, ...] | None = None
+    """A command whose output says why the step failed."""
     guard: bool = False
     """A failure means that going on would be unsafe (exit code 4)."""
 
@@ -268,6 +270,8 @@ class Caveat:
     scope: Literal["run", "filesystem", "cell", "trial"]
     subject: str = ""
     """The cell id, trial id or file system that it is about; '' for the run."""
+    metrics: str = ""
+    """Of a cell: how the names of the metrics begin that it weakens; '' for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)

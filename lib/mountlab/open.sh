@@ -2,15 +2,17 @@
 # $1: open or close; $4: the owner, whose name holds the box (mountlab.lock).
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 
-open_one() {
-    root=${1%/*}
-    [ -L "$root" ] && refuse "$root is a symbolic link"
-    if [ -e "$root" ]; then
-        [ -O "$root" ] || refuse "$root belongs to somebody else"
-        [ -f "$root/.mountlab" ] || [ -z "$(ls -A "$root")" ] || refuse "$root is not empty, and was not made by Mountlab"
-    fi
-    mkdir -p "$root" && : > "$root/.mountlab" && mkdir -p "$1"
+# Looked at for both before anything is made.
+check_root() {
+    [ ! -L "$1" ] || refuse "$1 is a symbolic link"
+    [ -e "$1" ] || return 0
+    [ -d "$1" ] || refuse "$1 is not a directory"
+    [ -O "$1" ] || refuse "$1 belongs to somebody else"
+    [ ! -L "$1/.mountlab" ] || refuse "$1/.mountlab is a symbolic link"
+    [ -f "$1/.mountlab" ] || [ -z "$(ls -A "$1")" ] || refuse "$1 is not empty, and was not made by Mountlab"
 }
+
+make_root() { mkdir -p "$1" && { [ -e "$1/.mountlab" ] || : > "$1/.mountlab"; }; }
 
 claim() {
     if ! (set -C && printf '%s\n' "$2" > "$1/lock") 2>/dev/null; then
@@ -20,17 +22,28 @@ claim() {
 
 give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || rm -f "$1/lock"; }
 
+# Can be done again, and by a second run at the same time.
 close_one() {
     root=${1%/*}
+    [ -e "$root" ] || return 0
     awk -v below="$1/" 'index($5, below) == 1 { found = 1 } END { exit !found }' /proc/self/mountinfo \
         && refuse "something is still mounted below $1"
     [ -f "$root/.mountlab" ] || refuse "$root was not made by Mountlab"
-    rm -rf --one-file-system "$1"
-    [ "$(ls -A "$root")" != .mountlab ] || rm -r "$root"
+    rm -rf --one-file-system "$1" || refuse "$1 cannot be removed"
+    if [ "$(ls -A "$root")" = .mountlab ]; then
+        rm -f "$root/.mountlab"
+        rmdir "$root" 2>/dev/null || : > "$root/.mountlab"
+    fi
 }
 
 umask 022
 case $1 in
-open) open_one "$2" && claim "${2%/*}" "$4" && mkdir -p "$2/img" && open_one "$3" ;;
-close) give_back "${2%/*}" "$4" && close_one "$2" && close_one "$3" ;;
+open)
+    check_root "${2%/*}" && check_root "${3%/*}" && make_root "${2%/*}" && claim "${2%/*}" "$4" \
+        && mkdir -p "$2/img" && make_root "${3%/*}" && mkdir -p "$3" ;;
+close)
+    give_back "${2%/*}" "$4"
+    (close_one "$2")
+    first=$?
+    close_one "$3" && exit "$first" ;;
 esac

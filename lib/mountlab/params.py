@@ -25,8 +25,12 @@ from mountlab.units import parse_bytes, parse_seconds
 
 Model = TypeVar("Model", bound=BaseModel)
 Raw = dict[str, Any]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 _BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
+
+
+_NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit")
+LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
 class _File(BaseModel):
@@ -139,7 +143,7 @@ def parse_yaml(text: str, *, where: str) -> Raw:
     """A mapping from YAML text. Raises ParameterError with file and line for anything else."""
     try:
         loaded = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none, endless digits, deep nests
         raise ParameterError("not valid YAML", where=where, got=" ".join(str(error).split())) from error
     except ParameterError as error:
         error.where = f"{where}, {error.where}"
@@ -158,7 +162,7 @@ def parse_override(text: str) -> tuple[str, Any]:
         )
     try:
         return key, yaml.load(value, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ParameterError("the value is not valid YAML", where=f"-p {text}", got=value) from error
 
 
@@ -288,12 +292,12 @@ def _check_choices(names: list[str], allowed: Mapping[str, object], where: str, 
 
 def _design(file: DesignFile, where: str) -> Design:
     timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
-    if not timeout:  # timeout(1) takes 0 for no limit at all
+    if not 0 < timeout <= LONGEST_TRIAL_S:  # timeout(1) takes 0 for no limit at all
         raise ParameterError(
-            "a trial needs some time",
+            "a trial needs some time, and an end",
             where=f"{where}: design.trial_timeout",
             got=file.trial_timeout,
-            allowed="more than 0s",
+            allowed="more than 0s, at most 168h",
         )
     return Design(**file.model_dump(exclude={"trial_timeout"}), trial_timeout_s=timeout)
 
@@ -334,6 +338,14 @@ def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
                 where=where,
                 got=repr(option),
                 allowed="a list with one option an entry, such as [noatime, data=writeback]",
+            )
+    for option in options:
+        if option.partition("=")[0] in _NOT_FOR_MOUNT:
+            raise ParameterError(
+                "a mount option that reaches beyond the file system under test",
+                where=where,
+                got=repr(option),
+                allowed=f"any but {', '.join(_NOT_FOR_MOUNT)}",
             )
     return tuple(options)
 

@@ -14,7 +14,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import evidence_step
 from mountlab.model import Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, everywhere
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Command
+from mountlab.tools.base import Cache, Command
 from mountlab.units import format_bytes
 
 Facts = Mapping[str, Any]
@@ -189,15 +189,22 @@ class _Context:
     def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:
         place, family = self.place(fs), FAMILIES[fs.type]
         root = family.root_of(fs, place)
-        steps = (*family.steps(fs, place), evidence_step(root))
+        steps = tuple(self._marked(step) for step in (*family.steps(fs, place), evidence_step(root)))
         return PlannedMount(id=mount_id, filesystem=fs, place=place, steps=steps, root=root)
+
+    def _marked(self, step: Step) -> Step:
+        """With the run's name in its environment, by which what a crash left running is found and ended."""
+        return replace(step, argv=("env", f"MOUNTLAB_RUN={self.run_id}", *step.argv))
 
     def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount) -> PlannedTrial:
         trial_id = f"t{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
         tool = TOOLS[cell.workload.tool]
-        command = replace(tool.command(cell.workload, directory, output), timeout_s=self.sweep.design.trial_timeout_s)
-        script = self._script(command, mount, directory, output)
+        asked = cell.workload.options.get("cache")
+        cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
+        workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
+        command = replace(tool.command(workload, directory, output), timeout_s=self.sweep.design.trial_timeout_s)
+        script = self._script(command, tool.programs, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
             argv=("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, trial_id),
@@ -205,8 +212,15 @@ class _Context:
             timeout_s=2 * command.timeout_s + 60, expected_s=tool.expected_s(cell.workload),
         )  # fmt: skip
 
-    def _script(self, command: Command, mount: PlannedMount, directory: str, output: str) -> str:
-        cache = command.cache or ("cold" if self.sweep.design.drop_caches else "as_is")
+    def _script(
+        self,
+        command: Command,
+        programs: tuple[Program, ...],
+        cache: Cache,
+        mount: PlannedMount,
+        directory: str,
+        output: str,
+    ) -> str:
         family = FAMILIES[mount.filesystem.type]
         variables = {
             "out": output,
@@ -218,6 +232,7 @@ class _Context:
         limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", command.prepare), _function("warm", command.warm)]
+        lines += [_function("load_program", tuple(program.version for program in programs))]
         lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
         return "\n".join(lines)
 

@@ -85,10 +85,11 @@ def _commands(plan: Plan) -> Iterator[str]:
 
 def _mount_lines(mount: PlannedMount) -> Iterator[str]:
     for step in mount.steps:
-        yield f"{_short(step.argv)}" + (f"   # {step.why}" if step.argv[0] == "sh" else "")
+        yield f"{_short(step.argv)}" + (f"   # {step.why}" if "sh" in step.argv[:3] else "")
     yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
 
 
 def _short(argv: tuple[str, ...]) -> str:
-    """A command line; of a script its name and arguments only."""
+    """A command line without the mark of the run; of a script its name and arguments only."""
+    argv = argv[2:] if argv[0] == "env" else argv
     return shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv).replace("'{device}'", "DEVICE")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, Protocol
 
-from mountlab.box import BoxConnection, Completed
+from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
 from mountlab.errors import BoxTimeout, CommandError, LeftoverError, MountlabError, TrialError, UnsafeError
 from mountlab.model import Status, Step, Trial
@@ -64,8 +64,8 @@ def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progre
 
 
 class Stops:
-    """Turns SIGINT and SIGTERM into one KeyboardInterrupt, raised only while a trial runs or between turns: a mount
-    that is interrupted half-way could not be undone."""
+    """Turns SIGINT, SIGTERM and SIGHUP into one KeyboardInterrupt, raised only while a trial runs or between turns: a
+    mount that is interrupted half-way could not be undone."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -74,7 +74,9 @@ class Stops:
 
     def __enter__(self) -> Stops:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            ends = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+            heeded = [number for number in ends if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores SIGHUP
+            self._before = {number: signal.signal(number, self._handle) for number in heeded}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,14 +117,23 @@ class _Run:
         """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
         names = bound if bound is not None else {}
         argv = _bind(step.argv, names)
-        done = self.execute(argv)
+        try:
+            done = self.execute(argv)
+        except BoxTimeout:
+            kill_run(self.box, self.plan.run_id)
+            raise
         if not done.ok:
-            raise _refusal(step, argv, done) if step.guard else _failure(step, argv, done)
+            raise _refusal(step, argv, done) if step.guard else _failure(step, argv, done, self.explanation(step))
         if step.binds:
             names[step.binds] = done.text.strip()
         if step.undo:
             undo.callback(self.undo, _bind(step.undo, names))
         return done
+
+    def explanation(self, step: Step) -> str:
+        """What the kernel says of a step that failed; '' where it is not asked, or does not answer."""
+        said = self.execute(step.explain).text.strip() if step.explain else ""
+        return f"\nthe kernel's log ends with:\n{said}" if said else ""
 
     def undo(self, argv: tuple[str, ...]) -> None:
         """Undo one step; what keeps a mount busy is killed if it is ours. Raises LeftoverError."""
@@ -133,7 +144,7 @@ class _Run:
             kill_run(self.box, self.plan.run_id)
             self.sleep(0.05 * 2**attempt)
         raise LeftoverError(
-            f"could not undo: {' '.join(argv)[:200]}", where=f"box {self.plan.box.name}", evidence=done.error_text,
+            f"could not undo: {shown(argv)}", where=f"box {self.plan.box.name}", evidence=done.error_text,
             next_step=f"python -m mountlab box clean {self.plan.box.name}",
         )  # fmt: skip
 
@@ -146,7 +157,7 @@ class _Run:
             for step in mount.steps:
                 done = self.do(step, undo, bound)
                 if step.keep:
-                    kept[step.keep] = done.stdout
+                    kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
             self.journal.keep_mount(mount.id, kept)
             yield
 
@@ -159,27 +170,29 @@ class _Run:
         except CommandError as error:
             for trial in trials:
                 if not self.journal.has(trial.trial_id):
-                    self._finish(trial, "failed", str(error), {}, 0.0)
+                    self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
 
     def trial(self, planned: PlannedTrial) -> None:
         self.progress.begin(planned)
-        started = time.monotonic()
+        began, started = datetime.now(UTC), time.monotonic()
         try:
             with self.stops.allowed():
                 done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
         except BoxTimeout as error:
             kill_run(self.box, self.plan.run_id)
-            self._finish(planned, "failed", str(error), {}, time.monotonic() - started)
+            self._finish(planned, "failed", str(error), {}, began, time.monotonic() - started)
             return
         except KeyboardInterrupt:
             kill_run(self.box, self.plan.run_id)
             raise
         files = unpack(done.stdout) if done.ok else {"stderr": done.stderr}
         status, reason = judge(planned, files, done)
-        self._finish(planned, status, reason, files, time.monotonic() - started)
+        self._finish(planned, status, reason, files, began, time.monotonic() - started)
 
-    def _finish(self, planned: PlannedTrial, status: Status, reason: str, files: Files, elapsed_s: float) -> None:
-        trial = as_trial(planned, status, reason, elapsed_s)
+    def _finish(
+        self, planned: PlannedTrial, status: Status, reason: str, files: Files, began: datetime, elapsed_s: float
+    ) -> None:
+        trial = as_trial(planned, status, reason, began, elapsed_s)
         argv = json.dumps(list(planned.command.argv)).encode()
         self.journal.record(trial, {**files, "argv": argv})
         self.progress.end(planned, trial)
@@ -193,16 +206,16 @@ def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
 def _refusal(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
     said = (done.text + done.error_text).strip()
     return UnsafeError(
-        f"refused to go on: {step.why}", where=" ".join(argv[4:]), got=said.removeprefix("refused: "),
+        f"refused to go on: {step.why}", where=shown(argv), got=said.removeprefix("refused: "),
         allowed="a device that is blank or that Mountlab formatted, a directory that Mountlab made",
         next_step="look at it yourself; if nothing in it is needed, empty it yourself and run again",
     )  # fmt: skip
 
 
-def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+def _failure(step: Step, argv: tuple[str, ...], done: Completed, explanation: str) -> MountlabError:
     return CommandError(
         f"{step.why}: the command failed with exit status {done.exit_status}",
-        where=" ".join(argv)[:300], evidence=done.error_text or done.text,
+        where=shown(argv), evidence=(done.error_text or done.text).strip() + explanation,
     )  # fmt: skip
 
 
@@ -245,10 +258,10 @@ def judge(planned: PlannedTrial, files: Files, done: Completed) -> tuple[Status,
     return "ok", ""
 
 
-def as_trial(planned: PlannedTrial, status: Status, reason: str, elapsed_s: float) -> Trial:
+def as_trial(planned: PlannedTrial, status: Status, reason: str, began: datetime, elapsed_s: float) -> Trial:
     return Trial(
         trial_id=planned.trial_id, block=planned.block, warmup=planned.warmup, cell=planned.cell.id,
         filesystem=planned.cell.filesystem.name, workload=planned.cell.workload.name, tool=planned.cell.workload.tool,
         factors=dict(planned.cell.workload.factors), mount=planned.mount, status=status, reason=reason,
-        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6),
+        started_at=began.isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6),
     )  # fmt: skip

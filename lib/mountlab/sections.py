@@ -270,7 +270,10 @@ def _metric_table(run: RunView, metric: str) -> Html:
 def _metric_row(run: RunView, metric: str, mean: _Mean, factor: float) -> list[Text]:
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     name = _swatches(run).get(mean.filesystem, mean.filesystem)
-    doubts = [words.spoken_code(code) for code in words.doubts_by_cell(run.caveats).get(mean.cell, [])]
+    doubts = [
+        words.spoken_code(code)
+        for code in words.doubts_by_cell(run.caveats).get(words.doubt_key(mean.cell, metric), [])
+    ]
     return [
         name, figures.value, figures.low, figures.high, str(mean.n), words.number(mean.cv * 100, 1),
         *_ratio_cells(run, metric, mean), ", ".join(doubts),

@@ -32,6 +32,7 @@ from mountlab.evidence import (
     mount_of,
     option_state,
     sections,
+    unseen_device,
 )  # fmt: skip
 from mountlab.filesystems import FAMILIES
 from mountlab.model import (
@@ -80,7 +81,9 @@ def shown(path: Path) -> str:
 
 def _text(path: Path, what: str, next_step: str) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise StoreError(f"a {what} is text in UTF-8", where=shown(path), got=str(error)) from error
     except OSError as error:
         raise StoreError(
             f"no such {what}", where=shown(path), got=error.strerror or str(error), next_step=next_step
@@ -97,7 +100,7 @@ def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolv
 
 def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
-    path = PARAMS / "boxes" / f"{name}.yml"
+    path = PARAMS / "boxes" / f"{Path(name).name}.yml"
     known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
     text = _text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
@@ -227,7 +230,16 @@ def read_journal(path: Path) -> list[Trial]:
     """Every whole line of trials.jsonl. A torn last line (the control machine lost power) counts as not run."""
     file = path / "trials.jsonl"
     lines = file.read_bytes().split(b"\n") if file.exists() else [b""]
-    return [Trial(**json.loads(line)) for line in lines[:-1]]
+    return [_journal_line(file, number, line) for number, line in enumerate(lines[:-1], start=1)]
+
+
+def _journal_line(file: Path, number: int, line: bytes) -> Trial:
+    try:
+        return Trial(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            "a line of the journal is not a trial", where=f"{shown(file)}, line {number}", got=str(error)
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -258,8 +270,11 @@ def read_info(path: Path) -> dict[str, Any]:
         info: Any = json.loads(text)
     except json.JSONDecodeError as error:
         raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
-    if not isinstance(info, dict) or not isinstance(info.get("schema"), int):
-        raise StoreError("not a run of Mountlab's", where=shown(path / "run.json"), got="no number of a schema")
+    needed = {"schema", "run_id", "status", "box", "seed", "parameters"}
+    if not isinstance(info, dict) or not needed <= info.keys():
+        raise StoreError(
+            "not a run of Mountlab's", where=shown(path / "run.json"), got=f"no {', '.join(sorted(needed - set(info)))}"
+        )
     if info["schema"] > SCHEMA:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
@@ -297,6 +312,8 @@ def load_run(path: Path | str) -> Run:
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options,
         traffic=_traffic(raw, journal), chains={mount: device_chain(files) for mount, files in mounts.items()},
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
+        unseen={name: kind for name, files in by_filesystem.items() if (kind := unseen_device(files))},
+        answer_metrics=analysis.answer_metrics(sweep, measurements),
     ))  # fmt: skip
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,

@@ -50,11 +50,11 @@ def _guard(device: str, connection: BoxConnection, facts: Mapping[str, Any]) -> 
     if not done.ok:
         raise UnsafeError(
             f"{device} will not be formatted", where=f"params/boxes/{connection.box.name}.yml: scratch",
-            got=done.text.strip().removeprefix("refused: ") or done.error_text.strip(),
+            got=done.error_text.strip().removeprefix("refused: "),
             allowed="a device that is blank, or that Mountlab formatted (ext4 with the label mountlab)",
             next_step="name another device; if nothing on this one is needed, blank it yourself",
         )  # fmt: skip
-    return done.text.strip()
+    return done.error_text.strip()
 
 
 def _device_bytes(device: str, connection: BoxConnection, facts: Mapping[str, Any]) -> int:

@@ -1,5 +1,5 @@
-# One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm and
-# measured in front of this text (mountlab.plan). Prints a tar archive of $out and leaves nothing behind.
+# One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm,
+# load_program and measured in front of this text (mountlab.plan). Prints a tar archive of $out and leaves nothing behind.
 refuse() {
     printf '%s\n' "$1" > "$out/refused"
     finish
@@ -36,7 +36,7 @@ drop_caches() {
 umask 077
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
-mkdir -p "$out" || exit 95
+mkdir "$out" || exit 95
 cd "$out" || exit 95
 expected_mount || refuse "no $fstype is mounted on $mountpoint"
 mkdir "$directory" 2> "$out/refused" || finish
@@ -47,6 +47,7 @@ stat -c %d "$directory" > "$out/st_dev"
 prepare > "$out/prepare.log" 2>&1 || { cp "$out/prepare.log" "$out/unprepared"; finish; }
 drop_caches
 warm > /dev/null 2> "$out/warm.log" || { cp "$out/warm.log" "$out/unprepared"; finish; }
+load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 snapshot before.txt
 date +%s%N > "$out/started_ns"
 measured > "$out/stdout" 2> "$out/stderr" < /dev/null

@@ -50,6 +50,10 @@ def parse_bytes(text: object, *, where: str = "") -> int:
     Raises ParameterError for a bare number, an unknown unit, or a fraction of a byte.
     """
     value = _parse(text, {name: Decimal(factor) for name, factor in SIZE_UNITS.items()}, "'64KiB'", where)
+    if value >= 2**63:
+        raise ParameterError(
+            "a size beyond every file system", where=where, got=repr(text)[:60], allowed="less than 8 EiB"
+        )
     if value != int(value):
         raise ParameterError("a size must be a whole number of bytes", where=where, got=f"{text!r} = {value} B")
     return int(value)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.model import Caveat, Comparison, PublishedFigure, Severity, Verdict, higher_is_better
+from mountlab.model import METRICS, Caveat, Comparison, PublishedFigure, Severity, Verdict, higher_is_better
 from mountlab.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
@@ -328,7 +328,9 @@ def answer(
 
 def _doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
     cells = (cell_id(comparison.candidate, comparison), cell_id(comparison.baseline, comparison))
-    return sorted({code for cell in cells for code in doubts.get(cell, ())})
+    return sorted(
+        {code for cell in cells for code in doubts.get(doubt_key(cell, comparison.metric), doubts.get(cell, ()))}
+    )
 
 
 def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -423,11 +425,16 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         return "None of the published ratios was measured in this run."
     decided = [(theirs, ours) for theirs, ours in found if ours.verdict in ("faster", "slower")]
     agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in decided)
-    against, open_ = len(decided) - agree, len(found) - len(decided)
+    against = len(decided) - agree
+    same = sum(ours.verdict == "same" for _, ours in found)
+    single = sum(not has_interval(ours) for _, ours in found)
+    undecided = len(found) - len(decided) - same - single
     parts = [
         f"{agree} {'points' if agree == 1 else 'point'} the same way as ours" if agree else "",
         f"{against} {'points' if against == 1 else 'point'} the other way" if against else "",
-        f"for {open_} ours shows no difference" if open_ else "",
+        f"for {same} ours is the same" if same else "",
+        f"for {undecided} ours is undecided" if undecided else "",
+        f"for {single} ours has no verdict, as n is below 2" if single else "",
     ]
     return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
 
@@ -475,13 +482,20 @@ def caveat_line(groups: Sequence[CaveatGroup]) -> str:
 
 
 def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
-    """Codes of the warnings and errors about each cell, by cell id; notes do not weaken a number."""
+    """Codes of the warnings and errors about each cell, by cell id and by doubt_key; notes do not weaken a number."""
     doubts: dict[str, list[str]] = {}
     for caveat in caveats:
         if caveat.scope == "cell" and caveat.severity != "note":
-            codes = doubts.setdefault(caveat.subject, [])
-            codes.extend([caveat.code] if caveat.code not in codes else [])
+            for key in (caveat.subject, *(doubt_key(caveat.subject, metric) for metric in METRICS)):
+                codes = doubts.setdefault(key, [])
+                weakens = "\t" not in key or key.rpartition("\t")[2].startswith(caveat.metrics)
+                codes.extend([caveat.code] if weakens and caveat.code not in codes else [])
     return doubts
+
+
+def doubt_key(cell: str, metric: str) -> str:
+    """The key of what weakens one metric of a cell, in what `doubts_by_cell` gives."""
+    return f"{cell}\t{metric}"
 
 
 def no_caveats(checks: Sequence[str]) -> str:

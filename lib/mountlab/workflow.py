@@ -63,6 +63,7 @@ def planned(
     """Connect to the box and plan the sweep for it. Changes nothing on the box."""
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
+    store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
     with open_box(the_box) as connection:
         facts = gather(connection, all_programs())
         check_feasible(sweep, the_box, facts)
@@ -100,6 +101,8 @@ def _measure(session: Session, writer: RunWriter) -> Path:
         with Bar(session.plan, done) as progress:
             run_sweep(session.plan, session.connection, writer, progress)
         status = "complete"
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"go on with: make resume RUN={store.shown(writer.path)}") from None
     finally:
         writer.finish(status)
         if store.read_journal(writer.path):

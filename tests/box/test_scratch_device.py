@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from mountlab import care, store, workflow
+from mountlab.box import BoxConnection, Completed, RecordingBox
 from mountlab.boxes import open_box
 from mountlab.errors import PlanError, UnsafeError
-from sweeps import DD_WRITE, sweep
+from mountlab.runner import run_sweep
+from sweeps import DD_WRITE, Silent, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
@@ -91,7 +93,7 @@ def test_a_blank_device_is_formatted_measured_and_recognised_as_ours_the_next_ti
 def test_the_plan_says_what_is_on_the_device(scratch_box: Device, results_dir: Path) -> None:
     resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}})
     with workflow.planned(resolved, results=results_dir) as session:
-        assert session.facts["devices"] == {"ext4": f"{scratch_box.stable}: {scratch_box.path} is blank"}
+        assert session.facts["devices"] == {"ext4": f"{scratch_box.stable}: {scratch_box.path} looks blank"}
 
 
 def ext4_with_data(device: Device) -> None:
@@ -122,6 +124,17 @@ def bytes_without_a_signature(device: Device) -> None:
     command("dd", "if=/dev/urandom", f"of={device.path}", "bs=4096", "count=1", "seek=100", "conv=fsync")
 
 
+def bytes_in_the_middle(device: Device) -> None:
+    """The first and the last MiB say nothing of what lies between."""
+    command("dd", "if=/dev/urandom", f"of={device.path}", "bs=1", "count=9", "seek=40000000", "conv=fsync")
+
+
+def a_wiped_beginning(device: Device) -> None:
+    """The usual accident: the signature is gone, the data can still be rescued."""
+    ext4_with_data(device)
+    command("dd", "if=/dev/zero", f"of={device.path}", "bs=1M", "count=1", "conv=fsync")
+
+
 @pytest.mark.parametrize(
     ("fill", "found"),
     [
@@ -129,7 +142,9 @@ def bytes_without_a_signature(device: Device) -> None:
         pytest.param(partition_table, "holds data: ", marks=pytest.mark.requires_program("sfdisk")),
         pytest.param(dos_partition_table, "holds data: ", marks=pytest.mark.requires_program("sfdisk")),
         (swap, "holds data: "),
-        (bytes_without_a_signature, "is not blank (MiB 0 is not all zeros)"),
+        (bytes_without_a_signature, "has no known signature, but is not blank"),
+        (bytes_in_the_middle, "has no known signature, but is not blank"),
+        (a_wiped_beginning, "is not blank"),
     ],
 )
 def test_a_device_with_data_is_refused_and_not_touched(
@@ -173,9 +188,6 @@ def test_a_device_that_fills_between_plan_and_run_is_refused_before_mkfs(
     scratch_box: Device, results_dir: Path
 ) -> None:
     """The guard runs again before every mkfs, not only when the plan is made."""
-    from mountlab.runner import run_sweep
-    from sweeps import Silent
-
     resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, workloads={"dd-write": DD_WRITE})
     with workflow.planned(resolved, results=results_dir) as session:
         ext4_with_data(scratch_box)
@@ -194,3 +206,77 @@ def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch_box: D
     with pytest.raises(PlanError, match="too large: dd writes 100 MiB") as refusal:
         workflow.run(resolved, results=results_dir)
     assert refusal.value.allowed == "at most 57.6 MiB (room in filesystems.ext4)"
+
+
+def test_a_device_mounted_in_another_namespace_only_is_refused(
+    scratch_box: Device, results_dir: Path, tmp_path: Path
+) -> None:
+    """/proc/self/mountinfo does not show it; an exclusive open does."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    command("mke2fs", "-q", "-F", "-t", "ext4", "-L", "mountlab", scratch_box.path)
+    hidden = f"mount {scratch_box.path} {place} && echo mounted && read _"
+    with subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", hidden], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "mounted\n"
+        with pytest.raises(UnsafeError) as refusal:
+            measure(results_dir)
+        holder.communicate("\n")
+    assert refusal.value.got == f"{scratch_box.path} is in use, or too small"
+
+
+def test_a_second_loop_device_on_the_same_file_is_refused(scratch_box: Device, results_dir: Path) -> None:
+    other = command("losetup", "--find", "--show", str(scratch_box.image))
+    try:
+        with pytest.raises(UnsafeError) as refusal:
+            measure(results_dir)
+    finally:
+        command("losetup", "-d", other)
+    assert refusal.value.got == f"{other.rpartition('/')[2]} is on the same file as {scratch_box.path}"
+
+
+def test_a_stable_name_that_is_swapped_after_the_guard_has_looked_does_no_harm(
+    scratch_box: Device, results_dir: Path, tmp_path: Path
+) -> None:
+    """What is formatted is the device that was looked at, not what its name means a moment later."""
+    precious_image = tmp_path / "precious.img"
+    with precious_image.open("wb") as file:
+        file.truncate(SIZE)
+    precious = command("losetup", "--find", "--show", str(precious_image))
+    try:
+        command("mke2fs", "-q", "-F", "-t", "ext4", "-L", "MYDATA", precious)
+        command("sync")
+        before = hashlib.sha256(precious_image.read_bytes()).hexdigest()
+        resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, workloads={"dd-write": DD_WRITE})
+        with workflow.planned(resolved, results=results_dir) as session:
+            box = Swapper(session.connection, Path(scratch_box.stable), precious)
+            writer = store.RunWriter.create(session.plan, resolved, session.facts, results=results_dir)
+            run_sweep(session.plan, box, writer, Silent())
+        assert box.swapped
+        assert hashlib.sha256(precious_image.read_bytes()).hexdigest() == before
+    finally:
+        command("losetup", "-d", precious)
+
+
+class Swapper(RecordingBox):
+    """Lets the stable name lead to another device as soon as the guard has answered for the first time."""
+
+    def __init__(self, inner: BoxConnection, link: Path, target: str) -> None:
+        super().__init__(inner)
+        self.link, self.target, self.swapped = link, target, False
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        done = super().run(argv, timeout_s=timeout_s, root=root)
+        if "guard.sh" in argv and not self.swapped:
+            self.link.unlink()
+            self.link.symlink_to(self.target)
+            self.swapped = True
+        elif argv[0] == "umount" and self.swapped:  # the second block would, rightly, be refused
+            self.link.unlink()
+            self.link.symlink_to(self._first_device())
+        return done
+
+    def _first_device(self) -> str:
+        return next(call.argv[-1] for call in self.calls if "mke2fs" in call.argv)

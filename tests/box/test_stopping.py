@@ -97,3 +97,42 @@ def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(
     assert info["status"] == "complete"
     assert journal(results_dir) == info["order"]
     assert "report.html" in stdout
+
+
+def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(sweep_file: Path, results_dir: Path) -> None:
+    """Two runs on one box would measure each other, and cleaning would end the first."""
+    process = start(results_dir, "run", str(sweep_file))
+    wait_for(lambda: bool(running_tool()), process)
+    (path,) = results_dir.glob("*")
+    for arguments in (["run", str(sweep_file)], ["box", "clean", "local"], ["resume", str(path)]):
+        second = start(results_dir, *arguments)
+        _, stderr = second.communicate(timeout=60)
+        assert second.returncode == 3, arguments
+        assert f"error: run {path.name} is running on this box" in stderr
+        assert f"process {process.pid} on " in stderr
+    assert list(results_dir.glob("*")) == [path], "a refused run leaves no directory"
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
+def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(
+    sweep_file: Path, results_dir: Path
+) -> None:
+    process = start(results_dir, "run", str(sweep_file))
+    wait_for(lambda: len(journal(results_dir)) == 1 and bool(running_tool()), process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    (path,) = results_dir.glob("*")
+    with open_box(store.load_box("local")) as connection:
+        kinds = {left.kind for left in care.clean(connection, dry_run=True)}
+    assert {"mount", "files", "root"} <= kinds
+
+    resumed = start(results_dir, "resume", str(path))
+    _, stderr = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, stderr
+    info = json.loads((path / "run.json").read_text())
+    assert info["status"] == "complete"
+    assert journal(results_dir) == info["order"]
+    with open_box(store.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []

@@ -49,6 +49,8 @@ def mount_step(fs: Filesystem, source: str, place: Place, extra: tuple[str, ...]
         argv=("mount", "-t", fs.type, *(("-o", options) if options else ()), source, place.mountpoint),
         why=f"mount {fs.name}",
         undo=("umount", place.mountpoint),
+        # mount says "wrong fs type, bad option, bad superblock" of everything: the reason is in the kernel's log
+        explain=("sh", "-c", "dmesg 2>/dev/null | tail -n 4"),
     )
 
 
@@ -61,10 +63,12 @@ def directory_step(place: Place) -> Step:
     )
 
 
-def script_step(script: str, *arguments: str, why: str, keep: str | None = None, guard: bool = False) -> Step:
+def script_step(
+    script: str, *arguments: str, why: str, keep: str | None = None, guard: bool = False, binds: str | None = None
+) -> Step:
     """A step that runs one of the shell scripts beside this file on the box."""
     text = files("mountlab.filesystems").joinpath(script).read_text()
-    return Step(argv=("sh", "-c", text, script, *arguments), why=why, keep=keep, guard=guard)
+    return Step(argv=("sh", "-c", text, script, *arguments), why=why, keep=keep, guard=guard, binds=binds)
 
 
 def evidence_step(root: str) -> Step:

@@ -17,6 +17,8 @@ WITH_ARGUMENT = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrTU")
 """Options of mke2fs that a sweep may give, each with its argument. Not -d, -l, -z (they name files), -L and -t (ours),
 -n and -S (they make no file system)."""
 LABEL = "mountlab"
+DEVICE = "{device}"
+"""What losetup, or the guard of a scratch device, says that the device is. Not its stable name: that is a link."""
 SMALLEST_IMAGE = 16 * MIB
 
 
@@ -49,9 +51,8 @@ class Ext4:
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         backing = self._scratch(place) if fs.device else self._image(fs, place)
-        device = place.device or "{device}"
-        make = Step(argv=("mke2fs", "-t", "ext4", "-F", "-q", "-L", LABEL, *_mkfs(fs), device), why=f"make {fs.name}")
-        return (*backing, make, directory_step(place), mount_step(fs, device, place))
+        make = Step(argv=("mke2fs", "-t", "ext4", "-F", "-q", "-L", LABEL, *_mkfs(fs), DEVICE), why=f"make {fs.name}")
+        return (*backing, make, directory_step(place), mount_step(fs, DEVICE, place))
 
     def _image(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         make = Step(
@@ -71,7 +72,7 @@ class Ext4:
     def _scratch(self, place: Place) -> tuple[Step, ...]:
         assert place.device is not None
         why = "the device must be blank, or ours"
-        return (script_step("guard.sh", place.device, why=why, keep="guard.txt", guard=True),)
+        return (script_step("guard.sh", place.device, why=why, keep="guard.txt", guard=True, binds="device"),)
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
         return place.mountpoint
@@ -87,7 +88,7 @@ class Ext4:
 def _check_mkfs(fs: Filesystem, where: str) -> None:
     """Options and arguments in pairs, and no path: else a word could name another device to mke2fs."""
     for position, word in enumerate(fs.mkfs):
-        fits = word in WITH_ARGUMENT if position % 2 == 0 else "/" not in word
+        fits = word in WITH_ARGUMENT if position % 2 == 0 else "/" not in word and "device=" not in word
         if not fits or (position % 2 == 0 and position + 1 == len(fs.mkfs)):
             raise ParameterError(
                 "not options for mke2fs",

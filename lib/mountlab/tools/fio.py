@@ -56,7 +56,7 @@ class Fio:
         **dict.fromkeys(
             ("filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client",
              "daemonize", "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file",
-             "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mmapshared", "hugepage_file",
+             "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mem", "iomem", "hugepage_file",
              "merge_blktrace_file", "program", "arguments"),
             _PATHS,
         ),
@@ -95,6 +95,10 @@ class Fio:
                 allowed="one job or more, and a size of one block or more",
             )
         check_cache(options, reads=options["rw"] in READS, where=where)
+        self._check_names(options, where)
+
+    def _check_names(self, options: Mapping[str, Scalar], where: str) -> None:
+        """Whole names of fio's own, and values that name no path: a path would lead out of our directory."""
         for name, value in options.items():
             if not _NAME.match(name) or str(value).startswith("external:"):
                 raise ParameterError(
@@ -104,6 +108,13 @@ class Fio:
                     allowed="fio's own options, in lower case",
                 )
             self._check_whole(name, where)
+            if "/" in str(value):
+                raise ParameterError(
+                    "an option of fio's may name no path",
+                    where=f"{where}.{name}",
+                    got=repr(value),
+                    allowed="values without '/': Mountlab gives fio its own directory, and nothing else",
+                )
 
     def _check_whole(self, name: str, where: str) -> None:
         """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
@@ -125,7 +136,7 @@ class Fio:
         report = ("--group_reporting=1", "--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
         warm = ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")
         return Command(
-            argv=(*base, *report, *(("--invalidate=0",) if cache == "warm" else ())),
+            argv=(*base, *report, *(("--invalidate=0",) if cache in ("warm", "as_is") else ())),
             prepare=((*base, "--create_only=1", "--eta=never"),) if reads else (),
             warm=(warm,) if reads and cache == "warm" else (),
             cache=cache,
