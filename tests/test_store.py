@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from mountlab import store
-from mountlab.errors import ParameterError, StoreError
+from mountlab import store, workflow
+from mountlab.errors import ParameterError, PlanError, StoreError
 from mountlab.model import Trial
 from mountlab.params import Resolved
 from mountlab.plan import Plan, PlannedTrial, make_plan
@@ -450,3 +450,22 @@ def test_a_run_whose_every_trial_failed_can_still_be_read(results_dir: Path) -> 
     assert [each.verdict for each in run.comparisons] == ["undecided", "undecided"]
     assert list(pd.read_csv(run.path / "estimates.csv").columns) == DERIVED_COLUMNS["estimates.csv"]
     assert {caveat.code for caveat in run.caveats if caveat.severity == "error"} == {"failed-trials"}
+
+
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        ({"kernel": "7.0"}, "kernel: 7.0"),
+        ({"hostname": "other"}, "hostname: other"),
+        ({"programs": {"fio": {"version": "fio-4"}}}, "fio: fio-4"),
+        ({"programs": {}}, "fio: None"),
+    ],
+)
+def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(change: dict[str, Any], got: str) -> None:
+    """'Does not matter much' is what people say when the two sides differ in more than the factor."""
+    before = {"hostname": "b", "kernel": "6.1", "machine": "x", "rights": "root", "programs": {"fio": {"version": "3"}}}
+    workflow._check_same_box(before, dict(before), "results/r")
+    with pytest.raises(PlanError, match="the box is not as it was when the run began") as caught:
+        workflow._check_same_box(before, {**before, **change}, "results/r")
+    assert caught.value.got == got
+    assert caught.value.where == "results/r/run.json: facts"

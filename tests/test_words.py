@@ -241,7 +241,7 @@ def test_a_doubt_about_everything_is_said_once() -> None:
 
 
 def test_no_comparison_at_all() -> None:
-    assert answer() == ["Nothing can be compared: there is no baseline, or no trial of it succeeded."]
+    assert answer() == ["No baseline is named, so nothing is compared; the means are below."]
 
 
 @given(st.lists(st.tuples(finite, st.sampled_from(["faster", "slower", "same", "undecided"])), min_size=1, max_size=40))
@@ -350,3 +350,9 @@ def test_a_doubt_about_reads_does_not_weaken_writes() -> None:
     doubts = words.doubts_by_cell([reads, caveat("too-few", "warning", "a/x")])
     assert doubts[words.doubt_key("a/x", "read_latency_p99")] == ["cache-served", "too-few"]
     assert doubts[words.doubt_key("a/x", "write_bandwidth")] == ["too-few"]
+
+
+def test_why_nothing_is_compared() -> None:
+    assert words.nothing_compared("ext4", 1).startswith("There is one file system only")
+    assert words.nothing_compared(None, 2).startswith("No baseline is named")
+    assert words.nothing_compared("ext4", 2) == "Nothing can be compared: no trial succeeded."

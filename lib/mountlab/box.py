@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 import re
 import shlex
@@ -115,6 +116,10 @@ def shown(argv: Sequence[str]) -> str:
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
+
+# Paramiko writes tracebacks of its own beside the error that we raise.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+logging.getLogger("paramiko").propagate = False
 
 _ENVIRONMENT = 'export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"'
 _SUDO = 'sudo -n env LC_ALL=C PATH="$PATH" '

@@ -80,7 +80,7 @@ def _duration(run: RunView) -> str:
     if not start or not end:
         return ""
     seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
-    return f"took {words.duration_text(round(seconds))}"
+    return f"took {words.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
 
 
 def _blocks(run: RunView) -> str:
@@ -98,11 +98,13 @@ def _unfinished(run: RunView) -> Text:
 
 def answer(run: RunView) -> Html:
     """The answer in sentences, strongest effect first, and what was expected."""
-    sentences = words.answer(
-        _answering(run),
-        smallest_effect=run.sweep.design.smallest_effect,
-        doubts=words.doubts_by_cell(run.caveats),
-    )
+    sentences = [words.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if run.comparisons:
+        sentences = words.answer(
+            _answering(run),
+            smallest_effect=run.sweep.design.smallest_effect,
+            doubts=words.doubts_by_cell(run.caveats),
+        )
     expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
     told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
     return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))

@@ -17,7 +17,7 @@ def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequen
 
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not comparisons:
-        yield "Nothing can be compared: there is no baseline, or no trial of it succeeded."
+        yield words.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
     rows = [("workload", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")]
     rows += [_row(each, sweep.design.smallest_effect) for each in comparisons]
@@ -30,8 +30,12 @@ def _row(each: Comparison, smallest_effect: float) -> tuple[str, str, str, str, 
     figures = words.ratio_figures(each.ratio, each.low, each.high)
     return (
         words.workload_label(each.workload, each.factors), f"{each.candidate} / {each.baseline}", figures.value,
-        figures.interval, str(each.n), words.verdict_text(each.verdict, smallest_effect),
+        figures.interval, str(each.n), _verdict(each, smallest_effect),
     )  # fmt: skip
+
+
+def _verdict(each: Comparison, smallest_effect: float) -> str:
+    return words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "none: n is below 2"
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:

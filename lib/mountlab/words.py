@@ -309,7 +309,7 @@ def answer(
     of the caveats of a cell, by cell id; those that weaken every sentence are said once, at the end.
     """
     if not comparisons:
-        return ["Nothing can be compared: there is no baseline, or no trial of it succeeded."]
+        return [nothing_compared(None, 2)]
     shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
     about = {id(each): _doubts_about(each, doubts or {}) for each in shown}
     common = [code for code in about[id(shown[0])] if len(shown) > 1 and all(code in codes for codes in about.values())]
@@ -324,6 +324,15 @@ def answer(
         decided = any(each.verdict != "undecided" for each in comparisons)
         sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
     return [*sentences, f"All of this is doubtful: {doubt_text(common)}."] if common else sentences
+
+
+def nothing_compared(baseline: str | None, filesystems: int) -> str:
+    """Why there is no comparison at all."""
+    if filesystems < 2:
+        return "There is one file system only, so nothing is compared; its means are below."
+    if baseline is None:
+        return "No baseline is named, so nothing is compared; the means are below."
+    return "Nothing can be compared: no trial succeeded."
 
 
 def _doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from mountlab import care, lock, store
 from mountlab.box import BoxConnection
 from mountlab.boxes import open_box
-from mountlab.errors import LeftoverError, StoreError
+from mountlab.errors import LeftoverError, PlanError, StoreError
 from mountlab.facts import gather
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
@@ -51,6 +51,7 @@ def resume(path: Path) -> Path:
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
         )
     with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"]) as session:
+        _check_same_box(info["facts"], session.facts, store.shown(path))
         _take(session)
         return _measure(session, RunWriter(path))
 
@@ -74,6 +75,22 @@ def planned(
             seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
         )  # fmt: skip
         yield Session(plan, resolved, connection, surveyed)
+
+
+def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
+    """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
+    versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
+    pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
+    pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
+    changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    if changed:
+        raise PlanError(
+            "the box is not as it was when the run began",
+            where=f"{run}/run.json: facts",
+            got="; ".join(f"{key}: {is_now}" for key, (_, is_now) in changed.items()),
+            allowed="; ".join(f"{key}: {was}" for key, (was, _) in changed.items()),
+            next_step="begin a new run: trials of two boxes, kernels or tools are not one sample",
+        )
 
 
 def _take(session: Session) -> None:
