@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ def _is_worker(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the whole session an empty home; xdist's workers inherit it."""
+    # A shell starts what runs in its background with Ctrl-C ignored, and every child would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if _is_worker(config):
         return
     config.pluginmanager.register(LeftoverGuard())

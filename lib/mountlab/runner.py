@@ -74,9 +74,10 @@ class Stops:
 
     def __enter__(self) -> Stops:
         if threading.current_thread() is threading.main_thread():
-            ends = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-            heeded = [number for number in ends if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores SIGHUP
-            self._before = {number: signal.signal(number, self._handle) for number in heeded}
+            ends = [signal.SIGINT, signal.SIGTERM]
+            if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup asked for it to be ignored
+                ends.append(signal.SIGHUP)
+            self._before = {number: signal.signal(number, self._handle) for number in ends}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -220,7 +220,8 @@ def test_a_device_mounted_in_another_namespace_only_is_refused(
         ["unshare", "-m", "sh", "-c", hidden], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == "mounted\n"
+        if holder.stdout.readline() != "mounted\n":
+            pytest.skip("a mount cannot be hidden here: unshare -m does not work (inside a chroot, say)")
         with pytest.raises(UnsafeError) as refusal:
             measure(results_dir)
         holder.communicate("\n")
