@@ -14,7 +14,7 @@ from mountlab.errors import BoxInUse
 from mountlab.lock import Owner
 from mountlab.model import Box
 
-FACTS = {"mount_root": "/srv/m"}
+ROOT = "/srv/m"
 HOST = socket.gethostname()
 
 
@@ -32,7 +32,7 @@ def ended_process() -> str:
 
 
 def test_a_box_without_a_lock_is_free() -> None:
-    assert lock.check_free(box_held_by(None), FACTS, forced="x") is None
+    assert lock.check_free(box_held_by(None), ROOT) is None
 
 
 def test_a_lock_of_this_very_process_says_that_it_runs() -> None:
@@ -44,22 +44,22 @@ def test_a_lock_of_this_very_process_says_that_it_runs() -> None:
 
 def test_a_second_run_is_refused_with_the_owner_named() -> None:
     with pytest.raises(BoxInUse, match="run r1 is running on this box") as refusal:
-        lock.check_free(box_held_by(lock.this_process("r1")), FACTS, forced="box clean b1 --force")
+        lock.check_free(box_held_by(lock.this_process("r1")), ROOT)
     assert refusal.value.exit_code == 3
     assert refusal.value.where == "box b1: /srv/m/lock"
     assert refusal.value.got == f"process {os.getpid()} on {HOST}"
     assert "two would measure each other" in refusal.value.allowed
-    assert refusal.value.next_step.endswith("if it is gone: box clean b1 --force")
+    assert refusal.value.next_step.endswith("if it is gone: python -m mountlab box clean b1 --force")
 
 
 def test_an_owner_on_another_machine_may_still_run() -> None:
     with pytest.raises(BoxInUse, match="run r1 may still be running on this box"):
-        lock.check_free(box_held_by(Owner("elsewhere.example", "1/1", "r1")), FACTS, forced="x")
+        lock.check_free(box_held_by(Owner("elsewhere.example", "1/1", "r1")), ROOT)
 
 
 def test_the_lock_of_a_process_that_is_gone_is_stale() -> None:
     owner = Owner(HOST, ended_process(), "r1")
-    assert lock.check_free(box_held_by(owner), FACTS, forced="x") == owner
+    assert lock.check_free(box_held_by(owner), ROOT) == owner
 
 
 def test_a_process_number_that_was_used_again_is_not_the_owner() -> None:
@@ -67,4 +67,4 @@ def test_a_process_number_that_was_used_again_is_not_the_owner() -> None:
 
 
 def test_a_lock_that_cannot_be_read_holds_nobody() -> None:
-    assert lock.holder(ReplayBox().answer(("cat", "/srv/m/lock"), "torn"), FACTS) is None
+    assert lock.holder(ReplayBox().answer(("cat", "/srv/m/lock"), "torn"), ROOT) is None

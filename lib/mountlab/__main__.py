@@ -208,8 +208,7 @@ def _box_clean(arguments: Arguments) -> int:
 
     with open_box(store.load_box(arguments.name)) as connection:
         if not (arguments.force or arguments.dry_run):
-            forced = f"python -m mountlab box clean {arguments.name} --force"
-            lock.check_free(connection, {"mount_root": roots(connection)[0]}, forced=forced)
+            lock.check_free(connection, roots(connection)[0])
         found = care.clean(connection, dry_run=arguments.dry_run)
     for each in found:
         state = "removed" if each.removed else "found" if arguments.dry_run else "STILL THERE"

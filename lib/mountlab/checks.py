@@ -75,8 +75,8 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
             yield _of_cell(
                 cell, "not-flushed", "warning",
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
-                "still in "
-                "the page cache or was overwritten there. End with a flush (dd: conv=fdatasync, fio: end_fsync).",
+                "still in the page cache or was overwritten there. "
+                "End with a flush (dd: conv=fdatasync, fio: end_fsync).",
                 metrics="write_",
             )  # fmt: skip
 
@@ -117,8 +117,8 @@ def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
             scope="filesystem",
             subject=name,
             message=f"the kernel does not tell the device below {fstype}, so whether reads came from the page "
-            "cache and "
-            "writes reached a device could not be checked. Measure a directory on a file system with a device.",
+            "cache and writes reached a device could not be checked. "
+            "Measure a directory on a file system with a device.",
         )
 
 
@@ -150,8 +150,7 @@ def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
         if cv > NOISY_CV:
             message = (
                 f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
-                "every "
-                "trial below; longer trials or a quieter box would narrow the interval."
+                "every trial below; longer trials or a quieter box would narrow the interval."
             )
             yield _of_cell(cell, "noisy", "warning", message, metrics=metric)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mountlab.box import BoxConnection
 from mountlab.errors import BoxInUse
@@ -36,9 +35,9 @@ def this_process(run_id: str) -> Owner:
     return Owner(socket.gethostname(), f"{os.getpid()}/{_started(os.getpid())}", run_id)
 
 
-def holder(connection: BoxConnection, facts: Mapping[str, Any]) -> Owner | None:
+def holder(connection: BoxConnection, mount_root: str) -> Owner | None:
     """Who holds the box now; None where nobody does."""
-    done = connection.run(("cat", f"{facts['mount_root']}/lock"))
+    done = connection.run(("cat", f"{mount_root}/lock"))
     parts = done.text.split()
     return Owner(*parts) if done.ok and len(parts) == 3 else None
 
@@ -51,21 +50,19 @@ def state(owner: Owner) -> State:
     return "running" if pid.isdigit() and _started(int(pid)) == started else "gone"
 
 
-def check_free(connection: BoxConnection, facts: Mapping[str, Any], *, forced: str) -> Owner | None:
-    """The owner that a crash has left, or None. Raises BoxInUse where a run goes on, or where nobody here can tell.
-
-    `forced` is the command that goes on nevertheless.
-    """
-    owner = holder(connection, facts)
+def check_free(connection: BoxConnection, mount_root: str) -> Owner | None:
+    """The owner that a crash has left, or None. Raises BoxInUse where a run goes on, or where nobody here can tell."""
+    owner = holder(connection, mount_root)
     if owner is None or state(owner) == "gone":
         return owner
     verb = "is running" if state(owner) == "running" else "may still be running"
     raise BoxInUse(
         f"run {owner.run_id} {verb} on this box",
-        where=f"box {connection.box.name}: {facts['mount_root']}/lock",
+        where=f"box {connection.box.name}: {mount_root}/lock",
         got=f"process {owner.process.partition('/')[0]} on {owner.host}",
         allowed="one run at a time on a box: two would measure each other",
-        next_step=f"wait for it, or stop it with Ctrl-C; if it is gone: {forced}",
+        next_step=f"wait for it, or stop it with Ctrl-C; if it is gone: "
+        f"python -m mountlab box clean {connection.box.name} --force",
     )
 
 

@@ -249,13 +249,14 @@ def tables(run: RunView) -> Html:
     main = _answer_metrics(run)
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
     measured = set(run.estimates["metric"])
-    shown = [_metric_table(run, metric) for metric in main if metric in measured]
-    rest = html.joined(*(_metric_table(run, metric) for metric in others))
+    doubts = words.doubts_by_cell(run.caveats)
+    shown = [_metric_table(run, metric, doubts) for metric in main if metric in measured]
+    rest = html.joined(*(_metric_table(run, metric, doubts) for metric in others))
     hidden = html.details(f"{words.counted(len(others), 'more metric')}", rest) if others else ""
     return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
 
 
-def _metric_table(run: RunView, metric: str) -> Html:
+def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]) -> Html:
     means = _means(run, metric)
     scale = scale_for(means[0].unit, max(abs(m.mean) for m in means))
     head = [
@@ -265,20 +266,22 @@ def _metric_table(run: RunView, metric: str) -> Html:
         Column("Interval", "interval"),
         Column("Verdict"), Column("Caveats"),
     ]  # fmt: skip
-    groups = [Rows([_metric_row(run, metric, m, scale.factor) for m in own], row) for row, own in _rows(means).items()]
+    groups = [
+        Rows(
+            [_metric_row(run, metric, m, scale.factor, doubts.get(words.doubt_key(m.cell, metric), ())) for m in own],
+            row,
+        )
+        for row, own in _rows(means).items()
+    ]
     return html.table(head, groups, caption=f"{words.metric_heading(metric)}, {scale.unit}")
 
 
-def _metric_row(run: RunView, metric: str, mean: _Mean, factor: float) -> list[Text]:
+def _metric_row(run: RunView, metric: str, mean: _Mean, factor: float, doubts: Sequence[str]) -> list[Text]:
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     name = _swatches(run).get(mean.filesystem, mean.filesystem)
-    doubts = [
-        words.spoken_code(code)
-        for code in words.doubts_by_cell(run.caveats).get(words.doubt_key(mean.cell, metric), [])
-    ]
     return [
         name, figures.value, figures.low, figures.high, str(mean.n), words.number(mean.cv * 100, 1),
-        *_ratio_cells(run, metric, mean), ", ".join(doubts),
+        *_ratio_cells(run, metric, mean), ", ".join(map(words.spoken_code, doubts)),
     ]  # fmt: skip
 
 

@@ -95,8 +95,7 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
 
 def _take(session: Session) -> None:
     """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
-    forced = f"python -m mountlab box clean {session.plan.box.name} --force"
-    lock.check_free(session.connection, session.facts, forced=forced)
+    lock.check_free(session.connection, session.facts["mount_root"])
     stuck = [each for each in care.clean(session.connection) if not each.removed]
     if stuck:
         raise LeftoverError(
