@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
+    from mountlab.box import BoxConnection
+    from mountlab.model import Box
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
@@ -98,6 +105,47 @@ def results_dir(tmp_path: Path) -> Path:
     return path
 
 
+# --- the virtual box --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def vm_box() -> Box:
+    """The box of params/boxes/vm.yml, built: in the user's cache, where it stays for the next time."""
+    from mountlab import store
+    from mountlab.boxes import guest, here, prepare_here
+
+    absent = here.missing(guest.BUILDERS)
+    if absent:
+        pytest.skip(f"needs {', '.join(program.name for program in absent)}, which is not installed")
+    box = store.load_box("vm")
+    prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
+    return box
+
+
+@pytest.fixture(scope="session")
+def vm_connection(vm_box: Box) -> Iterator[BoxConnection]:
+    """The virtual box, started once for all tests on it: they clean up after themselves. For tests marked `box`."""
+    from mountlab.boxes import open_box
+
+    with open_box(vm_box) as connection:
+        yield connection
+
+
+@pytest.fixture
+def vm_runs(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> BoxConnection:
+    """Sweeps that are run on box `vm` meet the one that is up already, instead of starting one more."""
+    from mountlab import workflow
+    from mountlab.boxes import open_box
+
+    @contextmanager
+    def shared(box: Box) -> Iterator[BoxConnection]:
+        with nullcontext(vm_connection) if box.embedded == "vm" else open_box(box) as connection:
+            yield connection
+
+    monkeypatch.setattr(workflow, "open_box", shared)
+    return vm_connection
+
+
 # --- nothing is left behind -------------------------------------------------------------------------------------------
 
 
@@ -121,10 +169,11 @@ def _loop_devices() -> Iterator[str]:
 
 
 def _processes() -> Iterator[str]:
-    """Processes of a trial carry MOUNTLAB_RUN; the private sshd has its configuration in mountlab-sshd-*."""
+    """Processes of a trial carry MOUNTLAB_RUN; private sshds and virtual boxes have mountlab-sshd-* and
+    mountlab-vm-* in their command lines."""
     for process in Path("/proc").glob("[0-9]*"):
         environment, command = _bytes(process / "environ"), _bytes(process / "cmdline")
-        if b"\0MOUNTLAB_RUN=" in b"\0" + environment or b"mountlab-sshd-" in command:
+        if b"\0MOUNTLAB_RUN=" in b"\0" + environment or re.search(rb"mountlab-(sshd|vm)-", command):
             argv = command.decode(errors="replace").split("\0")
             yield f"process {process.name}: {' '.join(argv).strip()}"
 

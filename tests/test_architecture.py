@@ -18,8 +18,11 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "options", "filesystems", "tools", "stats", "design"}
-UPPER = {"params", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections"}
+CORE = {"evidence", "options", "filesystems", "effect", "tools", "stats", "design"}
+UPPER = {
+    "filesystem_params", "params", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words",
+    "terminal", "html", "plots", "sections",
+}  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
 SHELL = {"store", "progress", "runner", "report"}
@@ -31,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evidence": BASE,
     "options": BASE,
     "filesystems": BASE | {"evidence", "options"},
+    "effect": BASE | {"evidence", "filesystems"},
     "tools": BASE | {"options"},
     "stats": BASE,
     "design": BASE,

@@ -255,7 +255,7 @@ def test_an_answer_that_cannot_be_read(line: str) -> None:
 def test_clean_asks_who_we_are_before_it_becomes_root() -> None:
     box = ReplayBox(rights="sudo").answer(("id", "-u"), "1000\n")
     box.when(lambda argv: "mountlab-roots" in argv, "/srv/m\n/dev/shm/o\n")
-    box.when(lambda argv: argv[3:] == ("mountlab-clean", "list", "1000", "", "/srv/m", "/dev/shm/o"))
+    box.when(lambda argv: argv[3:9] == ("mountlab-clean", "list", "1000", "", "/srv/m", "/dev/shm/o"))
     assert care.clean(box, dry_run=True) == []
     assert [call.root for call in box.calls] == [False, False, True]
 

@@ -171,7 +171,8 @@ def test_a_write_that_reached_the_device_raises_nothing_nor_does_a_read() -> Non
 
 def test_a_file_system_whose_device_the_kernel_hides_is_told() -> None:
     """/ is overlay in most containers: no check of the cache must be taken for passed there."""
-    caveat = the_only("cache-not-checked", build(make(), unseen={"ext4": "overlay"}))
+    why = "the kernel does not tell the device below overlay"
+    caveat = the_only("cache-not-checked", build(make(), unseen={"ext4": why}))
     assert (caveat.severity, caveat.subject) == ("warning", "ext4")
     assert "the kernel does not tell the device below overlay" in caveat.message
 
@@ -180,21 +181,37 @@ def test_a_file_system_on_a_device_is_not_told_to_hide_it() -> None:
     assert found("cache-not-checked", build(make())) == []
 
 
-def option(state: str) -> list[OptionEvidence]:
-    return [OptionEvidence(filesystem="ramfs", option="data=writeback", state=state, kernel_says="nothing")]  # type: ignore[arg-type]
+def option(state: str, name: str = "data=writeback", filesystem: str = "ramfs") -> OptionEvidence:
+    return OptionEvidence(filesystem=filesystem, option=name, kind="mount", state=state, kernel_says="nothing")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("state", ["not visible", "not in effect"])
-def test_an_option_that_the_kernel_does_not_show_is_a_warning(state: str) -> None:
-    """Trap: ramfs takes data=writeback, nobarrier and nonsense, and returns 0. Never silence."""
-    caveat = the_only("option-not-in-effect", build(make(), options=option(state)))
-    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "filesystem", "ramfs")
-    assert f"data=writeback was asked for and is {state}: the kernel says nothing" in caveat.message
-    assert ("remove the option" if state == "not in effect" else "cannot be confirmed") in caveat.message
+@pytest.mark.parametrize(("on_ineffective", "severity"), [("error", "error"), ("caveat", "warning")])
+@pytest.mark.parametrize("state", ["ignored", "changed"])
+def test_an_option_that_was_not_heeded_is_never_silence(state: str, on_ineffective: str, severity: str) -> None:
+    """Trap: ramfs takes data=writeback, nobarrier and nonsense, and returns 0."""
+    heard = build(make(design={"on_ineffective": on_ineffective}), options=[option(state)])
+    caveat = the_only("option-not-in-effect", heard)
+    assert (caveat.severity, caveat.scope, caveat.subject) == (severity, "filesystem", "ramfs")
+    assert f"data=writeback was asked for and was {state}: the kernel says nothing" in caveat.message
+    assert "remove the option" in caveat.message
+    assert found("option-not-visible", heard) == []
 
 
-def test_an_option_in_effect_raises_nothing() -> None:
-    assert found("option-not-in-effect", build(make(), options=option("in effect"))) == []
+def test_options_that_nothing_shows_are_one_note_for_each_file_system() -> None:
+    two = [option("not visible", "a"), option("not visible", "b")]
+    note = the_only("option-not-visible", build(make(), options=two))
+    assert (note.severity, note.scope, note.subject) == ("note", "filesystem", "ramfs")
+    assert note.message.startswith("a, b: asked for, not refused, and shown nowhere")
+    assert "nothing here can confirm" in note.message
+    assert found("option-not-in-effect", build(make(), options=two)) == []
+    more = build(make(), options=[*two, option("not visible", "c", "other")])
+    assert [each.subject for each in found("option-not-visible", more)] == ["ramfs", "other"]
+
+
+@pytest.mark.parametrize("state", ["in effect", "added"])
+def test_an_option_in_effect_and_one_that_the_kernel_added_raise_nothing(state: str) -> None:
+    heard = build(make(), options=[option(state)])
+    assert found("option-not-in-effect", heard) + found("option-not-visible", heard) == []
 
 
 # --- too few, noisy, short --------------------------------------------------------------------------------------------
@@ -259,6 +276,23 @@ def test_without_failures_nothing_is_said() -> None:
     assert found("failed-trials", build(make())) == []
 
 
+def test_cells_that_were_skipped_are_named_with_the_reason_and_count_as_no_failure() -> None:
+    the_sweep = make(filesystems={"ext4": EXT4, "huge": {"type": "hugetlbfs", "size": "64MiB"}})
+    evidence = build(the_sweep)
+    trials = evidence.trials.copy()
+    huge = trials["filesystem"] == "huge"
+    trials.loc[huge, ["status", "reason"]] = ["skipped", "hugetlbfs has no write()"]
+    evidence = replace(evidence, trials=trials)
+    caveat = the_only("skipped", evidence)
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "filesystem", "huge")
+    assert caveat.message == "r: not measured. hugetlbfs has no write()."
+    assert found("failed-trials", evidence) == []
+
+
+def test_with_every_trial_run_nothing_was_skipped() -> None:
+    assert found("skipped", build(make())) == []
+
+
 def test_file_systems_that_were_left_out_are_named_with_the_reason_once() -> None:
     reason = "mounting needs root or password-less sudo on the box"
     the_sweep = replace(make(), left_out={"tmpfs": f"tmpfs: {reason}", "ext4": f"ext4: {reason}"})
@@ -317,6 +351,19 @@ def test_with_root_or_where_it_was_not_asked_nothing_is_said_of_caches(rights: s
     assert found("caches-not-dropped", build(make(), facts={"rights": rights})) == []
     careless = make(design={"repeats": 5, "drop_caches": False})
     assert found("caches-not-dropped", build(careless, facts={"rights": "none"})) == []
+
+
+def test_an_emulated_box_is_told() -> None:
+    caveat = the_only("emulated", build(make(), facts={"rights": "root", "emulated": True}))
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "run", "")
+    assert "the box is emulated" in caveat.message
+    assert "Measure there before you decide." in caveat.message
+
+
+@pytest.mark.parametrize("emulated", [False, None])
+def test_nothing_is_said_of_a_box_that_is_not_emulated_or_does_not_tell(emulated: bool | None) -> None:
+    assert found("emulated", build(make(), facts={"rights": "root", "emulated": emulated})) == []
+    assert found("emulated", build(make())) == []  # a run of an earlier version
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

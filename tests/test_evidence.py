@@ -11,19 +11,25 @@ from hypothesis import strategies as st
 from mountlab.errors import ParseError
 from mountlab.evidence import (
     DeviceBytes,
-    OptionState,
+    counted_chain,
     device_bytes,
     device_chain,
     device_number,
     device_traffic,
     ext4_options,
+    file_system_device,
     free_bytes,
+    images,
+    kernel_log,
     loops,
     mount_lines,
     mount_of,
     mount_options,
-    option_state,
     sections,
+    settings,
+    shown_alone,
+    split_options,
+    unseen,
 )
 
 DATA = Path(__file__).parent / "data"
@@ -211,55 +217,135 @@ def test_a_snapshot_without_counters_names_no_device() -> None:
     assert device_bytes("==> /proc/diskstats <==\n 8 0 sda\n") == {}
 
 
-# --- what was asked against what is in effect -------------------------------------------------------------------------
-
-EXT4 = {**ext4_options(recorded("ext4")), **mount_options(recorded("ext4"))}
-RAMFS = mount_options(recorded("ramfs"))
-IN_EFFECT, NOT_VISIBLE, NOT_IN_EFFECT = (True, True), (False, False), (False, True)
+# --- options, settings and the kernel's log ---------------------------------------------------------------------------
 
 
 def test_ext4_tells_its_defaults_in_proc() -> None:
-    assert EXT4["data"] == "ordered"
-    assert EXT4["barrier"] == ""
-    assert EXT4["commit"] == "5"
+    shown = ext4_options(recorded("ext4"))
+    assert (shown["data"], shown["barrier"], shown["commit"]) == ("ordered", "", "5")
+
+
+def test_options_that_the_kernel_writes_on_one_line_are_taken_apart() -> None:
+    """Quota options stand behind a comma in /proc/fs/ext4/<device>/options."""
+    more = "\n==> name <==\ndm-0\n==> /proc/fs/ext4/dm-0/options <==\nacl\nprefetch,jqfmt=vfsv0\n"
+    line = "1 0 253:0 / /m rw - ext4 /dev/mapper/vg-lv rw"
+    evidence = made_up(line, st_dev=os.makedev(253, 0), df=f"{DF}x 1 1 1 1% /m")
+    evidence["evidence.txt"] += more
+    assert ext4_options(evidence) == {"acl": "", "prefetch": "", "jqfmt": "vfsv0"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "stated", "state", "says"),
+    ("text", "options"),
     [
-        ("size=64m", {"size": "65536k"}, IN_EFFECT, "size=65536k"),
-        ("size=67108864", {"size": "65536k"}, IN_EFFECT, "size=65536k"),
-        ("size=1g", {"size": "65536k"}, NOT_IN_EFFECT, "size=65536k"),
-        ("mode=0755", {"mode": "755"}, IN_EFFECT, "mode=755"),
-        ("noatime", {"noatime": ""}, IN_EFFECT, "noatime"),
-        ("noatime", {"relatime": ""}, NOT_IN_EFFECT, "relatime"),
-        ("relatime", EXT4, IN_EFFECT, "relatime"),
-        ("strictatime", {"relatime": ""}, NOT_IN_EFFECT, "relatime"),
-        ("strictatime", {"rw": ""}, IN_EFFECT, "nostrictatime is absent"),
-        ("barrier=0", {"nobarrier": ""}, IN_EFFECT, "nobarrier"),
-        ("nobarrier", EXT4, NOT_IN_EFFECT, "barrier"),
-        ("barrier=1", EXT4, IN_EFFECT, "barrier"),
-        ("barrier", {"nobarrier": ""}, NOT_IN_EFFECT, "nobarrier"),
-        ("data=ordered", EXT4, IN_EFFECT, "data=ordered"),
-        ("data=writeback", EXT4, NOT_IN_EFFECT, "data=ordered"),
-        ("data=writeback", RAMFS, NOT_VISIBLE, "nothing"),
-        ("nobarrier", RAMFS, NOT_VISIBLE, "nothing"),
-        ("size=64m", RAMFS, NOT_VISIBLE, "nothing"),
-        ("nonsense", RAMFS, NOT_VISIBLE, "nothing"),
-        ("nonsense", EXT4, NOT_VISIBLE, "nothing"),
-        ("defaults", RAMFS, IN_EFFECT, "asks for nothing"),
-        ("ro", {"rw": ""}, NOT_IN_EFFECT, "rw"),
-        ("rw", {"rw": ""}, IN_EFFECT, "rw"),
-        ("ro", {"ro": "", "rw": ""}, IN_EFFECT, "ro"),
-        ("rw", {"ro": "", "rw": ""}, NOT_IN_EFFECT, "ro"),
-        ("suid", RAMFS, IN_EFFECT, "nosuid is absent"),
-        ("suid", {"nosuid": ""}, NOT_IN_EFFECT, "nosuid"),
-        ("nosuid", {"rw": ""}, NOT_VISIBLE, "nothing"),
-        ("delalloc", {"nodelalloc": ""}, NOT_IN_EFFECT, "nodelalloc"),
+        ("rw,noatime", ["rw", "noatime"]),
+        ("mpol=bind:0,2,size=1m", ["mpol=bind:0,2", "size=1m"]),
+        ('context="a:b,c",ro', ['context="a:b,c"', "ro"]),
+        (" a , b ", ["a", "b"]),
+        ("", []),
+        (",,", []),
     ],
-)  # fmt: skip
-def test_an_option_is_in_effect_only_where_the_kernel_shows_it(
-    asked: str, stated: dict[str, str], state: tuple[bool, bool], says: str
+)
+def test_options_are_told_apart_at_the_commas_between_them(text: str, options: list[str]) -> None:
+    assert split_options(text) == options
+
+
+def test_what_each_option_shows_alone_is_read_with_its_defaults() -> None:
+    line = "1 0 7:0 / /m rw,relatime - ext4 /dev/loop0 rw,grpid"
+    found = shown_alone({"alone.txt": f"==> bsdgroups <==\n{line}\nrw\nacl\ngrpid\n==> b <==\n"})
+    assert found == {"bsdgroups": {"rw": "", "relatime": "", "grpid": "", "acl": ""}, "b": {}}
+    assert shown_alone({}) == {}
+
+
+def test_settings_are_every_file_below_sys() -> None:
+    found = settings({"evidence.txt": whole("ext4-control")})
+    assert found["/sys/class/block/loop0/queue/scheduler"] == "[none] mq-deadline kyber bfq"
+    assert found["/sys/fs/ext4/loop0/inode_readahead_blks"] == "32"
+    assert all(path.startswith("/sys/") for path in found)
+
+
+def test_the_kernels_log_is_read_without_its_time_stamps() -> None:
+    log = "<6>[    1.000000] EXT4-fs: a\n[12.3][ T45] b\n[1.0] x: 3 callbacks suppressed\n\nplain\n"
+    assert kernel_log({"mount.txt": f"==> elapsed_ns <==\n1\n==> kernel <==\n{log}"}) == ["EXT4-fs: a", "b", "plain"]
+    assert kernel_log({}) == []
+
+
+# --- what later evidence tells ----------------------------------------------------------------------------------------
+
+
+def whole(name: str) -> str:
+    return (DATA / "evidence" / name / "evidence.txt").read_text()
+
+
+def test_btrfs_has_a_device_of_its_own_number_and_lies_on_another() -> None:
+    """Its bytes on the device are compared like those of every other file system."""
+    evidence = {"evidence.txt": whole("btrfs-control")}
+    assert mount_of(evidence).device.startswith("0:")
+    assert file_system_device(evidence) == "7:0"
+    assert device_chain(evidence)[0] == "7:0"
+    assert unseen(evidence) is None
+
+
+@pytest.mark.parametrize("name", ["tmpfs-control", "ramfs-control"])
+def test_a_file_system_in_memory_is_not_one_of_an_unseen(name: str) -> None:
+    assert device_chain({"evidence.txt": whole(name)}) == []
+    assert unseen({"evidence.txt": whole(name)}) is None
+
+
+def test_an_overlay_does_not_tell_its_device() -> None:
+    evidence = made_up("1 0 0:30 / /m rw - overlay x rw,lowerdir=/a", st_dev=30, df=f"{DF}x 1 1 1 1% /m")
+    assert unseen(evidence) == "the kernel does not tell the device below overlay"
+
+
+def test_a_block_device_without_a_file_system_is_its_own_evidence() -> None:
+    text = "==> st_dev <==\n6\n==> device <==\n7:0\n==> mountinfo <==\n\n==> df <==\nx 9 1 8 1% /dev\n==> loops <==\n"
+    evidence = {"evidence.txt": f"{text}==> name <==\nloop0\n==> /sys/class/block/loop0/size <==\n2048\n"}
+    assert (mount_of(evidence).fstype, mount_of(evidence).device, mount_of(evidence).source) == ("raw", "7:0", "loop0")
+    assert (device_chain(evidence), free_bytes(evidence)) == (["7:0"], 2048 * 512)
+    assert mount_options(evidence) == {}
+
+
+def test_the_file_behind_a_loop_device_has_a_size_and_blocks() -> None:
+    assert images({"evidence.txt": whole("ext4-control")})["7:0"].size == 640 * 2**20
+    assert images(recorded("ext4")) == {}
+
+
+def test_the_device_of_an_overlay_is_that_of_its_upper_directory() -> None:
+    mountinfo = (
+        "20 1 254:0 / / rw - ext4 /dev/vda rw\n"
+        "30 20 7:3 / /mr/ov.below rw - ext4 /dev/loop3 rw\n"
+        "31 20 0:60 / /mr/ov rw - overlay mountlab rw,lowerdir=/mr/ov.below/lower,upperdir=/mr/ov.below/upper\n"
+    )
+    df = "Filesystem 1024-blocks Used Available Capacity Mounted on\nmountlab 9 0 9 0% /mr/ov"
+    loop = "7:3\t1\t65024\t/mr/img/ov.img"
+
+    def evidence(mounts: str) -> dict[str, str]:
+        parts = {"st_dev": "60", "root": "/mr/ov", "mountinfo": mounts, "df": df, "loops": loop}
+        return {"evidence.txt": "".join(f"==> {name} <==\n{text.strip()}\n" for name, text in parts.items())}
+
+    assert device_chain(evidence(mountinfo)) == ["7:3", "254:0"]
+    in_memory = mountinfo.replace("7:3 / /mr/ov.below rw - ext4 /dev/loop3", "0:59 / /mr/ov.below rw - tmpfs mountlab")
+    assert device_chain(evidence(in_memory)) == []
+    assert unseen(evidence(in_memory)) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "iostats", "chain", "why"),
+    [
+        ("rw", "1", ["259:0"], None),
+        ("rw", "0", [], "its device counts no bytes (queue/iostats is 0)"),
+        ("rw,dax=always", "0", [], None),
+        ("rw,dax", "1", [], None),
+        ("rw,dax=never", "1", ["259:0"], None),
+    ],
+)
+def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_passes_it_by(
+    options: str, iostats: str, chain: list[str], why: str | None
 ) -> None:
-    """Trap: mount options that the file system ignores. Asked but not in effect is never silence."""
-    assert option_state(asked, stated) == OptionState(*state, says)
+    """A pmem device counts nothing by default: every read would look as if the page cache had answered."""
+    queue = f"==> /sys/class/block/pmem0/queue/iostats <==\n{iostats}\n"
+    text = (
+        f"==> st_dev <==\n66304\n==> root <==\n755\n==> device <==\n259:0\n==> name <==\npmem0\n"
+        f"==> mountinfo <==\n30 1 259:0 / /m rw - ext4 /dev/pmem0 {options}\n"
+        f"==> df <==\n/dev/pmem0 9 0 9 0% /m\n==> loops <==\n\n{queue}"
+    )
+    assert (counted_chain({"evidence.txt": text}), unseen({"evidence.txt": text})) == (chain, why)

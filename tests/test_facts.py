@@ -280,6 +280,27 @@ def test_virtualization(text: str, kind: str) -> None:
     assert facts.parse_virtualization(text) == kind
 
 
+@pytest.mark.parametrize(
+    ("text", "emulated"),
+    [
+        ("told=tcg\nmodel=QEMU Virtual CPU", True),
+        ("told=kvm\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=qemu", False),
+        ("told=\nmodel=QEMU TCG CPU version 2.5+\nhypervisor=hypervisor", True),
+        ("told=\nmodel=Intel Core Processor (Haswell)\nhypervisor=hypervisor\ndetected=qemu", True),
+        ("told=\nmodel=AMD EPYC\nhypervisor=\ndetected=qemu", False),  # KVM that hides itself: only DMI says QEMU
+        ("told=\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=kvm", False),
+        ("told=\nmodel=AMD EPYC\nhypervisor=\ndetected=", False),
+    ],
+)
+def test_emulated(text: str, emulated: bool) -> None:
+    assert facts.parse_emulated(text) is emulated
+    assert facts.show("emulated", emulated) == ("yes" if emulated else "no")
+
+
+def test_a_processor_without_a_name_may_be_emulated() -> None:
+    assert facts.parse_sections("emulated\ttold=\nemulated\tmodel=\n")["emulated"] is None
+
+
 def test_a_processor_that_tells_nothing_of_a_hypervisor_is_unknown() -> None:
     assert (
         facts.parse_sections("virtualization\tdetected=\nvirtualization\tvendor=Raspberry\n")["virtualization"] is None

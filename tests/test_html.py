@@ -26,8 +26,9 @@ def pieces(text: str) -> list[Html]:
     several = words.CaveatGroup(text, "note", (caveat(text, text), caveat("b", f"{text}2")))
     key = html.swatch(text, "#000", "●")
     return [
-        html.paragraph(text), html.heading(text, level=2), html.code_block(text), html.items([text]), key,
-        html.told(text, text), html.details(text, text), html.definitions({text: text}), html.columns(text, text),
+        html.paragraph(text), html.heading(text, level=2), html.code_block(text), html.code(text),
+        html.items([text]), key, html.told(text, text), html.details(text, text), html.definitions({text: text}),
+        html.columns(text, text),
         html.figure(text, html.paragraph(text), keys=[key]), html.stacked(text, text, star=True), html.joined(text),
         html.box("answer", text), html.link("#there", text), table, html.caveat_box(group), html.caveat_box(several),
     ]  # fmt: skip

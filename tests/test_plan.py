@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from mountlab.errors import PlanError
+from mountlab.errors import PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
 from mountlab.model import Box, ScratchDevice
-from mountlab.plan import Plan, all_programs, check_feasible, make_plan, needed_programs, without_rights
+from mountlab.plan import Plan, all_programs, check_feasible, make_plan, needed_programs, our_uuid, without_rights
 from mountlab.tools import TOOLS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
 
@@ -19,7 +20,8 @@ FACTS: dict[str, Any] = {
     "rights": "root", "user": "root", "hostname": "bench", "kernel": "6.1",
     "mount_root": "/var/tmp/mountlab-root", "output_root": "/dev/shm/mountlab-root",
     "mount_root_free_bytes": 10 * GIB, "memory_available_bytes": 8 * GIB,
-    "kernel_filesystems": ["ext4", "ramfs", "tmpfs"], "programs": {program.name: {} for program in all_programs()},
+    "kernel_filesystems": ["ext4", "overlay", "ramfs", "tmpfs"],
+    "programs": {program.name: {} for program in all_programs()},
 }  # fmt: skip
 BOX = Box(name="local", host="", embedded="loopback", scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
 
@@ -77,8 +79,8 @@ def test_what_cannot_be_mounted_without_rights_is_told_by_name() -> None:
 def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
     programs = {name: {} for name in FACTS["programs"] if name not in ("mke2fs", "losetup")}
     error = refusal({"programs": programs}, filesystems={"e": EXT4})
-    assert error.what == "the box lacks losetup, mke2fs"
-    assert (error.where, error.got) == ("box local", "not on its PATH: losetup, mke2fs")
+    assert error.what == "the box lacks mke2fs, losetup"
+    assert (error.where, error.got) == ("box local", "not on its PATH: mke2fs, losetup")
     assert error.next_step == "python -m mountlab box prepare local"
 
 
@@ -138,7 +140,10 @@ def test_room_that_only_the_box_can_tell_is_taken_from_the_survey(entry: dict[st
 
 def test_a_scratch_device_that_the_box_file_does_not_list_is_refused() -> None:
     """Trap: formatting a device because the user typed its name."""
-    error = refusal(filesystems={"e": {"type": "ext4", "device": "disk2"}})
+    with pytest.raises(UnsafeError) as caught:
+        check_feasible(sweep(filesystems={"e": {"type": "ext4", "device": "disk2"}}).sweep, BOX, FACTS)
+    error = caught.value
+    assert error.exit_code == 4
     assert error.what == "the box file lists no such scratch device"
     assert (error.where, error.got, error.allowed) == ("filesystems.e.device", "disk2", "data")
     assert error.next_step == "params/boxes/local.yml: scratch: {disk2: /dev/disk/by-id/...}"
@@ -174,13 +179,17 @@ def test_needed_programs_are_those_of_the_tools_and_families_each_once() -> None
         *OURS,
         "dd",
         "mount",
-        "losetup",
-        "blkid",
         "mke2fs",
+        "losetup",
     ]
+    on_device = sweep(filesystems={"x": {"type": "xfs", "device": "data"}}).sweep
+    assert [program.name for program in needed_programs(on_device)] == [
+        *OURS, "dd", "mount", "mkfs.xfs", "blkid", "wipefs", "losetup", "mke2fs", "cmp",
+    ]  # fmt: skip
     every = {program.name for known in (*TOOLS.values(), *FAMILIES.values()) for program in known.programs}
-    assert {program.name for program in all_programs()} == {*OURS, *every}
-    assert len(all_programs()) == len(OURS) + len(every)
+    names = [program.name for program in all_programs()]
+    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp"}
+    assert len(names) == len(set(names))
 
 
 # --- every command in order -------------------------------------------------------------------------------------------
@@ -191,32 +200,41 @@ MNT = f"{RUN}/mnt"
 
 def test_the_exact_commands_of_a_small_plan() -> None:
     small = plan(filesystems={"t": TMPFS, "e": EXT4}, design={"repeats": 1})
-    ext4 = [
-        f"fallocate -l 134217728 {RUN}/img/e.img",
-        f"losetup --find --show --direct-io=on {RUN}/img/e.img",
-        "mke2fs -t ext4 -F -q -L mountlab -E lazy_itable_init=0,lazy_journal_init=0,nodiscard {device}",
-        f"mkdir -p {MNT}/e",
-        f"mount -t ext4 -o noatime {{device}} {MNT}/e",
-        f"evidence.sh {MNT}/e",
-        "env MOUNTLAB_RUN=r1 TRIAL",
-        f"umount {MNT}/e",
-        f"rmdir {MNT}/e",
-        "losetup -d {device}",
-        f"rm -f {RUN}/img/e.img",
-    ]
+
+    def ext4(mount_id: str, *middle: str, options: str = "") -> list[str]:
+        uuid = our_uuid("r1", mount_id)
+        *strict, trial = middle
+        return [
+            f"image.sh {RUN}/img/e.img 134217728 full",
+            f"losetup --find --show --direct-io=on {RUN}/img/e.img",
+            f"timed.sh mke2fs -t ext4 -F -q -U {uuid} -E lazy_itable_init=0,lazy_journal_init=0,nodiscard {{device}}",
+            f"mkdir -p {MNT}/e",
+            *strict,
+            f"timed.sh mount -t ext4{options} {{device}} {MNT}/e",
+            f"evidence.sh {MNT}/e {{device}}",
+            *filter(None, [trial]),
+            f"umount {MNT}/e",
+            f"rmdir {MNT}/e",
+            "losetup -d {device}",
+            f"rm -f {RUN}/img/e.img",
+        ]
+
     tmpfs = [
         f"mkdir -p {MNT}/t",
-        f"mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
+        f"timed.sh mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
         f"evidence.sh {MNT}/t",
         "env MOUNTLAB_RUN=r1 TRIAL",
         f"umount {MNT}/t",
         f"rmdir {MNT}/t",
     ]
-    turns = {"e": ext4, "t": tmpfs}
-    expected = [text for trial in small.trials for text in turns[trial.cell.filesystem.name]]
+    turns = {"t": tmpfs}
+    turns |= {t.mount: ext4(t.mount, "env MOUNTLAB_RUN=r1 TRIAL", options=" -o noatime") for t in small.trials}
+    expected = [text for t in small.trials for text in turns.get(t.cell.filesystem.name, turns[t.mount])]
+    control = ext4("c-e", f"strict.sh mount -t ext4 {{device}} {MNT}/e", "")
     trial_ids = iter(("t0001", "t0002"))
     assert [line(argv) for argv in small.commands()] == [
         f"open.sh open {RUN} {OUT} me",
+        *control,
         *(text.replace("TRIAL", next(trial_ids)) if "TRIAL" in text else text for text in expected),
         f"open.sh close {RUN} {OUT} me",
     ]
@@ -227,16 +245,16 @@ def test_a_mount_that_lasts_is_made_once_and_undone_in_reverse() -> None:
     lines = [line(argv) for argv in lasting.commands()]
     assert [mount.id for mount in lasting.lasting] == ["m000-t", "m000-r"]
     assert all(turn.mount is None for turn in lasting.turns)
-    assert [text for text in lines if text.startswith(("mount", "umount"))] == [
-        f"mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
-        f"mount -t ramfs mountlab {MNT}/r",
+    assert [text for text in lines if text.startswith(("timed.sh mount", "umount"))] == [
+        f"timed.sh mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
+        f"timed.sh mount -t ramfs mountlab {MNT}/r",
         f"umount {MNT}/r",
         f"umount {MNT}/t",
     ]
     first_trial, last_trial = (
         [i for i, text in enumerate(lines) if text.startswith("env MOUNTLAB_RUN")][end] for end in (0, -1)
     )
-    assert lines.index(f"mount -t ramfs mountlab {MNT}/r") < first_trial
+    assert lines.index(f"timed.sh mount -t ramfs mountlab {MNT}/r") < first_trial
     assert lines.index(f"umount {MNT}/r") > last_trial
 
 
@@ -247,7 +265,7 @@ def test_what_is_done_is_undone_in_the_reverse_order(fresh: str) -> None:
         design={"fresh_filesystem": fresh, "repeats": 2, "warmup": 1},
     )  # fmt: skip
     owed: list[tuple[str, ...]] = []
-    undo_of = {step.argv: step.undo for mount in the_plan.mounts for step in mount.steps}
+    undo_of = {step.argv: step.undo for mount in (*the_plan.controls, *the_plan.mounts) for step in mount.steps}
     undo_of[the_plan.opening.argv] = the_plan.opening.undo
     for argv in the_plan.commands():
         if owed and argv == owed[-1]:
@@ -283,7 +301,8 @@ def test_every_step_of_every_mount_ends_with_the_evidence() -> None:
     """What was asked is compared with what the kernel says it did."""
     for mount in plan(filesystems={"t": TMPFS, "e": EXT4, "d": DIR}).mounts:
         assert mount.steps[-1].keep == "evidence.txt"
-        assert mount.steps[-1].argv[-1] == mount.root
+        words = mount.steps[-1].argv
+        assert words[words.index("evidence.sh") + 1] == mount.root
 
 
 def test_the_opening_is_a_guard_that_is_undone_last() -> None:
@@ -323,8 +342,9 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:9] == [
-        f"out={OUT}/t0001", f"directory={directory}", f"mountpoint={MNT}/tmpfs", "fstype=tmpfs", "cache=cold",
+    assert lines[:10] == [
+        f"out={OUT}/t0001", f"directory={directory}", f"mountpoint={MNT}/tmpfs", "fstype=tmpfs", "target=''",
+        "cache=cold",
         "prepare() { :; }", "warm() { :; }",
         "load_program() { dd --version; }",
         f"measured() {{ timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fdatasync; }}",
@@ -338,7 +358,7 @@ def test_a_read_prepares_its_file_and_warms_the_cache_where_asked() -> None:
     assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fdatasync; }}" in script(
         the_plan
     )
-    assert f"warm() {{ dd if={directory}/dd.img of=/dev/null bs=1048576; }}" in script(the_plan)
+    assert f"warm() {{ dd if={directory}/dd.img of=/dev/null bs=1048576 count=8; }}" in script(the_plan)
 
 
 @pytest.mark.parametrize(
@@ -381,3 +401,87 @@ def test_the_guess_at_the_duration_counts_mounts_and_trials() -> None:
     short, long = plan(design={"repeats": 1}), plan(design={"repeats": 10})
     assert 0 < short.expected_s < long.expected_s
     assert long.expected_s == pytest.approx(10 * short.expected_s)
+
+
+# --- controls, skips, raw devices -------------------------------------------------------------------------------------
+
+
+def test_a_file_system_with_options_is_made_once_without_them_and_strictness_is_tried_before_its_mount() -> None:
+    filesystems = {
+        "plain": {"type": "ext4", "image": "64MiB"},
+        "e": {**EXT4, "tunables": {"inode_readahead_blks": 64}},
+        "o": {"type": "overlay", "over": EXT4},
+    }
+    controls = {control.id: control for control in plan(filesystems=filesystems).controls}
+    assert set(controls) == {"c-e", "c-o"}
+    for control in controls.values():
+        words = [word for step in control.steps for word in step.argv]
+        assert "noatime" not in " ".join(words)
+        assert "borrow.sh" not in words
+        names = [next((w for w in step.argv if w.endswith(".sh")), step.argv[2]) for step in control.steps]
+        assert names.index("strict.sh") == len(names) - 3
+    layers = controls["c-o"].steps[-3].argv
+    assert layers[layers.index("strict.sh") + 1 :][:3] == ("mount", "-t", "overlay")
+    assert layers[-3].startswith("lowerdir=")
+
+
+def test_of_several_options_each_is_mounted_alone_to_see_what_it_does() -> None:
+    many = {"type": "ext4", "image": "64MiB", "options": ["data=journal", "bsdgroups"]}
+    (control,) = plan(filesystems={"e": many}).controls
+    assert line(control.steps[-1].argv).startswith("alone.sh data=journal\nbsdgroups mount -t ext4 {device}")
+    assert (control.steps[-1].keep, control.steps[-1].undo) == ("alone.txt", None)
+
+
+def test_a_device_that_no_two_file_systems_can_share_at_the_same_time_is_refused_before_the_start() -> None:
+    on_data = {"type": "ext4", "device": "data"}
+    facts = {"room": {"a": GIB, "b": GIB}}
+    error = refusal(facts, filesystems={"a": on_data, "b": on_data}, design={"fresh_filesystem": "never"})
+    assert error.what == "a device cannot hold two file systems at the same time"
+    assert (error.got, error.allowed) == ("data is the device of 2 of them", "fresh_filesystem: block or cell")
+
+
+def test_a_box_on_which_nothing_can_be_mounted_is_refused_with_the_reasons() -> None:
+    error = refusal(filesystems={"p": {"type": "pmfs", "device": "nvm", "size": "64MiB"}})
+    assert error.what == "none of the file systems can be mounted on this box"
+    assert "booted with memmap=SIZE$ADDRESS" in error.got
+
+
+@pytest.mark.parametrize(
+    ("entry", "got", "allowed"),
+    [
+        ({"type": "pmfs", "device": "data", "size": "1GiB"}, "data: /dev/disk/by-id/x", "memory:0x... for pmfs"),
+        ({"type": "ext4", "device": "nvm"}, "nvm: memory:0x1000", "a block device; memory:0x... is for pmfs"),
+    ],
+)
+def test_memory_is_for_pmfs_and_disks_are_not(entry: dict[str, Any], got: str, allowed: str) -> None:
+    memory = replace(BOX, scratch=(*BOX.scratch, ScratchDevice(name="nvm", device="memory:0x1000")))
+    with pytest.raises(PlanError, match="cannot lie on this scratch device") as caught:
+        check_feasible(sweep(filesystems={"f": entry}).sweep, memory, {**FACTS, "kernel_filesystems": ["ext4", "pmfs"]})
+    assert (caught.value.got, caught.value.allowed) == (got, allowed)
+
+
+def test_zram_needs_a_kernel_with_it() -> None:
+    zram = {"z": {"type": "ext4", "zram": "64MiB"}}
+    check_feasible(sweep(filesystems=zram).sweep, BOX, {**FACTS, "kernel_features": ["zram"]})
+    assert refusal({"kernel_features": ["loop"]}, filesystems=zram).what == "the kernel of the box has no zram"
+
+
+def test_jobs_share_a_raw_device_and_leave_our_mark_alone() -> None:
+    """The study: 8 jobs of 8G each on one device of 16G, all on the same part."""
+    jobs = {"tool": "fio", "rw": "write", "size": "48MiB", "numjobs": 8}
+    raw = plan(filesystems={"r": {"type": "raw", "image": "64MiB"}}, workloads={"w": jobs})
+    argv = raw.trials[0].command.argv
+    assert f"--filename={MNT}/r.device" in argv
+    assert f"--offset={1024**2}" in argv
+    assert "\nfstype=raw\n" in script(raw)
+    assert f"\ntarget={MNT}/r.device\n" in script(raw)
+    error = refusal(filesystems={"r": {"type": "raw", "image": "64MiB"}}, workloads={"w": {**jobs, "size": "64MiB"}})
+    assert error.allowed == "at most 63.0 MiB (room in filesystems.r)"
+
+
+def test_the_guard_is_told_what_the_survey_saw() -> None:
+    facts = {**FACTS, "device_ids": {"data": "8:16,disk"}, "room": {"f": GIB}}
+    guarded = plan(facts, filesystems={"f": {"type": "ext4", "device": "data", "overwrite": "abcd-1234"}})
+    place = guarded.mounts[0].place
+    assert (place.device, place.device_id) == ("/dev/disk/by-id/x", "8:16,disk")
+    assert guarded.mounts[0].steps[0].argv[-3:] == ("/dev/disk/by-id/x", "abcd-1234", "8:16,disk")

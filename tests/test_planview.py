@@ -7,7 +7,7 @@ from typing import Any
 
 from mountlab.plan import Plan, make_plan
 from mountlab.planview import devices, directories, plan_json, plan_text
-from sweeps import DD_READ, DIR, EXT4, TMPFS, sweep
+from sweeps import DD_READ, DD_WRITE, DIR, EXT4, TMPFS, sweep
 from test_plan import BOX, FACTS
 
 SCRATCH = {"type": "ext4", "device": "data"}
@@ -75,11 +75,13 @@ def test_the_text_says_what_where_and_how_long() -> None:
 def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> None:
     text = plan_text(make(), SURVEYED)
     for line in (
-        "e, made 3 times:",
-        "  fallocate -l 134217728 /var/tmp/mountlab-root/r1/img/e.img",
+        "e, made 3 times, and once without its options, to see what the kernel shows by itself:",
+        "disk, made 3 times:",
+        "  image.sh /var/tmp/mountlab-root/r1/img/e.img 134217728 full   # the image, all its blocks allocated "
+        "beforehand",
         "  mount -t ext4 -o noatime DEVICE /var/tmp/mountlab-root/r1/mnt/e",
         "  losetup -d DEVICE   # afterwards",
-        "  guard.sh /dev/disk/by-id/x   # the device must be blank, or ours",
+        "  guard.sh /dev/disk/by-id/x '' ''   # the device must be blank, ours, or named with what is on it",
         "  r cache=cold",
         "  r cache=warm",
     ):
@@ -98,3 +100,55 @@ def test_where_nothing_is_formatted_the_text_says_so_and_why_some_are_left_out()
     text = plan_text(the_plan, facts)
     assert "formats      nothing\n" in text
     assert "without root\n" in text
+
+
+def test_what_is_skipped_is_shown_with_its_commands_and_the_reason() -> None:
+    pmfs = {"type": "pmfs", "device": "nvm", "size": "64MiB", "options": ["jsize=4M"]}
+    huge = {"type": "hugetlbfs", "size": "64MiB"}
+    mapped = {"tool": "fio", "rw": "read", "size": "2MiB", "ioengine": "mmap"}
+    facts = {**FACTS, "kernel_filesystems": ["tmpfs", "hugetlbfs"]}
+    the_sweep = sweep(
+        filesystems={"t": TMPFS, "p": pmfs, "h": huge}, workloads={"w": DD_WRITE, "m": mapped}, design={"repeats": 1}
+    ).sweep
+    the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1)
+    text = plan_text(the_plan, facts)
+    assert "\np, skipped: pmfs needs a kernel with the pmfs driver (linux-pmfs, 3.11) booted with memmap=" in text
+    assert "\n  mount -t pmfs -o physaddr=ADDRESS,init=67108864,jsize=4M none " in text
+    assert "\n  h/w: skipped: hugetlbfs has no write()" in text
+    sent = [" ".join(argv) for argv in the_plan.commands()]
+    assert not any("pmfs" in command for command in sent)
+    assert plan_json(the_plan, facts)["skipped"].keys() == {"p/w", "p/m", "h/w"}
+    assert len([command for command in sent if "hugetlbfs" in command and "timed.sh" in command]) == 1
+
+
+def test_devices_that_are_made_for_a_file_system_are_named() -> None:
+    filesystems = {
+        "z": {"type": "ext4", "zram": "64MiB"},
+        "j": {"type": "ext4", "image": "64MiB", "journal_image": "16MiB"},
+        "o": {"type": "overlay", "over": {"type": "ext4", "image": "64MiB"}},
+    }
+    the_plan = make_plan(sweep(filesystems=filesystems).sweep, BOX, FACTS, run_id="r1", owner="me", seed=1)
+    assert devices(the_plan, FACTS) == {
+        "z": "a new zram device of 64MiB",
+        "j": "a loop device on a new image of 64MiB, its journal on a new image of 16MiB",
+        "o": "a loop device on a new image of 64MiB",
+    }
+
+
+def test_options_that_are_known_not_to_be_in_effect_are_said_beforehand() -> None:
+    """Traps: ramfs takes every word; xfs turns DAX off without a device that has it."""
+    filesystems = {
+        "r": {"type": "ramfs", "size": "64MiB", "options": ["noatime", "mode=700", "data=writeback", "nobarrier"]},
+        "e": {"type": "ext4", "image": "64MiB", "options": ["dax"]},
+        "never": {"type": "ext4", "image": "64MiB", "options": ["dax=never"]},
+        "disk": {"type": "ext4", "device": "data", "options": ["dax=always"]},
+    }
+    the_sweep = sweep(filesystems=filesystems).sweep
+    room = {**FACTS, "room": {"disk": 2**30}}
+    for has_dax, named in ((False, {"r", "e", "disk"}), (True, {"r", "e"})):
+        facts = {**room, "device_dax": {"data": has_dax}}
+        text = plan_text(make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1), facts)
+        lines = [line[13:] for line in text.splitlines() if " takes every word" in line or "has no DAX" in line]
+        assert {line.partition(":")[0] for line in lines} == named
+        assert [line.split(": ")[1] for line in lines[:2]] == ["data=writeback", "nobarrier"]
+    assert "\nforeseen     r: data=writeback: ramfs takes every word and heeds none but mode=" in text

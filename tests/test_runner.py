@@ -7,13 +7,14 @@ import os
 import signal
 import tarfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab.box import Completed
 from mountlab.errors import BoxError, BoxTimeout, LeftoverError, UnsafeError
-from mountlab.model import Box, Rights, Trial
+from mountlab.model import Box, Rights, ScratchDevice, Trial
 from mountlab.plan import Plan, all_programs, make_plan
 from mountlab.runner import run_sweep, unpack
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
@@ -24,6 +25,7 @@ FACTS = {
     "memory_available_bytes": 2**33, "mount_root_free_bytes": 2**36, "kernel_filesystems": None,
 }  # fmt: skip
 LOCAL = Box(name="local", host="", embedded="loopback")
+PLAIN = {"type": "ext4", "image": "128MiB"}
 TOO_LONG = "ran longer than 60 s and was ended (design.trial_timeout)"
 SUMMARY = b"8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.01 s, 839 MB/s\n"
 
@@ -69,11 +71,26 @@ class ScriptedBox:
             answer = 0
         if isinstance(answer, BaseException):
             raise answer
-        return Completed(tuple(argv), int(answer), self.output(name), b"it says why" if answer else b"", 0.0)
+        said = self.evidence(argv) if name == "evidence" else self.output(name)
+        return Completed(tuple(argv), int(answer), said, b"it says why" if answer else b"", 0.0)
+
+    @staticmethod
+    def evidence(argv: Sequence[str]) -> bytes:
+        """What a kernel would say of a mount on the run's directory, if it did all that these tests ask for."""
+        root = argv[argv.index("evidence.sh") + 1]
+        kind = root.rpartition("/")[2]
+        options = {"tmpfs": "rw,size=65536k", "ext4": "rw,noatime"}.get(kind, "rw")
+        number, st_dev = ("7:9", 0x709) if kind == "ext4" else ("0:50", 50)
+        return (
+            f"==> st_dev <==\n{st_dev}\n==> mountinfo <==\n30 1 {number} / {root} rw,noatime - {kind} src {options}\n"
+            f"==> df <==\nFilesystem 1024-blocks Used Available Capacity Mounted on\nsrc 100 0 100 0% {root}\n"
+            "==> loops <==\n7:9\t1\t65024\t/x.img\n"
+        ).encode()
 
     @staticmethod
     def output(name: str) -> bytes:
-        return GOOD if name == "trial" else b"/dev/loop9\n" if name.startswith("losetup --find") else b""
+        given = {"trial": GOOD, "losetup --find": b"/dev/loop9\n", "guard": b"/dev/sdb\n", "strict": b"refuses\n"}
+        return given.get(name, b"")
 
     @staticmethod
     def name(argv: Sequence[str]) -> str:
@@ -81,8 +98,10 @@ class ScriptedBox:
         argv = argv[2:] if argv[0] == "env" else argv
         if argv[:2] == ("sh", "-c") and argv[-1].startswith("t0"):
             return "trial"
-        if argv[:2] == ("sh", "-c") and "dmesg" in argv[2]:
-            return "dmesg"
+        if argv[:2] == ("sh", "-c") and argv[3] in ("timed.sh", "guard.sh") and "-c" not in argv[4:]:
+            return argv[4] if argv[3] == "timed.sh" else "guard"
+        if argv[:2] == ("sh", "-c") and argv[3] == "guard.sh":
+            return f"guarded {argv[argv.index('timed.sh') + 1]}"
         if argv[:2] == ("sh", "-c"):
             return {"open.sh": argv[4], "mountlab-clean": argv[4]}.get(argv[3], argv[3].removesuffix(".sh"))
         if argv[0] == "losetup":
@@ -112,22 +131,24 @@ class Memory:
         self.mounts.append(mount_id)
 
 
-EXT4_SETUP = ["fallocate", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
+EXT4_SETUP = ["image", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
 EXT4_UNDO = ["umount", "rmdir", "losetup -d", "rm"]
+CONTROL = [*EXT4_SETUP[:4], "strict", *EXT4_SETUP[4:], *EXT4_UNDO]
+"""ext4 with options is made once without them, first of all."""
 
 
 def test_a_run_opens_makes_measures_undoes_in_reverse_and_closes() -> None:
     box, journal = ScriptedBox(), Memory()
     run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
-    assert box.calls == ["open", *EXT4_SETUP, "trial", *EXT4_UNDO, "close"]
+    assert box.calls == ["open", *CONTROL, *EXT4_SETUP, "trial", *EXT4_UNDO, "close"]
     assert [trial.status for trial in journal.trials] == ["ok"]
-    assert journal.mounts == [journal.trials[0].mount]
+    assert journal.mounts == ["c-ext4", journal.trials[0].mount]
 
 
 @pytest.mark.parametrize(
     ("failing", "undone"),
     [
-        ("fallocate", []),
+        ("image", []),
         ("losetup", ["rm"]),
         ("mke2fs", ["losetup -d", "rm"]),
         ("mount", ["rmdir", "losetup -d", "rm"]),
@@ -139,11 +160,9 @@ def test_a_step_that_fails_undoes_what_came_before_it_and_fails_the_trials_of_th
 ) -> None:
     """A failed mkfs that is only a log line."""
     box, journal = ScriptedBox(**{failing: [1]}), Memory()
-    run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
-    steps = [step for step in EXT4_SETUP if step.split()[0] != failing]
+    run_sweep(plan({"ext4": PLAIN}), box, journal, Silent())
     reached = [step.split()[0] for step in EXT4_SETUP].index(failing) + 1
-    explained = ["dmesg"] if failing == "mount" else []
-    assert box.calls == ["open", *EXT4_SETUP[:reached], *explained, *undone, "close"], steps
+    assert box.calls == ["open", *EXT4_SETUP[:reached], *undone, "close"]
     assert [trial.status for trial in journal.trials] == ["failed"]
     assert "exit status 1" in journal.trials[0].reason
     assert "it says why" in journal.trials[0].reason
@@ -151,7 +170,7 @@ def test_a_step_that_fails_undoes_what_came_before_it_and_fails_the_trials_of_th
 
 def test_one_bad_file_system_does_not_end_the_night() -> None:
     box, journal = ScriptedBox(mke2fs=[1]), Memory()
-    run_sweep(plan({"ext4": EXT4, "tmpfs": TMPFS}), box, journal, Silent())
+    run_sweep(plan({"ext4": PLAIN, "tmpfs": TMPFS}), box, journal, Silent())
     assert {trial.filesystem: trial.status for trial in journal.trials} == {"ext4": "failed", "tmpfs": "ok"}
 
 
@@ -207,7 +226,7 @@ def test_ctrl_c_between_mkfs_and_mount_takes_effect_when_the_mount_can_be_undone
     """A mount that is interrupted half-way would be left behind."""
     box = ScriptedBox(mount=[lambda: os.kill(os.getpid(), signal.SIGINT)])
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(plan({"ext4": EXT4}), box, Memory(), Silent())
+        run_sweep(plan({"ext4": PLAIN}), box, Memory(), Silent())
     assert box.calls == ["open", *EXT4_SETUP, "kill", *EXT4_UNDO, "close"]
 
 
@@ -221,9 +240,120 @@ def test_trials_that_the_journal_holds_are_not_run_again() -> None:
 
 def test_with_fresh_never_every_file_system_is_made_once_and_stays_until_the_end() -> None:
     box = ScriptedBox()
-    run_sweep(plan({"tmpfs": TMPFS, "ext4": EXT4}, repeats=2, fresh_filesystem="never"), box, Memory(), Silent())
+    run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=2, fresh_filesystem="never"), box, Memory(), Silent())
     tmpfs = ["mkdir", "mount", "evidence"]
     assert box.calls == ["open", *tmpfs, *EXT4_SETUP, *["trial"] * 4, *EXT4_UNDO, "umount", "rmdir", "close"]
+
+
+def test_a_lasting_file_system_that_fails_fails_its_own_trials_only() -> None:
+    box, journal = ScriptedBox(mke2fs=[1]), Memory()
+    run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=2, fresh_filesystem="never"), box, journal, Silent())
+    by_status = sorted((trial.filesystem, trial.status) for trial in journal.trials)
+    assert by_status == [("ext4", "failed")] * 2 + [("tmpfs", "ok")] * 2
+    assert box.calls[-3:] == ["umount", "rmdir", "close"]
+
+
+def test_a_control_that_fails_is_undone_and_the_run_goes_on_without_it() -> None:
+    box, journal = ScriptedBox(strict=[1]), Memory()
+    run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
+    assert box.calls[1:10] == [*CONTROL[:5], "rmdir", "losetup -d", "rm", "image"]
+    assert [trial.status for trial in journal.trials] == ["ok"]
+
+
+class RamfsBox(ScriptedBox):
+    """Takes every option, as ramfs does."""
+
+    @staticmethod
+    def output(name: str) -> bytes:
+        return b"accepts\n" if name == "strict" else ScriptedBox.output(name)
+
+
+def test_an_option_that_the_kernel_ignored_fails_the_trials_and_says_so() -> None:
+    """Trap: ramfs takes data=writeback, and returns 0."""
+    filesystems = {"ramfs": {**TMPFS, "type": "ramfs", "options": ["data=writeback"]}}
+    box, journal = RamfsBox(), Memory()
+    run_sweep(plan(filesystems), box, journal, Silent())
+    assert "trial" not in box.calls
+    assert box.calls[-3:] == ["umount", "rmdir", "close"]
+    (trial,) = journal.trials
+    assert trial.status == "failed"
+    for part in (
+        "ramfs: not every option that was asked for is in effect",
+        "data=writeback: ignored",
+        "on_ineffective",
+    ):
+        assert part in trial.reason
+    assert trial.mount in journal.mounts, "the evidence is kept"
+
+
+def test_as_a_caveat_an_option_that_the_kernel_ignored_lets_the_trials_run() -> None:
+    filesystems = {"ramfs": {**TMPFS, "type": "ramfs", "options": ["data=writeback"]}}
+    journal = Memory()
+    run_sweep(plan(filesystems, on_ineffective="caveat"), RamfsBox(), journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok"]
+
+
+def test_what_cannot_run_here_is_skipped_with_the_reason_and_nothing_is_made_for_it() -> None:
+    box, journal = ScriptedBox(), Memory()
+    huge = {"type": "hugetlbfs", "size": "64MiB"}
+    run_sweep(plan({"huge": huge}), box, journal, Silent())
+    assert box.calls == ["open", "close"]
+    assert [(trial.status, trial.reason[:27]) for trial in journal.trials] == [
+        ("skipped", "hugetlbfs has no write(): i")
+    ]
+
+
+def scratch_plan() -> Plan:
+    resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, design={"repeats": 1})
+    box = replace(LOCAL, scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
+    facts = {**FACTS, "device_ids": {"data": "8:16,x"}}
+    return make_plan(resolved.sweep, box, facts, run_id="R", owner="me", seed=1)
+
+
+def test_a_scratch_device_is_looked_at_first_and_again_as_it_is_formatted() -> None:
+    box = ScriptedBox()
+    run_sweep(scratch_plan(), box, Memory(), Silent())
+    assert box.calls[:5] == ["open", "guard", "guarded mke2fs", "mkdir", "mount"]
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [(b"refused: /dev/sdb is mounted on /home\n", UnsafeError), (b"mke2fs: No space left on device\n", None)],
+)
+def test_the_guard_s_second_no_ends_the_run_and_a_failed_mkfs_does_not(
+    said: bytes, error: type[Exception] | None
+) -> None:
+    class Says(ScriptedBox):
+        def run(self, argv: Sequence[str], **more: Any) -> Completed:
+            done = super().run(argv, **more)
+            return Completed(done.argv, done.exit_status, b"", said, 0.0) if done.exit_status else done
+
+    box, journal = Says(guarded=[1]), Memory()
+    if error is None:
+        run_sweep(scratch_plan(), box, journal, Silent())
+        assert "No space left on device" in journal.trials[0].reason
+    else:
+        with pytest.raises(error) as caught:
+            run_sweep(scratch_plan(), box, journal, Silent())
+        assert "/dev/sdb is mounted on /home" in str(caught.value)
+    assert box.calls[-1] == "close"
+
+
+def test_a_mount_that_is_refused_says_what_the_kernel_logged() -> None:
+    """Trap: mount says 'wrong fs type, bad option, bad superblock' of everything; the reason is in the kernel's log."""
+
+    class Says(ScriptedBox):
+        def run(self, argv: Sequence[str], **more: Any) -> Completed:
+            done = super().run(argv, **more)
+            logged = b"==> elapsed_ns <==\n1\n==> kernel <==\nEXT4-fs (loop9): can't mount with data=\n"
+            return Completed(done.argv, 32, logged, b"mount: wrong fs type", 0.0) if done.exit_status else done
+
+    journal = Memory()
+    run_sweep(plan({"ext4": PLAIN}), Says(mount=[32]), journal, Silent())
+    (trial,) = journal.trials
+    for part in ("mount: wrong fs type", "the kernel logged:", "EXT4-fs (loop9): can't mount with data="):
+        assert part in trial.reason
+    assert "elapsed_ns" not in trial.reason
 
 
 def outcome(files: Mapping[str, bytes], exit_status: int = 0) -> Trial:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from mountlab import sections, words
 from mountlab.html import Html
+from mountlab.model import OptionEvidence
 from pages import Page
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -158,8 +159,14 @@ def test_trials_that_failed_are_shown_with_the_reason() -> None:
 
 def test_options_with_the_words_of_the_kernel() -> None:
     text = sections.options(RUN)._repr_html_()
-    assert "<code>data=writeback</code></td><td>✗ not in effect</td>" in re.sub(r"\s*\n\s*", "", text)
+    row = "<td>mount</td><td><code>data=writeback</code></td><td>✗ ignored</td>"
+    assert row in re.sub(r"\s*\n\s*", "", text)
     assert "rw,relatime" in text
+
+
+def test_an_option_that_the_kernel_added_was_asked_for_by_nobody() -> None:
+    added = OptionEvidence(filesystem="ext4", option="", kind="mount", state="added", kernel_says="nodelalloc")
+    assert "ext4 mount added by the kernel + added nodelalloc" in repr(sections.options(changed(options=[added])))
 
 
 def test_what_was_left_out_and_why() -> None:

@@ -36,6 +36,12 @@ def test_the_question_comes_first_then_a_row_a_comparison() -> None:
     assert lines[-1] == "No caveats."
 
 
+def test_the_metric_is_named_where_a_workload_has_several() -> None:
+    lines = answer_text(SWEEP, [comparison(), comparison(metric="mkfs_time")], []).splitlines()
+    assert lines[2].split()[:3] == ["workload", "metric", "compared"]
+    assert [line.split()[1] for line in lines[3:5]] == ["write_bandwidth", "mkfs_time"]
+
+
 def test_columns_stand_under_each_other() -> None:
     text = answer_text(
         SWEEP, [comparison(), comparison(workload="fio", factors={"rw": "randread"}, verdict="undecided")], []

@@ -70,7 +70,7 @@ def test_a_direct_read_says_so_to_dd() -> None:
 def test_only_a_warm_read_reads_the_file_once_before(cache: str, warm: int) -> None:
     command = Dd().command(workload(direction="read", cache=cache), "/m/t", "/out")
     assert command.cache == cache
-    assert [" ".join(argv) for argv in command.warm] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576"] * warm
+    assert [" ".join(argv) for argv in command.warm] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"] * warm
 
 
 def test_the_space_that_it_takes_is_blocks_times_block_size() -> None:

@@ -13,6 +13,7 @@ from mountlab.units import (
     TIME_UNITS,
     format_bytes,
     format_seconds,
+    kernel_bytes,
     parse_bytes,
     parse_seconds,
     scale_for,
@@ -25,6 +26,17 @@ THIN = "\u2009"
 @given(st.integers(min_value=0, max_value=2**63 - 1))
 def test_bytes_written_as_text_are_read_back_exactly(n: int) -> None:
     assert parse_bytes(format_bytes(n)) == n
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0), ("4096", 4096), ("64m", 2**26), ("65536K", 2**26), ("1G", 2**30), ("0x100", 256), ("0X10k", 16384),
+        (" 5 ", 5), ("5q", None), ("m", None), ("", None), ("-1", None), ("1.5k", None), ("64MiB", None), ("50%", None),
+    ],
+)  # fmt: skip
+def test_sizes_are_read_as_the_kernel_reads_them(text: str, expected: int | None) -> None:
+    assert kernel_bytes(text) == expected
 
 
 @pytest.mark.parametrize(

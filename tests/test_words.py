@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab import words
-from mountlab.model import METRICS, Caveat, PublishedFigure
+from mountlab.model import METRICS, Caveat, OptionState, PublishedFigure
 from synthetic_run import comparison, synthetic_run
 
 NAN = math.nan
@@ -312,6 +312,14 @@ def test_how_published_ratios_point() -> None:
         "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours is undecided."
     )
     assert words.published_sentence(pairs[3:]) == "None of the published ratios was measured in this run."
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_state_of_an_option_has_its_word_and_a_sign() -> None:
+    assert set(words.OPTION_STATES) == set(get_args(OptionState))
+    assert all(text.endswith(f" {state}") for state, text in words.OPTION_STATES.items())
 
 
 # --- caveats ----------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ done
 
 
 def _scratch_rows(connection: BoxConnection) -> Iterator[CheckRow]:
-    scratch = connection.box.scratch
+    scratch = [each for each in connection.box.scratch if not each.device.startswith("memory:")]
     if not scratch:
         return
     argv = ("sh", "-c", _SCRATCH_SCRIPT, "mountlab-scratch", *(device.device for device in scratch))
@@ -250,7 +250,7 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
 class Leftover:
     """Something of ours on the box."""
 
-    kind: Literal["process", "mount", "loop", "files", "root"]
+    kind: Literal["process", "mount", "loop", "borrowed", "files", "root"]
     name: str
     removed: bool
     note: str = ""
@@ -260,7 +260,8 @@ class Leftover:
 def clean(connection: BoxConnection, *, dry_run: bool = False) -> list[Leftover]:
     """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
 
-    Processes first, then mounts (deepest first), loop devices, run directories and our root directories. What could
+    Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
+    directories and our root directories. What could
     not be removed has `removed` False. Nothing is touched outside of directories that hold our marker.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
@@ -286,7 +287,8 @@ def kill_run(connection: BoxConnection, run_id: str) -> None:
 
 
 def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
-    argv = ("sh", "-c", _resource("care_clean.sh"), "mountlab-clean", *arguments)
+    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
+    argv = ("sh", "-c", _resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
     as_root = connection.rights != "none"
     return parse_leftovers(
         checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
@@ -300,7 +302,7 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
-        case [("process" | "mount" | "loop" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
+        case [("process" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
             return Leftover(kind, unescape(name), gone == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

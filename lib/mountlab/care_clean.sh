@@ -1,9 +1,9 @@
 # Find, and remove, what Mountlab left on this machine. Can be run again at any time.
 # $1: list, clean, or kill (processes only); $2: number of the user who logs in; $3: a run id, or '' for any;
-# $4, $5: the mount root and the output root.
+# $4, $5: the mount root and the output root; $6: the text of filesystems/borrow.sh, which gives back what runs borrowed.
 # Touches only what is in a root with our marker in it, and processes of runs (MOUNTLAB_RUN in their environment).
 # Prints one line a find: kind, 1 if it is gone, name, note; between tabs; blanks in names as mountinfo has them.
-mode=$1 user=$2 run=$3
+mode=$1 user=$2 run=$3 borrow=$6
 export LC_ALL=C
 
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$(printf '%s' "$4" | tr '\n\t' '  ')"; }
@@ -104,6 +104,18 @@ clean_loops() {
     done
 }
 
+# Settings, zram devices and modules that runs in root $1 had borrowed, the last first.
+clean_borrowed() {
+    for record in "$1"/*/borrowed; do
+        { [ -f "$record" ] && [ ! -L "$record" ]; } || continue
+        sed '1!G;h;$!d' "$record" | while IFS='	' read -r _ kind name _; do
+            gone=0 note=
+            if [ "$mode" = clean ] && note=$(sh -c "$borrow" borrow.sh back "${record%/*}" "$kind" "$name" 2>&1); then gone=1; fi
+            say borrowed "$gone" "$kind $(escape "$name")" "$note"
+        done
+    done
+}
+
 # --- files
 
 # $1: a root. Prints its real path if it is ours, and says why not if it looks as if it were.
@@ -163,6 +175,7 @@ clean_elsewhere() {
             { [ -f "$directory/.mountlab" ] && [ ! -L "$directory" ]; } || continue
             owner=$(stat -c %u "$directory")
             [ "$owner" = "$user" ] || [ "$owner" = 0 ] || continue
+            clean_loops "$directory"
             gone=0 note=
             if [ "$mode" = clean ] && remove "$directory"; then gone=1; fi
             say files "$gone" "$(escape "$directory")" "$note"
@@ -179,6 +192,7 @@ fi
 clean_processes
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root"; done
+[ -z "$mount_root" ] || clean_borrowed "$mount_root"
 [ -z "$mount_root" ] || clean_elsewhere "$mount_root"
 [ -z "$output_root" ] || clean_files "$output_root" ''
 [ -z "$mount_root" ] || clean_files "$mount_root" "$output_root"

@@ -17,10 +17,6 @@ from mountlab.model import Caveat, Cell, OptionEvidence, Severity, Sweep
 from mountlab.tools import TOOLS
 from mountlab.units import format_bytes, format_seconds
 
-_WITHOUT = {
-    "not in effect": "Figures are of the file system without it; remove the option, or use a file system that has it.",
-    "not visible": "It was ignored, or is a default that the kernel does not print: its effect cannot be confirmed.",
-}
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
 FEW = 5
@@ -110,27 +106,41 @@ def _range(shares: list[float]) -> str:
 
 def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
     """File systems of which nobody here can tell whether the page cache answered."""
-    for name, fstype in evidence.unseen.items():
+    for name, why in evidence.unseen.items():
         yield Caveat(
             code="cache-not-checked",
             severity="warning",
             scope="filesystem",
             subject=name,
-            message=f"the kernel does not tell the device below {fstype}, so whether reads came from the page "
-            "cache and writes reached a device could not be checked. "
-            "Measure a directory on a file system with a device.",
+            message=f"{why}, so whether reads came from the page cache and writes reached a device could not be "
+            "checked. Measure on a device whose bytes the kernel counts.",
         )
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
-    """Mount options that were asked for and that the kernel does not show."""
+    """Options that were asked for and that the kernel ignored or changed."""
+    severity: Severity = "error" if evidence.sweep.design.on_ineffective == "error" else "warning"
     for option in evidence.options:
-        if option.state != "in effect":
+        if option.state in ("ignored", "changed"):
             yield Caveat(
-                code="option-not-in-effect", severity="warning", scope="filesystem", subject=option.filesystem,
-                message=f"{option.option} was asked for and is {option.state}: the kernel says {option.kernel_says}. "
-                + _WITHOUT[option.state],
+                code="option-not-in-effect", severity=severity, scope="filesystem", subject=option.filesystem,
+                message=f"{option.option} was asked for and was {option.state}: the kernel says {option.kernel_says}. "
+                "Figures are of the file system without it; remove the option, or use a file system that has it.",
             )  # fmt: skip
+
+
+def invisible_options(evidence: Evidence) -> Iterator[Caveat]:
+    """Options of which nothing shows whether they are in effect."""
+    unseen: dict[str, list[str]] = {}
+    for option in evidence.options:
+        if option.state == "not visible":
+            unseen.setdefault(option.filesystem, []).append(option.option)
+    for filesystem, names in unseen.items():
+        yield Caveat(
+            code="option-not-visible", severity="note", scope="filesystem", subject=filesystem,
+            message=f"{', '.join(names)}: asked for, not refused, and shown nowhere by the kernel. Defaults are often "
+            "not shown; nothing here can confirm that it is in effect.",
+        )  # fmt: skip
 
 
 def too_few(evidence: Evidence) -> Iterator[Caveat]:
@@ -184,7 +194,7 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
 def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
     """Trials that gave no figure."""
     all_of = dict(iter(evidence.trials.groupby("cell")))
-    for cell, group in evidence.trials[evidence.trials["status"] != "ok"].groupby("cell", sort=False):
+    for cell, group in evidence.trials[~evidence.trials["status"].isin(("ok", "skipped"))].groupby("cell", sort=False):
         reason = in_one_line(str(group.iloc[0]["reason"]))
         yield Caveat(
             code="failed-trials",
@@ -196,6 +206,21 @@ def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
                 "Nothing can be said of it." if len(group) == len(all_of[cell]) else "The estimate rests on the others."
             ),
         )
+
+
+def skipped(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells that this box, or their file system, cannot run at all."""
+    cells = evidence.trials[evidence.trials["status"] == "skipped"].drop_duplicates("cell")
+    for filesystem, group in cells.groupby("filesystem", sort=False):
+        for reason, of_reason in group.groupby("reason", sort=False):
+            names = ", ".join(cell.removeprefix(f"{filesystem}/") for cell in of_reason["cell"])
+            yield Caveat(
+                code="skipped",
+                severity="warning",
+                scope="filesystem",
+                subject=str(filesystem),
+                message=f"{names}: not measured. {reason}.",
+            )
 
 
 def left_out(evidence: Evidence) -> Iterator[Caveat]:
@@ -269,13 +294,29 @@ def not_cold(evidence: Evidence) -> Iterator[Caveat]:
         )
 
 
+def emulated_box(evidence: Evidence) -> Iterator[Caveat]:
+    """The processor of the box is a program."""
+    if evidence.facts.get("emulated"):
+        yield Caveat(
+            code="emulated",
+            severity="warning",
+            scope="run",
+            message="the box is emulated: a program plays its processor and its disks. The figures show that things "
+            "work, not how fast they are, and even ratios may come out differently on a real machine. "
+            "Measure there before you decide.",
+        )
+
+
 CHECKS: dict[str, Check] = {
     "failed-trials": failed_trials,
+    "skipped": skipped,
     "left-out": left_out,
+    "emulated": emulated_box,
     "cache-served": cached_reads,
     "not-flushed": unflushed_writes,
     "cache-not-checked": unseen_devices,
     "option-not-in-effect": ineffective_options,
+    "option-not-visible": invisible_options,
     "image-in-memory": image_in_memory,
     "too-few": too_few,
     "noisy": too_noisy,

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab import care, store, workflow
-from mountlab.boxes import open_box
-from mountlab.boxes.loopback import install_sshd
+from mountlab.boxes import open_box, prepare_here
 from mountlab.errors import PlanError
 from mountlab.facts import gather
 from mountlab.model import Box
@@ -21,11 +20,12 @@ from mountlab.tools import TOOLS
 SWEEP = store.PARAMS / "sweeps" / "ramdisk.yml"
 
 
-def demo(box_name: str, overrides: Mapping[str, Any], *, ask: Callable[[str], bool]) -> Path:
+def demo(
+    box_name: str, overrides: Mapping[str, Any], *, ask: Callable[[str], bool], say: Callable[[str], None]
+) -> Path:
     """Install what is missing if that is possible, leave out what is not, measure, and return the run directory."""
     box = store.load_box(box_name)
-    if box.embedded:
-        install_sshd(box, yes=False, ask=ask)
+    prepare_here(box, yes=False, ask=ask, say=say)
     facts = _prepared(box, ask=ask)
     return workflow.run(choose(facts, overrides), box=box_name)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.errors import ParseError
-from mountlab.units import GIB, KIB, MIB, SECTOR_BYTES
+from mountlab.units import KIB, SECTOR_BYTES
 
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
@@ -69,9 +69,12 @@ def device_number(st_dev: str) -> Device:
 def mount_of(evidence: Mapping[str, str]) -> MountLine:
     """The mount that holds the directory of the evidence.
 
-    Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not.
+    Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not. A
+    block device without a file system has no mount either: its type is 'raw'.
     """
     parts = sections(evidence["evidence.txt"])
+    if _is_raw(parts):
+        return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
     number = device_number(parts["st_dev"])
     mounted_on = _df(parts["df"])["mounted_on"]
     latest_first = list(reversed(mount_lines(parts["mountinfo"])))
@@ -86,20 +89,60 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     return MountLine(device=number, mountpoint=mounted_on, fstype="unknown", source="unknown", options="")
 
 
+def _is_raw(parts: Mapping[str, str]) -> bool:
+    return "root" not in parts and bool(parts.get("device"))
+
+
+def split_options(text: str) -> list[str]:
+    """Mount options of one text. A comma between quotes, or before a digit (mpol=bind:0,2), separates nothing."""
+    return [word.strip() for word in _BETWEEN_OPTIONS.split(text) if word.strip()]
+
+
+_BETWEEN_OPTIONS = re.compile(r""",(?!\d)(?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
+
+
 def mount_options(evidence: Mapping[str, str]) -> dict[str, str]:
     """Option to value ('' without one) from /proc/self/mountinfo."""
-    return _options(mount_of(evidence).options.split(","))
+    return _options(split_options(mount_of(evidence).options))
 
 
 def ext4_options(evidence: Mapping[str, str]) -> dict[str, str]:
     """Option to value from /proc/fs/ext4/<device>/options, which shows defaults too."""
-    name = mount_of(evidence).source.rpartition("/")[2]
-    text = sections(evidence["evidence.txt"]).get(f"/proc/fs/ext4/{name}/options", "")
-    return _options(text.splitlines())
+    parts = sections(evidence["evidence.txt"])
+    name = parts.get("name") or mount_of(evidence).source.rpartition("/")[2]
+    lines = parts.get(f"/proc/fs/ext4/{name}/options", "").splitlines()
+    return _options([word for line in lines for word in split_options(line)])
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    return {key: value for key, _, value in (word.strip().partition("=") for word in words) if key}
+    pairs = (word.strip().partition("=") for word in words)
+    return {key: unescape(value) for key, _, value in pairs if key}
+
+
+def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Each option that alone.sh mounted with, and what the kernel showed then."""
+    found = {}
+    for option, text in sections(evidence.get("alone.txt", "")).items():
+        first, *rest = text.splitlines() or [""]
+        of_mount = split_options(mount_lines(first)[0].options) if first else []
+        found[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
+    return found
+
+
+def settings(evidence: Mapping[str, str]) -> dict[str, str]:
+    """Path to content of every file below /sys that was read: of the file system, and of its device's queue."""
+    parts = sections(evidence["evidence.txt"])
+    return {path: text.strip() for path, text in parts.items() if path.startswith("/sys/")}
+
+
+_STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
+
+
+def kernel_log(evidence: Mapping[str, str]) -> list[str]:
+    """What the kernel logged while this file system was mounted, without time stamps."""
+    text = sections(evidence.get("mount.txt", "")).get("kernel", "")
+    lines = (_STAMP.sub("", line).strip() for line in text.splitlines())
+    return [line for line in lines if line and "callbacks suppressed" not in line]
 
 
 @dataclass(frozen=True)
@@ -121,13 +164,30 @@ def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
     }
 
 
+def file_system_device(evidence: Mapping[str, str]) -> Device:
+    """The block device that the file system lies on. btrfs shows a number of its own in mountinfo."""
+    below = _below_overlay(evidence)
+    return below.device if below else sections(evidence["evidence.txt"]).get("device") or mount_of(evidence).device
+
+
+def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
+    """The mount that holds the upper directory of an overlay, which is where files are written; None for others."""
+    line = mount_of(evidence)
+    upper = _options(split_options(line.options)).get("upperdir") if line.fstype == "overlay" else None
+    if not upper:
+        return None
+    mounts = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+    holding = [each for each in mounts if f"{upper}/".startswith(f"{each.mountpoint.rstrip('/')}/")]
+    return max(holding, key=lambda each: len(each.mountpoint), default=None)
+
+
 def device_chain(evidence: Mapping[str, str]) -> list[Device]:
     """Block devices from the file system downwards: its own, then the one below a loop device.
 
     [] for a file system without a device (major number 0), such as tmpfs.
     """
     chain: list[Device] = []
-    number: Device | None = mount_of(evidence).device
+    number: Device | None = file_system_device(evidence)
     known = loops(evidence)
     while number and not number.startswith("0:") and number not in chain:
         chain.append(number)
@@ -135,16 +195,41 @@ def device_chain(evidence: Mapping[str, str]) -> list[Device]:
     return chain
 
 
-def unseen_device(evidence: Mapping[str, str]) -> str | None:
-    """The type of a file system whose device the kernel does not tell (overlay, btrfs, nfs, ...): bytes on it cannot be
-    compared with what a tool moved. None for one on a device, and for one that lives in memory."""
-    line = mount_of(evidence)
-    return line.fstype if line.device.startswith("0:") and line.fstype not in ("tmpfs", "ramfs", "devtmpfs") else None
+def counted_chain(evidence: Mapping[str, str]) -> list[Device]:
+    """The devices below, as far as their bytes can be held against those of a tool: [] where the device counts none,
+    and with DAX, where files are read and written past the block layer, and past the page cache."""
+    return [] if uses_dax(evidence) or _counts_nothing(evidence) else device_chain(evidence)
+
+
+def unseen(evidence: Mapping[str, str]) -> str | None:
+    """Why the bytes on a device cannot be held against those of a tool; None where they can, and where there is no page
+    cache above a device: in memory, and with DAX."""
+    line = _below_overlay(evidence) or mount_of(evidence)
+    if line.fstype in _IN_MEMORY or uses_dax(evidence):
+        return None
+    if not device_chain(evidence):
+        return f"the kernel does not tell the device below {line.fstype}"
+    return "its device counts no bytes (queue/iostats is 0)" if _counts_nothing(evidence) else None
+
+
+def uses_dax(evidence: Mapping[str, str]) -> bool:
+    """Whether every file is mapped from the device itself (dax=always; kernels before 5.10 say just dax)."""
+    return mount_options(evidence).get("dax") in ("", "always")
+
+
+def _counts_nothing(evidence: Mapping[str, str]) -> bool:
+    return any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
+
+
+_IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 
 
 def free_bytes(evidence: Mapping[str, str]) -> int:
-    """Space that an ordinary user may still write, from `df -P -k`."""
-    return int(_df(sections(evidence["evidence.txt"])["df"])["free_kib"]) * KIB
+    """Space that an ordinary user may still write, from `df -P -k`; of a block device, its size."""
+    parts = sections(evidence["evidence.txt"])
+    if _is_raw(parts):
+        return int(parts.get(f"/sys/class/block/{parts['name']}/size", "0")) * SECTOR_BYTES
+    return int(_df(parts["df"])["free_kib"]) * KIB
 
 
 def _df(text: str) -> dict[str, str]:
@@ -156,58 +241,17 @@ def _df(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class OptionState:
-    """Whether an option that was asked for shows in what the kernel says."""
+class Image:
+    """The file behind a loop device: its size, and how much of it is allocated."""
 
-    in_effect: bool
-    visible: bool
-    kernel_says: str
-
-
-_OPPOSITES = [("barrier", "nobarrier"), ("delalloc", "nodelalloc"), ("discard", "nodiscard"), ("acl", "noacl"),
-              ("rw", "ro"), ("auto_da_alloc", "noauto_da_alloc"), ("atime", "noatime"), ("relatime", "noatime"),
-              ("strictatime", "noatime"), ("strictatime", "relatime"), ("dioread_lock", "dioread_nolock"),
-              ("user_xattr", "nouser_xattr"), ("suid", "nosuid"), ("dev", "nodev"), ("exec", "noexec"),
-              ("diratime", "nodiratime"), ("block_validity", "noblock_validity")]  # fmt: skip
-_SHOWN_BY_ABSENCE = {"suid", "dev", "exec", "async", "diratime", "strictatime", "atime"}
-_ALIASES = {"barrier=1": "barrier", "barrier=0": "nobarrier"}
+    size: int
+    allocated: int
 
 
-def option_state(asked: str, stated: Mapping[str, str]) -> OptionState:
-    """Compare one option that was asked for with what the kernel states.
-
-    A size is compared in bytes (tmpfs shows 64m as size=65536k). 'defaults' asks for nothing. An option that is
-    shown only by the absence of its opposite (suid, dev, ...) is in effect when the opposite is absent.
-    """
-    asked = _ALIASES.get(asked, asked)
-    key, _, value = asked.partition("=")
-    if key == "defaults":
-        return OptionState(True, True, "asks for nothing")
-    if key == "rw" and "ro" in stated:
-        # mountinfo shows the mount's state and the file system's: a read-only one of the two rules.
-        return OptionState(False, True, "ro")
-    if key in stated:
-        return OptionState(_same(value, stated[key]), True, f"{key}={stated[key]}" if stated[key] else key)
-    opposite = next((other for other in _opposites(key) if other in stated), None)
-    if opposite:
-        return OptionState(False, True, opposite)
-    if key in _SHOWN_BY_ABSENCE:
-        return OptionState(True, True, f"no{key} is absent")
-    return OptionState(False, False, "nothing")
-
-
-def _opposites(key: str) -> list[str]:
-    return [b if key == a else a for a, b in _OPPOSITES if key in (a, b)]
-
-
-def _same(asked: str, stated: str) -> bool:
-    return asked == stated or (_as_bytes(asked) is not None and _as_bytes(asked) == _as_bytes(stated))
-
-
-def _as_bytes(text: str) -> int | None:
-    """Bytes of a mount option's value: mount(8) counts k, m and g in 1024s."""
-    match = re.fullmatch(r"(\d+)([kmg]?)", text.lower())
-    return int(match[1]) * {"": 1, "k": KIB, "m": MIB, "g": GIB}[match[2]] if match else None
+def images(evidence: Mapping[str, str]) -> dict[Device, Image]:
+    """The files behind the box's loop devices, by the number of the device."""
+    rows = [line.split() for line in sections(evidence["evidence.txt"]).get("images", "").splitlines()]
+    return {row[0]: Image(int(row[1]), int(row[2])) for row in rows if len(row) == 3}
 
 
 @dataclass(frozen=True)

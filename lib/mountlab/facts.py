@@ -215,6 +215,19 @@ def parse_virtualization(text: str) -> str:
     raise ValueError("no evidence")
 
 
+def parse_emulated(text: str) -> bool:
+    """Whether the processor is a program: Mountlab's own virtual box says so, QEMU's processor by its name, and
+    systemd finds 'qemu' where there is a hypervisor that is not KVM."""
+    values = key_values(text, "=")
+    if values.get("told"):
+        return values["told"] == "tcg"
+    if values.get("hypervisor") and values.get("detected") == "qemu":
+        return True
+    if values.get("model"):
+        return "QEMU TCG" in values["model"]
+    raise ValueError("no evidence")
+
+
 def parse_words(text: str) -> list[str]:
     return sorted(set(text.split()))
 
@@ -348,6 +361,21 @@ printf 'flags=%s\n' "$(grep -m 1 -o '^flags' /proc/cpuinfo)"
 printf 'vendor=%s\n' "$(cat /sys/class/dmi/id/sys_vendor)"
 printf 'product=%s\n' "$(cat /sys/class/dmi/id/product_name)"
 """
+_EMULATED = r"""
+printf 'told=%s\n' "$(tr ' ' '\n' </proc/cmdline | sed -n 's/^mountlab.accelerator=//p')"
+printf 'model=%s\n' "$(sed -n '/^model name/{s/^[^:]*: *//p;q;}' /proc/cpuinfo)"
+printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
+printf 'detected=%s\n' "$(systemd-detect-virt --vm)"
+"""
+_FEATURES = """
+for module in zram pmbd; do
+    if [ -e "/sys/module/$module" ] || [ -e "/sys/class/$module-control" ] || modinfo "$module" >/dev/null; then
+        echo "$module"
+    fi
+done
+echo loop
+"""
+"""`loop` is what every Linux can have: so the list is never empty, which would mean unknown."""
 _FILESYSTEMS = r"""
 awk '{ print $NF }' /proc/filesystems
 sed -n 's/^alias fs-\([^ ]*\) .*/\1/p' "/lib/modules/$(uname -r)/modules.alias"
@@ -387,6 +415,13 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(name="swap_bytes", label="Swap", script="cat /proc/meminfo", parse=meminfo("SwapTotal"), show=_show_bytes),
     Fact(name="virtualization", label="Virtual machine", script=_VIRTUALIZATION, parse=parse_virtualization),
+    Fact(
+        name="emulated",
+        label="Emulated",
+        script=_EMULATED,
+        parse=parse_emulated,
+        show=lambda value: "yes" if value else "no",
+    ),
     Fact(
         name="clocksource",
         label="Clock source",
@@ -433,6 +468,13 @@ FACTS: tuple[Fact, ...] = (
         name="kernel_filesystems",
         label="File systems that the kernel has or can load",
         script=_FILESYSTEMS,
+        parse=parse_words,
+        show=_show_list,
+    ),
+    Fact(
+        name="kernel_features",
+        label="Devices in memory that the kernel has or can load",
+        script=_FEATURES,
         parse=parse_words,
         show=_show_list,
     ),

@@ -78,6 +78,8 @@ _PIECES: Any = (
 
 {%- macro code_block(text) %}<pre tabindex="0"><code>{{ text }}</code></pre>{% endmacro %}
 
+{%- macro code(text) %}<code>{{ text }}</code>{% endmacro %}
+
 {%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
 
 {%- macro details(summary, body) %}<details><summary>{{ summary }}</summary>{{ body }}</details>{% endmacro %}
@@ -173,6 +175,11 @@ def box(kind: str, *parts: Text) -> Html:
 def heading(text: Text, *, level: int) -> Html:
     """A heading, 1 for the page's own."""
     return _made("heading", text, level)
+
+
+def code(text: str) -> Html:
+    """A word as it is typed or shown by a machine, inside other text."""
+    return _made("code", text)
 
 
 def code_block(text: str) -> Html:

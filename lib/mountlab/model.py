@@ -11,6 +11,9 @@ Rights = Literal["root", "sudo", "none"]
 Status = Literal["ok", "failed", "skipped", "invalid"]
 Verdict = Literal["faster", "slower", "same", "undecided"]
 Severity = Literal["note", "warning", "error"]
+OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
+"""Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
+another value. `added`: shown, and not asked for."""
 
 METRICS: dict[str, str] = {
     "read_bandwidth": "B/s", "write_bandwidth": "B/s", "bandwidth": "B/s",
@@ -61,7 +64,8 @@ class Box:
     user: str | None = None
     port: int | None = None
     embedded: str | None = None
-    """'loopback' for the control machine through a private sshd; None for a machine of the user's."""
+    """'loopback' for the control machine through a private sshd, 'vm' for a virtual machine on it; None for a machine
+    of the user's."""
     become: Literal["auto", "root", "sudo", "none"] = "auto"
     mount_root: str | None = None
     """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
@@ -79,15 +83,36 @@ class Filesystem:
     size_bytes: int | None = None
     """tmpfs: its size= option. ramfs: the cap that Mountlab keeps, since the kernel keeps none."""
     path: str | None = None
-    """dir: the existing directory to measure; None: the box's mount root."""
+    """dir, bind: the existing directory to measure; None: the box's mount root."""
     image_bytes: int | None = None
-    """A loop image of this size, made by us below the mount root."""
+    """A loop image of this size, made by us."""
+    image_dir: str | None = None
+    """The existing directory in which the image is made; None: the box's mount root."""
     direct_io: bool = True
     """Whether the loop device bypasses the page cache of the file system that holds the image."""
+    preallocate: bool = True
+    """Whether the image has all its blocks from the beginning, or is sparse."""
     device: str | None = None
     """The name of a scratch device in the box file."""
+    overwrite: str | None = None
+    """The UUID of what is on the device now, where the user allows that this, and nothing else, is overwritten."""
+    zram_bytes: int | None = None
+    """A compressed device in memory of this size."""
+    zram_algorithm: str | None = None
+    pmbd: str | None = None
+    """The `mode` of the pmbd module, whose device in memory holds the file system."""
+    journal_image_bytes: int | None = None
+    """An external journal (xfs: log) on a loop image of this size."""
+    journal_device: str | None = None
+    """An external journal (xfs: log) on this scratch device of the box file."""
+    journal_overwrite: str | None = None
+    over: Filesystem | None = None
+    """overlay: the file system that holds its layers."""
     mkfs: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    tunables: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the kernel for this file system or its device while it is mounted: `inode_readahead_blks` (below
+    /sys/fs/<type>/<device>) or `queue/scheduler` (below /sys/block/<device>) to value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +157,8 @@ class Design:
     level: float = 0.95
     smallest_effect: float = 0.02
     """Ratios within 1 +- this do not matter to the reader."""
+    on_ineffective: Literal["error", "caveat"] = "error"
+    """What an option is that was asked for and that the kernel ignored or changed."""
     trial_timeout_s: float = 600.0
 
 
@@ -188,8 +215,31 @@ class Place:
     """<mount_root>/<run_id>"""
     mountpoint: str
     image: str
+    uuid: str = ""
+    journal_uuid: str = ""
+    """What mkfs marks the file system, and its external journal, with: by them the guard knows a device as ours."""
     device: str | None = None
-    """The scratch device's path, for file systems on one."""
+    """The scratch device's stable name, for file systems on one."""
+    device_id: str = ""
+    """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
+    journal: str | None = None
+    """The same of the external journal's scratch device."""
+    journal_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a workload reads and writes."""
+
+    kind: Literal["files", "mapped", "device"] = "files"
+    """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
+    device: str = ""
+    """The block device, of which the first MARK_BYTES are not the workload's."""
+
+
+FILES = Target()
+MARK_BYTES = 1024 * 1024
+"""The beginning of a raw device that workloads leave alone: our mark lies there, by which the guard knows it again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,11 +326,13 @@ class Caveat:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionEvidence:
-    """One option that was asked for, and what the kernel says of it."""
+    """One option that was asked for, and what the kernel says of it; or one that the kernel added by itself."""
 
     filesystem: str
     option: str
-    state: Literal["in effect", "not visible", "not in effect"]
+    """As it was asked for; '' where it was not."""
+    kind: Literal["mount", "mkfs", "tunable", "backing"]
+    state: OptionState
     kernel_says: str
 
 

@@ -16,20 +16,19 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from mountlab.errors import ParameterError, did_you_mean
-from mountlab.filesystems import FAMILIES
-from mountlab.model import METRICS, Box, Design, Filesystem, PublishedFigure, ScratchDevice, Sweep, Workload
+from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
+from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep, Workload
 from mountlab.options import Option, read_value, unknown_key
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
-from mountlab.units import parse_bytes, parse_seconds
+from mountlab.units import parse_seconds
 
 Model = TypeVar("Model", bound=BaseModel)
 Raw = dict[str, Any]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
-_BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
-
-
-_NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit")
+# Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
+_STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
@@ -47,20 +46,8 @@ class DesignFile(_File):
     drop_caches: bool = True
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    on_ineffective: Literal["error", "caveat"] = "error"
     trial_timeout: str = "10min"
-
-
-class FilesystemFile(_File):
-    """One entry of `filesystems`. Which keys a type understands is told by its family."""
-
-    type: str
-    size: str | None = None
-    path: str | None = None
-    image: str | None = None
-    direct_io: bool | None = None
-    device: str | None = None
-    mkfs: list[str] | None = None
-    options: list[str] | None = None
 
 
 class SweepFile(_File):
@@ -84,7 +71,7 @@ class BoxFile(_File):
     host: str = ""
     user: str | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    embedded: Literal["loopback"] | None = None
+    embedded: Literal["loopback", "vm"] | None = None
     become: Literal["auto", "root", "sudo", "none"] = "auto"
     mount_root: str | None = None
     output_root: str | None = None
@@ -263,7 +250,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         if not _NAME.match(name):
             raise ParameterError("a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name))
     filesystems = tuple(
-        _filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
+        read_filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
     )
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in _workloads(name, entry, f"{where}: workloads.{name}")
@@ -300,54 +287,6 @@ def _design(file: DesignFile, where: str) -> Design:
             allowed="more than 0s, at most 168h",
         )
     return Design(**file.model_dump(exclude={"trial_timeout"}), trial_timeout_s=timeout)
-
-
-def _filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
-    if entry.type not in FAMILIES:
-        raise unknown_key(entry.type, FAMILIES, where=f"{where}.type", what="file system type")
-    family = FAMILIES[entry.type]
-    for key in entry.model_fields_set - {"type"} - family.keys:
-        raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
-    if entry.path is not None and not _BOX_PATH.match(entry.path) and entry.path not in ("/tmp",):
-        raise ParameterError(
-            "not a directory that can be measured",
-            where=f"{where}.path",
-            got=repr(entry.path),
-            allowed="an absolute path of two parts or more, in plain characters",
-        )
-    fs = Filesystem(
-        name=name,
-        type=entry.type,
-        size_bytes=parse_bytes(entry.size, where=f"{where}.size") if entry.size is not None else None,
-        path=entry.path,
-        image_bytes=parse_bytes(entry.image, where=f"{where}.image") if entry.image is not None else None,
-        direct_io=entry.direct_io is not False,
-        device=entry.device,
-        mkfs=tuple(entry.mkfs or ()),
-        options=_mount_options(entry.options or [], f"{where}.options"),
-    )
-    family.check(fs, where=where)
-    return fs
-
-
-def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
-    for option in options:
-        if not re.fullmatch(r"[A-Za-z0-9_.:/=+-]+", option):
-            raise ParameterError(
-                "not a mount option",
-                where=where,
-                got=repr(option),
-                allowed="a list with one option an entry, such as [noatime, data=writeback]",
-            )
-    for option in options:
-        if option.partition("=")[0] in _NOT_FOR_MOUNT:
-            raise ParameterError(
-                "a mount option that reaches beyond the file system under test",
-                where=where,
-                got=repr(option),
-                allowed=f"any but {', '.join(_NOT_FOR_MOUNT)}",
-            )
-    return tuple(options)
 
 
 def _workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
@@ -410,11 +349,11 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             "a box needs a host",
             where=f"{where}: host",
             got="both host and embedded" if file.host else "nothing",
-            allowed="host: an alias of your ssh configuration, or embedded: loopback",
+            allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     for key in ("mount_root", "output_root"):
         path = getattr(file, key)
-        if path is not None and not _BOX_PATH.match(path):
+        if path is not None and not BOX_PATH.match(path):
             raise ParameterError(
                 "not a directory for Mountlab",
                 where=f"{where}: {key}",
@@ -422,12 +361,13 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
                 allowed="an absolute path of two parts or more, in plain characters, such as /srv/mountlab",
             )
     for label, device in (file.scratch or {}).items():
-        if not re.fullmatch(r"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+", device):
+        if not _STABLE_ID.fullmatch(device):
             raise ParameterError(
                 "a scratch device must be named by a stable id",
                 where=f"{where}: scratch.{label}",
                 got=repr(device),
-                allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot",
+                allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot "
+                "(/dev/pmem0 does not); memory:0x... for pmfs",
             )
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
     return Box(name=name, scratch=scratch, **file.model_dump(exclude={"scratch"}))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
 from mountlab.design import Visit, visits
-from mountlab.errors import PlanError
+from mountlab.errors import PlanError, UnsafeError
+from mountlab.evidence import split_options
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.base import evidence_step
-from mountlab.model import Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, everywhere
+from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
+from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
+from mountlab.filesystems.guard import OURS
+from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.model import FILES, Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command
 from mountlab.units import format_bytes
@@ -41,6 +46,8 @@ class PlannedMount:
     place: Place
     steps: tuple[Step, ...]
     root: str
+    skip: str = ""
+    """Why it is not made at all on this box."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +63,8 @@ class PlannedTrial:
     argv: tuple[str, ...]
     timeout_s: float
     expected_s: float
+    skip: str = ""
+    """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +86,8 @@ class Plan:
     privileged: bool
     """Whether the commands run as root on the box."""
     opening: Step
+    controls: tuple[PlannedMount, ...]
+    """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
     turns: tuple[Turn, ...]
 
@@ -89,9 +100,15 @@ class Plan:
         return self.lasting + tuple(turn.mount for turn in self.turns if turn.mount)
 
     @property
+    def skipped(self) -> dict[str, str]:
+        """Cell to the reason for which none of its trials is run."""
+        return {trial.cell.id: trial.skip for trial in self.trials if trial.skip}
+
+    @property
     def expected_s(self) -> float:
         """A guess at the whole duration in seconds."""
-        return MOUNT_S * len(self.mounts) + sum(trial.expected_s for trial in self.trials)
+        mounts = [mount for mount in (*self.controls, *self.mounts) if not mount.skip]
+        return MOUNT_S * len(mounts) + sum(trial.expected_s for trial in self.trials if not trial.skip)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup names."""
@@ -99,22 +116,27 @@ class Plan:
 
     def _commands(self) -> Iterator[tuple[str, ...]]:
         yield self.opening.argv
+        for control in self.controls:
+            yield from _do(control)
+            yield from _undo(control)
         yield from (argv for mount in self.lasting for argv in _do(mount))
         for turn in self.turns:
-            yield from _do(turn.mount)
-            yield from (trial.argv for trial in turn.trials)
-            yield from _undo(turn.mount)
+            trials = [trial.argv for trial in turn.trials if not trial.skip]
+            if trials:
+                yield from _do(turn.mount)
+                yield from trials
+                yield from _undo(turn.mount)
         yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
         assert self.opening.undo is not None
         yield self.opening.undo
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.argv for step in (mount.steps if mount else ()))
+    return (step.argv for step in (mount.steps if mount and not mount.skip else ()))
 
 
 def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.undo for step in reversed(mount.steps if mount else ()) if step.undo)
+    return (step.undo for step in reversed(mount.steps if mount and not mount.skip else ()) if step.undo)
 
 
 def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, owner: str) -> Plan:
@@ -129,6 +151,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     return Plan(
         sweep=sweep, box=box, run_id=run_id, seed=seed, privileged=_privileged(facts),
         opening=context.opening(),
+        controls=tuple(context.control(fs) for fs in sweep.filesystems if context.wants_control(fs)),
         lasting=tuple(lasting.values()),
         turns=tuple(_turns(context, order, lasting)),
     )  # fmt: skip
@@ -176,21 +199,46 @@ class _Context:
             guard=True,
         )
 
-    def place(self, fs: Filesystem) -> Place:
-        device = {scratch.name: scratch.device for scratch in self.box.scratch}.get(fs.device or "")
+    def place(self, fs: Filesystem, mount_id: str) -> Place:
+        backed = fs.over or fs
+        scratch = {each.name: each.device for each in self.box.scratch}
+        identities = self.facts.get("device_ids", {})
+        beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
         return Place(
-            run_id=self.run_id,
-            run_dir=self.run_dir,
-            mountpoint=f"{self.run_dir}/mnt/{fs.name}",
-            image=f"{self.run_dir}/img/{fs.name}.img",
-            device=device,
-        )
+            run_id=self.run_id, run_dir=self.run_dir, mountpoint=f"{self.run_dir}/mnt/{fs.name}",
+            image=f"{beside}/{fs.name}.img",
+            uuid=our_uuid(self.run_id, mount_id), journal_uuid=our_uuid(self.run_id, mount_id, "journal"),
+            device=scratch.get(backed.device or ""), device_id=identities.get(backed.device, ""),
+            journal=scratch.get(backed.journal_device or ""), journal_id=identities.get(backed.journal_device, ""),
+        )  # fmt: skip
 
     def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:
-        place, family = self.place(fs), FAMILIES[fs.type]
-        root = family.root_of(fs, place)
-        steps = tuple(self._marked(step) for step in (*family.steps(fs, place), evidence_step(root)))
-        return PlannedMount(id=mount_id, filesystem=fs, place=place, steps=steps, root=root)
+        place, family = self.place(fs, mount_id), FAMILIES[fs.type]
+        target = family.target_of(fs, place)
+        read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
+        steps = tuple(self._marked(step) for step in (*family.steps(fs, place), read_back))
+        skip = family.unavailable(fs, self.facts) or ""
+        return PlannedMount(
+            id=mount_id, filesystem=fs, place=place, steps=steps, root=family.root_of(fs, place), skip=skip
+        )
+
+    def wants_control(self, fs: Filesystem) -> bool:
+        """Whether options were asked for that can be told from what the kernel does by itself."""
+        family = FAMILIES[fs.type]
+        return family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs)
+
+    def control(self, fs: Filesystem) -> PlannedMount:
+        """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
+        plain = self.mount(f"c-{fs.name}", _plain(fs))
+        at = max(i for i, step in enumerate(plain.steps) if step.keep == "mount.txt")
+        argv = plain.steps[at].argv
+        mount = argv[argv.index("timed.sh") + 1 :]
+        strict = script_step("strict.sh", *mount, why="is an option that nobody knows refused?", keep="strict.txt")
+        words = [word for option in fs.options for word in split_options(option)]
+        alone = script_step("alone.sh", "\n".join(words), *mount, why="what does each show alone?", keep="alone.txt")
+        # One option is told by the two mounts; of an overlay some options leave the layers unfit for the next mount.
+        more = (self._marked(alone),) if len(words) > 1 and not fs.over else ()
+        return replace(plain, steps=(*plain.steps[:at], self._marked(strict), *plain.steps[at:], *more))
 
     def _marked(self, step: Step) -> Step:
         """With the run's name in its environment, by which what a crash left running is found and ended."""
@@ -199,17 +247,21 @@ class _Context:
     def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount) -> PlannedTrial:
         trial_id = f"t{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
-        tool = TOOLS[cell.workload.tool]
+        tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
+        target = family.target_of(mount.filesystem, mount.place)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
-        command = replace(tool.command(workload, directory, output), timeout_s=self.sweep.design.trial_timeout_s)
+        command = replace(
+            tool.command(workload, directory, output, target), timeout_s=self.sweep.design.trial_timeout_s
+        )
         script = self._script(command, tool.programs, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
             argv=("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, trial_id),
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60, expected_s=tool.expected_s(cell.workload),
+            skip=mount.skip or family.refuses(mount.filesystem, cell.workload) or "",
         )  # fmt: skip
 
     def _script(
@@ -226,7 +278,8 @@ class _Context:
             "out": output,
             "directory": directory,
             "mountpoint": mount.root,
-            "fstype": mount.filesystem.type if family.needs_root else "",
+            "fstype": family.mounted_as(mount.filesystem),
+            "target": family.target_of(mount.filesystem, mount.place).device,
             "cache": cache,
         }
         limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
@@ -237,8 +290,19 @@ class _Context:
         return "\n".join(lines)
 
 
+def _plain(fs: Filesystem) -> Filesystem:
+    """The same file system, without what the sweep asks of mkfs and mount."""
+    return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
+
+
 def _function(name: str, commands: tuple[tuple[str, ...], ...]) -> str:
     return f"{name}() {{ {' && '.join(shlex.join(argv) for argv in commands) or ':'}; }}"
+
+
+def our_uuid(*parts: str) -> str:
+    """A UUID by which the guard knows a file system as ours, told apart by the parts."""
+    digest = sha256("/".join(parts).encode()).hexdigest()
+    return f"{OURS}{digest[:4]}-{digest[4:16]}"
 
 
 def _privileged(facts: Facts) -> bool:
@@ -249,13 +313,14 @@ def all_programs() -> tuple[Program, ...]:
     """Programs of every tool and every family, each once: what facts and `box check` ask for."""
     programs = [*TRIAL_PROGRAMS, *(program for tool in TOOLS.values() for program in tool.programs)]
     programs += [program for family in FAMILIES.values() for program in family.programs]
+    programs += [LOSETUP, *GUARD_PROGRAMS]
     return tuple({program.name: program for program in programs}.values())
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Programs that the box must have for this sweep, each once."""
     programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs)]
-    programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].programs]
+    programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     return tuple({program.name: program for program in programs}.values())
 
 
@@ -268,25 +333,47 @@ def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
 
 
 def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
-    """Raise PlanError for the first thing that this box cannot do."""
+    """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that nobody gave to us."""
     _check_rights(sweep, box, facts)
-    _check_programs(sweep, box, facts)
-    for fs in sweep.filesystems:
-        _check_filesystem(fs, sweep, box, facts)
+    within = _available(sweep, facts)
+    _check_programs(within, box, facts)
+    for fs in within.filesystems:
+        _check_filesystem(fs, within, box, facts)
     if sweep.design.fresh_filesystem == "never":
-        _check_together(sweep, facts)
+        _check_together(within, facts)
+
+
+def _available(sweep: Sweep, facts: Facts) -> Sweep:
+    """The sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
+    reasons = {fs.name: FAMILIES[fs.type].unavailable(fs, facts) for fs in sweep.filesystems}
+    here = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
+    if not here:
+        raise PlanError(
+            "none of the file systems can be mounted on this box", where="filesystems",
+            got="; ".join(dict.fromkeys(filter(None, reasons.values()))),
+        )  # fmt: skip
+    return replace(sweep, filesystems=here)
 
 
 def _check_together(sweep: Sweep, facts: Facts) -> None:
-    """Where file systems last for the whole run, they need their room at the same time."""
-    images = sum(fs.image_bytes or 0 for fs in sweep.filesystems)
-    sizes = sum(fs.size_bytes or 0 for fs in sweep.filesystems if FAMILIES[fs.type].in_memory)
+    """Where file systems last for the whole run, they need their room, and their devices, at the same time."""
+    backed = [fs.over or fs for fs in sweep.filesystems]
+    images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
+    sizes = sum(fs.size_bytes or 0 for fs in backed if FAMILIES[fs.type].in_memory)
     memory = facts.get("memory_available_bytes")
     room = memory and int(memory * MEMORY_SHARE)
     where = "design.fresh_filesystem: never"
     free = facts.get("mount_root_free_bytes")
     _check_size("all images together", images, free, where, f"free in {facts['mount_root']}")
     _check_size("all sizes together", sizes, room, where, f"{MEMORY_SHARE:.0%} of the available memory")
+    devices = [name for fs in backed for name in (fs.device, fs.journal_device) if name]
+    shared = [name for name in devices if devices.count(name) > 1]
+    if shared:
+        raise PlanError(
+            "a device cannot hold two file systems at the same time", where=where,
+            got=f"{shared[0]} is the device of {devices.count(shared[0])} of them",
+            allowed="fresh_filesystem: block or cell",
+        )  # fmt: skip
 
 
 def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
@@ -315,37 +402,61 @@ def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
 
 def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> None:
     where = f"filesystems.{fs.name}"
-    known = facts.get("kernel_filesystems")
-    if fs.type != "dir" and known is not None and fs.type not in known and not facts.get("modules"):
-        raise PlanError(
-            f"the kernel of the box has no {fs.type}", where=where, got=fs.type, allowed=", ".join(sorted(known))
-        )
-    _check_size(
-        "image", fs.image_bytes, facts.get("mount_root_free_bytes"), f"{where}.image", f"free in {facts['mount_root']}"
-    )
-    if FAMILIES[fs.type].in_memory:
+    _check_kernel(fs, facts, where)
+    backed = fs.over or fs
+    beside = facts["mount_root"], facts.get("mount_root_free_bytes")
+    if not backed.image_dir:
+        images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
+        _check_size("image", images, beside[1], f"{where}.image", f"free in {beside[0]}")
+    if FAMILIES[backed.type].in_memory:
         memory = facts.get("memory_available_bytes")
-        _check_size(
-            "size",
-            fs.size_bytes,
-            memory and int(memory * MEMORY_SHARE),
-            f"{where}.size",
-            f"{MEMORY_SHARE:.0%} of the available memory",
-        )
-    if fs.device and fs.device not in {scratch.name for scratch in box.scratch}:
-        raise PlanError(
-            "the box file lists no such scratch device", where=f"{where}.device", got=fs.device,
-            allowed=", ".join(scratch.name for scratch in box.scratch) or "none is listed",
-            next_step=f"params/boxes/{box.name}.yml: scratch: {{{fs.device}: /dev/disk/by-id/...}}",
-        )  # fmt: skip
+        room = memory and int(memory * MEMORY_SHARE)
+        _check_size("size", backed.size_bytes, room, f"{where}.size", f"{MEMORY_SHARE:.0%} of the available memory")
+    for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
+        _check_scratch(backed, key, name, box, where)
     _check_workloads(fs, sweep, facts, where)
 
 
+def _check_kernel(fs: Filesystem, facts: Facts, where: str) -> None:
+    known = facts.get("kernel_filesystems")
+    for kind in (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ())):
+        if known is not None and kind not in known:
+            raise PlanError(
+                f"the kernel of the box has no {kind}", where=where, got=fs.type, allowed=", ".join(sorted(known))
+            )
+    features = facts.get("kernel_features")
+    if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:
+        raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.get('kernel')}")
+
+
+def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: str) -> None:
+    listed = {scratch.name: scratch.device for scratch in box.scratch}
+    if name is None:
+        return
+    memory = fs.type == "pmfs"
+    if name not in listed:
+        example = f"{MEMORY}0x100000000" if memory else "/dev/disk/by-id/..."
+        raise UnsafeError(
+            "the box file lists no such scratch device", where=f"{where}.{key}", got=name,
+            allowed=", ".join(listed) or "none is listed",
+            next_step=f"params/boxes/{box.name}.yml: scratch: {{{name}: {example}}}",
+        )  # fmt: skip
+    if listed[name].startswith(MEMORY) != memory:
+        raise PlanError(
+            f"{fs.type} cannot lie on this scratch device", where=f"{where}.{key}", got=f"{name}: {listed[name]}",
+            allowed=f"{MEMORY}0x... for pmfs" if memory else "a block device; memory:0x... is for pmfs",
+        )  # fmt: skip
+
+
 def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> None:
-    capacity = FAMILIES[fs.type].capacity_bytes(fs)
+    family = FAMILIES[fs.type]
+    capacity = family.capacity_bytes(fs)
     room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
+    target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
     for workload in sweep.workloads:
-        needs = TOOLS[workload.tool].space_bytes(workload)
+        if family.refuses(fs, workload):
+            continue
+        needs = TOOLS[workload.tool].space_bytes(workload, target)
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mountlab.filesystems import FAMILIES
+from mountlab.model import Filesystem
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.units import format_bytes, format_seconds
 
@@ -17,6 +19,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "sweep": plan.sweep.name, "question": plan.sweep.question, "box": plan.box.name, "run_id": plan.run_id,
         "seed": plan.seed, "as_root": plan.privileged, "trials": len(plan.trials),
         "warmup_trials": sum(trial.warmup for trial in plan.trials), "expected_s": round(plan.expected_s, 1),
+        "skipped": plan.skipped, "foreseen": foreseen(plan, facts),
         "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
         "order": [_trial_row(trial) for trial in plan.trials], "commands": [list(argv) for argv in plan.commands()],
     }  # fmt: skip
@@ -36,12 +39,22 @@ def directories(plan: Plan) -> list[str]:
 
 def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:
     """File system name to the device that is formatted for it, and what is on that device now."""
-    images = {
-        fs.name: f"a loop device on a new image of {format_bytes(fs.image_bytes)}"
-        for fs in plan.sweep.filesystems
-        if fs.image_bytes
-    }
-    return {**images, **facts.get("devices", {})}
+    new = {fs.name: text for fs in plan.sweep.filesystems if (text := _new_device(fs.over or fs))}
+    return {**new, **facts.get("devices", {})}
+
+
+def _new_device(fs: Filesystem) -> str:
+    """The devices that are made for a file system, and go away with it."""
+    parts = []
+    if fs.image_bytes:
+        parts.append(f"a loop device on a new image of {format_bytes(fs.image_bytes)}")
+    if fs.zram_bytes:
+        parts.append(f"a new zram device of {format_bytes(fs.zram_bytes)}")
+    if fs.pmbd:
+        parts.append("the device of the pmbd module")
+    if fs.journal_image_bytes:
+        parts.append(f"its journal on a new image of {format_bytes(fs.journal_image_bytes)}")
+    return ", ".join(parts)
 
 
 def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
@@ -66,30 +79,47 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
         for i, line in enumerate(lines or ["nothing"]):
             yield f"{label if not i else '':12} {line}"
     yield from (f"{'left out' if not i else '':12} {reason}" for i, reason in enumerate(plan.sweep.left_out.values()))
+    yield from (f"{'foreseen' if not i else '':12} {line}" for i, line in enumerate(foreseen(plan, facts)))
     yield from _commands(plan)
+
+
+def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
+    """Options that are known beforehand not to be in effect as asked."""
+    known = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
+    return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
 
 
 def _commands(plan: Plan) -> Iterator[str]:
     times = Counter(mount.filesystem.name for mount in plan.mounts)
+    controls = {mount.filesystem.name for mount in plan.controls}
     for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
-        yield f"\n{name}, made {times[name]} times:"
+        once = ", and once without its options, to see what the kernel shows by itself" if name in controls else ""
+        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else f"made {times[name]} times{once}:")
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
-    for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials)}.values():
+    for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials) if not trial.skip}.values():
         yield f"  {trial.cell.workload.label}"
         yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
         yield from (f"    warm     {shlex.join(argv)}" for argv in trial.command.warm)
         yield f"    measure  {shlex.join(trial.command.argv)}"
+    for cell, reason in plan.skipped.items():
+        yield f"  {cell}: skipped: {reason}"
     yield "\nEvery command of every trial, in order: add --json."
 
 
 def _mount_lines(mount: PlannedMount) -> Iterator[str]:
     for step in mount.steps:
-        yield f"{_short(step.argv)}" + (f"   # {step.why}" if "sh" in step.argv[:3] else "")
+        command = _short(step.argv)
+        yield command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
     yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
 
 
 def _short(argv: tuple[str, ...]) -> str:
-    """A command line without the mark of the run; of a script its name and arguments only."""
+    """A command line without the mark of the run; of a script its name and arguments only, and of one that runs a
+    command (the guard, the clock) that command."""
     argv = argv[2:] if argv[0] == "env" else argv
-    return shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv).replace("'{device}'", "DEVICE")
+    for name, skip in (("guard.sh", 4), ("timed.sh", 1)):
+        if argv[:2] == ("sh", "-c") and argv[3] == name and len(argv) > 3 + skip:
+            return _short(argv[3 + skip :])
+    text = shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv)
+    return text.replace("'{device}'", "DEVICE").replace("{device}", "DEVICE").replace("{journal}", "JOURNAL")

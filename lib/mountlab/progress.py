@@ -69,7 +69,7 @@ class Bar:
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
         self._remaining.end(planned, trial.elapsed_s)
-        if trial.status != "ok":
+        if trial.status not in ("ok", "skipped"):
             self._failed += 1
             self._bar.write(
                 f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}", file=sys.stderr

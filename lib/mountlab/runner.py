@@ -9,7 +9,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import FrameType
@@ -17,9 +17,12 @@ from typing import Any, Protocol
 
 from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
-from mountlab.errors import BoxTimeout, CommandError, LeftoverError, MountlabError, TrialError, UnsafeError
-from mountlab.model import Status, Step, Trial
+from mountlab.errors import BoxTimeout, CommandError, LeftoverError, MountlabError, ParseError, TrialError, UnsafeError
+from mountlab.evidence import sections
+from mountlab.filesystems.guard import read_refusal
+from mountlab.model import OptionEvidence, Status, Step, Trial
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.read_back import ineffective, options_in_effect
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 
@@ -28,6 +31,8 @@ STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
 TIMED_OUT = 124
+GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
+"""Scripts below mountlab/filesystems by the name that they are run under."""
 
 
 class Journal(Protocol):
@@ -55,8 +60,10 @@ def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progre
     run = _Run(plan, box, journal, progress)
     with run.stops, ExitStack() as undo:
         run.do(plan.opening, undo)
-        roots = [undo.enter_context(run.mounted(mount)) for mount in plan.lasting]
-        assert len(roots) == len(plan.lasting)
+        for control in plan.controls:
+            run.control(control)
+        for mount in plan.lasting:
+            run.lasting(mount, undo)
         for turn in plan.turns:
             waiting = [trial for trial in turn.trials if not journal.has(trial.trial_id)]
             if waiting:
@@ -108,6 +115,10 @@ class _Run:
     box: BoxConnection
     journal: Journal
     progress: Progress
+    controls: dict[str, dict[str, str]] = field(default_factory=dict)
+    """File system name to the evidence of the one made without options."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Mount that was to last for the whole run to the reason for which there is none."""
     stops: Stops = field(default_factory=Stops)
     sleep: Callable[[float], None] = time.sleep
 
@@ -124,17 +135,12 @@ class _Run:
             kill_run(self.box, self.plan.run_id)
             raise
         if not done.ok:
-            raise _refusal(step, argv, done) if step.guard else _failure(step, argv, done, self.explanation(step))
+            raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
         if step.binds:
             names[step.binds] = done.text.strip()
         if step.undo:
             undo.callback(self.undo, _bind(step.undo, names))
         return done
-
-    def explanation(self, step: Step) -> str:
-        """What the kernel says of a step that failed; '' where it is not asked, or does not answer."""
-        said = self.execute(step.explain).text.strip() if step.explain else ""
-        return f"\nthe kernel's log ends with:\n{said}" if said else ""
 
     def undo(self, argv: tuple[str, ...]) -> None:
         """Undo one step; what keeps a mount busy is killed if it is ours. Raises LeftoverError."""
@@ -149,8 +155,14 @@ class _Run:
             next_step=f"python -m mountlab box clean {self.plan.box.name}",
         )  # fmt: skip
 
+    def control(self, mount: PlannedMount) -> None:
+        """Make a file system without its options, see what the kernel shows, and undo it again. Where that fails the
+        one with options may still do: then there is nothing to hold it against."""
+        with suppress(CommandError), self.made(mount) as files:
+            self.controls[mount.filesystem.name] = files
+
     @contextmanager
-    def mounted(self, mount: PlannedMount) -> Iterator[None]:
+    def made(self, mount: PlannedMount) -> Iterator[dict[str, str]]:
         """Make and mount a file system, keep the kernel's word on it, and undo all of that at the end."""
         bound: dict[str, str] = {}
         kept: dict[str, bytes] = {}
@@ -160,16 +172,42 @@ class _Run:
                 if step.keep:
                     kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
             self.journal.keep_mount(mount.id, kept)
+            yield {name: data.decode(errors="replace") for name, data in kept.items()}
+
+    @contextmanager
+    def mounted(self, mount: PlannedMount) -> Iterator[None]:
+        """A file system with every option in effect. Raises CommandError for one that is not, unless the design says
+        that this is a caveat."""
+        with self.made(mount) as files:
+            fs = mount.filesystem
+            failed = ineffective(options_in_effect(fs, files, self.controls.get(fs.name)))
+            if failed and self.plan.sweep.design.on_ineffective == "error":
+                raise _not_in_effect(fs.name, failed)
             yield
+
+    def lasting(self, mount: PlannedMount, undo: ExitStack) -> None:
+        """Make a file system that stays until `undo`. One that fails fails its trials, when their turn comes."""
+        try:
+            if not mount.skip:
+                undo.enter_context(self.mounted(mount))
+        except (CommandError, ParseError) as error:
+            self.broken[mount.id] = str(error)
 
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """All trials of one mount. A mount that fails fails its trials, and nothing else."""
+        wanted = [trial for trial in trials if not trial.skip and trial.mount not in self.broken]
+        for trial in trials:
+            if trial.skip or trial.mount in self.broken:
+                status: Status = "skipped" if trial.skip else "failed"
+                self._finish(trial, status, trial.skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
+        if not wanted:
+            return
         try:
             with self.mounted(mount) if mount else nullcontext():
-                for trial in trials:
+                for trial in wanted:
                     self.trial(trial)
-        except CommandError as error:
-            for trial in trials:
+        except (CommandError, ParseError) as error:  # what failed, or evidence that cannot be read
+            for trial in wanted:
                 if not self.journal.has(trial.trial_id):
                     self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
 
@@ -200,24 +238,57 @@ class _Run:
 
 
 def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Put what earlier steps printed in the place of '{name}'; only whole words, so that scripts stay as they are."""
-    return tuple(names.get(word[1:-1], word) if word[:1] == "{" and word[-1:] == "}" else word for word in argv)
+    """Put what earlier steps printed in the place of '{name}'; scripts stay as they are."""
+    return tuple(word if "\n" in word else _filled(word, names) for word in argv)
+
+
+def _filled(word: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+REFUSED = "refused: "
+"""How the box's own scripts begin to say that going on would be unsafe."""
+
+
+def _refused(step: Step, done: Completed) -> bool:
+    """Whether a guard said no: in a step of its own, before the command that it was to let pass, of an image file."""
+    return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
 
 
 def _refusal(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
-    said = (done.text + done.error_text).strip()
+    refusal = read_refusal(done.text + done.error_text)
+    next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
+    if GUARD in argv:
+        key = "journal_overwrite" if "journal" in (step.keep or "") else "overwrite"
+        next_step = refusal.next_step(argv[argv.index(GUARD) + 1], key)
     return UnsafeError(
-        f"refused to go on: {step.why}", where=shown(argv), got=said.removeprefix("refused: "),
+        f"refused to go on: {step.why}", where=shown(argv), got=refusal.found,
         allowed="a device that is blank or that Mountlab formatted, a directory that Mountlab made",
-        next_step="look at it yourself; if nothing in it is needed, empty it yourself and run again",
+        next_step=next_step,
     )  # fmt: skip
 
 
-def _failure(step: Step, argv: tuple[str, ...], done: Completed, explanation: str) -> MountlabError:
+def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+    """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
+    superblock" of everything."""
+    logged = sections(done.text).get("kernel", "") if TIMED in step.argv else ""
+    said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
     return CommandError(
         f"{step.why}: the command failed with exit status {done.exit_status}",
-        where=shown(argv), evidence=(done.error_text or done.text).strip() + explanation,
+        where=shown(argv), evidence=said + (f"\nthe kernel logged:\n{logged}" if logged else ""),
     )  # fmt: skip
+
+
+def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
+    return CommandError(
+        f"{name}: not every option that was asked for is in effect",
+        where=f"filesystems.{name}",
+        got="; ".join(f"{row.option}: {row.state}, the kernel says {row.kernel_says}" for row in rows),
+        allowed="every option in effect, or shown nowhere by a kernel that refuses what it does not know",
+        next_step="remove what the kernel does not heed, or measure without it: design.on_ineffective: caveat",
+    )
 
 
 def unpack(archive: bytes) -> dict[str, bytes]:

@@ -367,12 +367,17 @@ def _sources(figures: Sequence[PublishedFigure]) -> Html:
 
 
 def options(run: RunView) -> Html:
-    """One row for each option that was asked for, with the kernel's words."""
+    """One row for each option that was asked for, and for each that the kernel added, with the kernel's words."""
     if not run.options:
         return html.paragraph("No option was asked for.")
-    head = [Column("File system"), Column("Asked", "code"), Column("In effect"), Column("The kernel says", "code")]
-    signs = {"in effect": "✓ in effect", "not in effect": "✗ not in effect", "not visible": "? not visible"}
-    rows = [[o.filesystem, o.option, signs[o.state], o.kernel_says] for o in run.options]
+    head = [
+        Column("File system"), Column("Kind"), Column("Asked"), Column("State"), Column("The kernel says", "code")
+    ]  # fmt: skip
+    rows = [
+        [o.filesystem, o.kind, html.code(o.option) if o.option else "added by the kernel", words.OPTION_STATES[o.state],
+         o.kernel_says]
+        for o in run.options
+    ]  # fmt: skip
     return html.table(head, [Rows(rows)], caption="Options asked for, and what the kernel made of them")
 
 

@@ -25,16 +25,14 @@ from mountlab.errors import StoreError
 from mountlab.evidence import (
     Device,
     DeviceBytes,
-    device_chain,
+    counted_chain,
     device_traffic,
+    file_system_device,
     loops,
     mount_lines,
-    mount_of,
-    option_state,
     sections,
-    unseen_device,
+    unseen,
 )  # fmt: skip
-from mountlab.filesystems import FAMILIES
 from mountlab.model import (
     Box,
     Caveat,
@@ -43,13 +41,16 @@ from mountlab.model import (
     Measurement,
     OptionEvidence,
     PublishedFigure,
+    ScratchDevice,
     Sweep,
     Trial,
 )
 from mountlab.params import Resolved, parse_box, parse_published, parse_yaml, resolve
 from mountlab.plan import Plan
+from mountlab.read_back import options_in_effect
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
+from mountlab.units import NS_PER_S
 
 SCHEMA = 1
 """Version of the run directory. 1: first (2026)."""
@@ -290,6 +291,12 @@ def read_sweep(path: Path) -> Resolved:
     return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
 
 
+def read_box(path: Path) -> Box:
+    """The box that a run was measured on, as its file said then."""
+    kept = read_info(path)["box"]
+    return Box(**{**kept, "scratch": tuple(ScratchDevice(**each) for each in kept["scratch"])})
+
+
 def load_run(path: Path | str) -> Run:
     """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
     path = Path(path).resolve()
@@ -306,13 +313,16 @@ def load_run(path: Path | str) -> Run:
     }
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
     options = [
-        row for fs in sweep.filesystems if fs.name in by_filesystem for row in _options(fs, by_filesystem[fs.name])
+        row
+        for fs in sweep.filesystems
+        if fs.name in by_filesystem
+        for row in options_in_effect(fs, by_filesystem[fs.name], _control(raw, fs))
     ]
     caveats, passed = checks.find_caveats(checks.Evidence(
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options,
-        traffic=_traffic(raw, journal), chains={mount: device_chain(files) for mount, files in mounts.items()},
+        traffic=_traffic(raw, journal), chains={mount: counted_chain(files) for mount, files in mounts.items()},
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
-        unseen={name: kind for name, files in by_filesystem.items() if (kind := unseen_device(files))},
+        unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         answer_metrics=analysis.answer_metrics(sweep, measurements),
     ))  # fmt: skip
     return Run(
@@ -325,11 +335,37 @@ def load_run(path: Path | str) -> Run:
 
 def _measurements(raw: Path, journal: list[Trial], sweep: Sweep) -> Iterator[tuple[Trial, Measurement]]:
     workloads = {cell.id: cell.workload for cell in sweep.cells}
+    first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
         if trial.status == "ok":
             output = ToolOutput.from_files({file.name: file.read_bytes() for file in (raw / trial.trial_id).iterdir()})
             rows = TOOLS[trial.tool].parse(workloads[trial.cell], output)
             yield from ((trial, row) for row in rows)
+            if trial.cell in first and trial.mount not in timed:
+                timed.add(trial.mount)
+                yield from ((trial, row) for row in _made(raw / trial.mount))
+
+
+def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
+    """Of each file system, the cell with the first workload of the sweep that it takes."""
+    ok = {trial.cell for trial in journal if trial.status == "ok"}
+    cells = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}
+    return set(cells.values())
+
+
+def _made(mount: Path) -> Iterator[Measurement]:
+    """How long the file system took to make and to mount. These figures belong to a mount, not to a workload: they
+    stand with the first workload of the sweep, once for each mount."""
+    for file, metric in (("mkfs.txt", "mkfs_time"), ("mount.txt", "mount_time")):
+        if (mount / file).exists():
+            elapsed_ns = int(sections((mount / file).read_text(errors="replace"))["elapsed_ns"])
+            yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
+
+
+def _control(raw: Path, fs: Filesystem) -> dict[str, str] | None:
+    """The evidence of the same file system made without options, where the run has it."""
+    directory = raw / f"c-{fs.name}"
+    return _files(directory) if (directory / "evidence.txt").exists() else None
 
 
 def _files(directory: Path) -> dict[str, str]:
@@ -347,29 +383,11 @@ def _traffic(raw: Path, journal: list[Trial]) -> dict[str, dict[Device, DeviceBy
     }
 
 
-def _options(fs: Filesystem, evidence: Mapping[str, str]) -> Iterator[OptionEvidence]:
-    """What was asked of mount, and of the loop device, against what the kernel says."""
-    stated = FAMILIES[fs.type].in_effect(fs, dict(evidence))
-    size = [f"size={fs.size_bytes}"] if fs.type == "tmpfs" else []
-    for option in (*size, *fs.options):
-        state = option_state(option, stated)
-        word = "in effect" if state.in_effect else "not in effect" if state.visible else "not visible"
-        yield OptionEvidence(filesystem=fs.name, option=option, state=word, kernel_says=state.kernel_says)  # type: ignore[arg-type]
-    if fs.image_bytes:
-        loop = loops(evidence).get(mount_of(evidence).device)
-        actual = loop is not None and loop.direct_io
-        yield OptionEvidence(
-            filesystem=fs.name, option=f"direct_io: {str(fs.direct_io).lower()}",
-            kernel_says=f"loop/dio = {int(actual)}",
-            state="in effect" if actual == fs.direct_io else "not in effect",
-        )  # fmt: skip
-
-
 def _backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """For file systems on a loop image: the type of the file system that holds the image."""
     types = {}
     for name, evidence in by_filesystem.items():
-        loop = loops(evidence).get(mount_of(evidence).device)
+        loop = loops(evidence).get(file_system_device(evidence))
         if loop:
             lines = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
             types[name] = next(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mountlab.box import BoxConnection
 from mountlab.errors import CommandError, PlanError, UnsafeError
-from mountlab.filesystems.base import script_step
-from mountlab.model import Filesystem, Sweep
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
+from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
+from mountlab.model import MARK_BYTES, Filesystem, Sweep
 from mountlab.units import KIB
 
 DIRECTORY = """
@@ -16,20 +19,60 @@ DIRECTORY = """
 [ -w "$1" ] || { echo "cannot be written"; exit 1; }
 df -P -k "$1"
 """
+USABLE = 0.9
+"""The part of a device that a workload may write; the rest is for the file system's own."""
+ALLOWED = "a device that nothing uses, and that is blank, was formatted by Mountlab, or is named with what is on it"
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A scratch device, as one file system wants to use it."""
+
+    filesystem: str
+    key: str
+    """Where the sweep file may name what is on the device and may be destroyed."""
+    name: str
+    device: str
+    overwrite: str
+    journal: bool = False
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What the guard says of one use: `refusal` where it must not be written over."""
+
+    use: _Use
+    found: str
+    identity: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def text(self) -> str:
+        then = "will not be touched" if self.refusal else "will be written over"
+        return f"{'its journal ' if self.use.journal else ''}{self.use.device}: {self.found}; {then}"
 
 
 def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts, with `room` (file system name to bytes that may be written) and `devices` (file system name to what
-    the guard says of its scratch device). Reads only.
+    """The facts, with `room` (file system name to bytes that may be written), `devices` (file system name to what the
+    guard says of its scratch devices) and `device_ids` (scratch name to the identity of the device). Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
-    room = {fs.name: _room(fs, connection, facts) for fs in sweep.filesystems if fs.type == "dir"}
-    scratch = {each.name: each.device for each in connection.box.scratch}
-    devices = {fs.name: scratch[fs.device] for fs in sweep.filesystems if fs.device in scratch and fs.device}
-    said = {name: _guard(device, connection, facts) for name, device in devices.items()}
-    room |= {name: _device_bytes(device, connection, facts) for name, device in devices.items()}
-    return {**facts, "room": room, "devices": {name: f"{devices[name]}: {text}" for name, text in said.items()}}
+    room = {fs.name: _room(fs, connection, facts) for fs in sweep.filesystems if fs.type in ("dir", "bind")}
+    verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
+    _stop_at_refusals(verdicts, connection.box.name)
+    devices: dict[str, str] = {}
+    for verdict in verdicts:
+        name = verdict.use.filesystem
+        devices[name] = "; ".join(filter(None, (devices.get(name), verdict.text)))
+    room |= {
+        verdict.use.filesystem: _usable(verdict.use, connection, facts)
+        for verdict in verdicts
+        if not verdict.use.journal
+    }
+    identities = {verdict.use.name: verdict.identity for verdict in verdicts}
+    return {**facts, "room": room, "devices": devices, "device_ids": identities}
 
 
 def _room(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
@@ -44,24 +87,47 @@ def _room(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -
     return int(done.text.splitlines()[-1].split()[3]) * KIB
 
 
-def _guard(device: str, connection: BoxConnection, facts: Mapping[str, Any]) -> str:
-    step = script_step("guard.sh", device, why="the device must be blank, or ours")
-    done = connection.run(step.argv, root=_root(facts))
+def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
+    """Every scratch device that is a block device, in the order of the sweep."""
+    listed = {each.name: each.device for each in connection.box.scratch if each.device.startswith("/")}
+    for fs in sweep.filesystems:
+        if FAMILIES[fs.type].unavailable(fs, facts):
+            continue
+        backed, where = fs.over or fs, f"filesystems.{fs.name}" + (".over" if fs.over else "")
+        if backed.device in listed:
+            name = str(backed.device)
+            raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
+            yield _Use(fs.name, f"{where}.overwrite", name, listed[name], backed.overwrite or "", raw=raw)
+        if backed.journal_device in listed:
+            name, key = str(backed.journal_device), f"{where}.journal_overwrite"
+            yield _Use(fs.name, key, name, listed[name], backed.journal_overwrite or "", journal=True)
+
+
+def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:
+    done = connection.run(script_argv("guard.sh", use.device, use.overwrite, ""), root=_root(facts), timeout_s=600.0)
     if not done.ok:
+        refusal = read_refusal(done.error_text)
+        return _Verdict(use, refusal.found, refusal=refusal)
+    identity, found = read_permission(done.error_text)
+    return _Verdict(use, found, identity)
+
+
+def _stop_at_refusals(verdicts: list[_Verdict], box: str) -> None:
+    refused = [(verdict.use, verdict.refusal) for verdict in verdicts if verdict.refusal]
+    if refused:
+        use, refusal = refused[0]
         raise UnsafeError(
-            f"{device} will not be formatted", where=f"params/boxes/{connection.box.name}.yml: scratch",
-            got=done.error_text.strip().removeprefix("refused: "),
-            allowed="a device that is blank, or that Mountlab formatted (ext4 with the label mountlab)",
-            next_step="name another device; if nothing on this one is needed, blank it yourself",
+            f"{use.device} will not be formatted", where=f"filesystems.{use.filesystem} on box {box}, scratch device "
+            f"{use.name}", got=refusal.found, allowed=ALLOWED, next_step=refusal.next_step(use.device, use.key),
+            evidence="\n".join(verdict.text for verdict in verdicts) if len(verdicts) > 1 else "",
         )  # fmt: skip
-    return done.error_text.strip()
 
 
-def _device_bytes(device: str, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
-    done = connection.run(("blockdev", "--getsize64", device), root=_root(facts))
+def _usable(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
+    done = connection.run(("blockdev", "--getsize64", use.device), root=_root(facts))
     if not done.ok:
-        raise CommandError(f"the size of {device} cannot be read", evidence=done.error_text)
-    return int(int(done.text) * 0.9)
+        raise CommandError(f"the size of {use.device} cannot be read", evidence=done.error_text)
+    return int(done.text) - MARK_BYTES if use.raw else int(int(done.text) * USABLE)
 
 
 def _root(facts: Mapping[str, Any]) -> bool:

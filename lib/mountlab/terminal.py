@@ -19,18 +19,23 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not comparisons:
         yield words.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
-    rows = [("workload", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")]
-    rows += [_row(each, sweep.design.smallest_effect) for each in comparisons]
+    metrics: dict[str, set[str]] = {}
+    for each in comparisons:
+        metrics.setdefault(words.workload_label(each.workload, each.factors), set()).add(each.metric)
+    head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")
+    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in comparisons)]
+    if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
+        rows = [(row[0], *row[2:]) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _row(each: Comparison, smallest_effect: float) -> tuple[str, str, str, str, str, str]:
+def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = words.ratio_figures(each.ratio, each.low, each.high)
     return (
-        words.workload_label(each.workload, each.factors), f"{each.candidate} / {each.baseline}", figures.value,
-        figures.interval, str(each.n), _verdict(each, smallest_effect),
+        words.workload_label(each.workload, each.factors), each.metric, f"{each.candidate} / {each.baseline}",
+        figures.value, figures.interval, str(each.n), _verdict(each, smallest_effect),
     )  # fmt: skip
 
 

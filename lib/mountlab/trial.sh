@@ -11,11 +11,20 @@ finish() {
     exit 0
 }
 
-# The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us.
+# The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us, '*' for any type,
+# raw for the block device $target, which must not be mounted.
 expected_mount() {
-    [ -z "$fstype" ] || awk -v m="$mountpoint" -v t="$fstype" '
+    case $fstype in
+    '') return ;;
+    raw)
+        [ -b "$target" ] || return
+        device=$(readlink -f "$target")
+        ! grep -q " $(cat "/sys/class/block/${device##*/}/dev") / " /proc/self/mountinfo
+        return ;;
+    esac
+    awk -v m="$mountpoint" -v t="$fstype" '
         $5 == m { for (i = 7; i < NF; i++) if ($i == "-") found = $(i + 1) }
-        END { exit found != t }' /proc/self/mountinfo
+        END { exit !(found == t || (t == "*" && found != "")) }' /proc/self/mountinfo
 }
 
 snapshot() {
@@ -38,7 +47,7 @@ trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
 mkdir "$out" || exit 95
 cd "$out" || exit 95
-expected_mount || refuse "no $fstype is mounted on $mountpoint"
+expected_mount || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
 mkdir "$directory" 2> "$out/refused" || finish
 [ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
 rm -f "$out/refused"

@@ -26,6 +26,8 @@ TIME_UNITS = {
     "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "ms": Decimal("1e-3"),
     "s": Decimal(1), "min": Decimal(60), "m": Decimal(60), "h": Decimal(3600),
 }  # fmt: skip
+_KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)\Z", re.IGNORECASE)
+_KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 
 
@@ -42,6 +44,15 @@ def _parse(text: object, units: dict[str, Decimal], example: str, where: str) ->
             else "write the number and its unit, in quotes if YAML reads it as something else",
         )
     return Decimal(match[1]) * units[match[2]]
+
+
+def kernel_bytes(text: str) -> int | None:
+    """The number that the kernel and mkfs read in '64m', '65536K' or '0x100', in 1024s; None where it is not one."""
+    match = _KERNEL_SIZE.match(text.strip())
+    if not match:
+        return None
+    base = 16 if match[1].lower().startswith("0x") else 10
+    return int(match[1], base) * int(_KERNEL_UNITS[match[2].lower()])
 
 
 def parse_bytes(text: object, *, where: str = "") -> int:

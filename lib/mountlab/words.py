@@ -9,7 +9,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.model import METRICS, Caveat, Comparison, PublishedFigure, Severity, Verdict, higher_is_better
+from mountlab.model import (
+    METRICS,
+    Caveat,
+    Comparison,
+    OptionState,
+    PublishedFigure,
+    Severity,
+    Verdict,
+    higher_is_better,
+)
 from mountlab.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
@@ -446,6 +455,18 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         f"for {single} ours has no verdict, as n is below 2" if single else "",
     ]
     return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
+
+
+# ── options ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OPTION_STATES: dict[OptionState, str] = {
+    "in effect": "✓ in effect",
+    "changed": "✗ changed",
+    "ignored": "✗ ignored",
+    "not visible": "? not visible",
+    "added": "+ added",
+}
+"""The state of an option, with a sign for those who skim."""
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 from mountlab.box import BoxConnection, Endpoint, SshBox, connect
-from mountlab.boxes import loopback, open_box
+from mountlab.boxes import here, loopback, open_box
 from mountlab.boxes.loopback import install_sshd, private_sshd
 from mountlab.errors import BoxError, BoxTimeout, HostKeyError, ParameterError, PlanError
 from mountlab.facts import gather
@@ -278,7 +279,7 @@ def test_only_the_key_that_was_made_opens_the_door(endpoint: Endpoint, tmp_path:
 
 
 def private_directories() -> set[Path]:
-    return set(Path(loopback.tempfile.gettempdir()).glob("mountlab-sshd-*"))
+    return set(Path(tempfile.gettempdir()).glob("mountlab-sshd-*"))
 
 
 def test_nothing_is_left_after_it_stopped() -> None:
@@ -339,8 +340,8 @@ def test_an_sshd_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPat
     broken = tmp_path / "sshd"
     broken.write_text("#!/bin/sh\necho 'Privilege separation user does not exist' >&2\nexit 255\n")
     broken.chmod(0o755)
-    find = loopback.find_program
-    monkeypatch.setattr(loopback, "find_program", lambda name: str(broken) if name == "sshd" else find(name))
+    find = here.find_program
+    monkeypatch.setattr(here, "find_program", lambda name: str(broken) if name == "sshd" else find(name))
     before = private_directories()
     with pytest.raises(BoxError) as caught, private_sshd(LOCAL):
         pass
@@ -351,13 +352,13 @@ def test_an_sshd_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPat
 
 
 def hide_programs(monkeypatch: pytest.MonkeyPatch, *hidden: str) -> None:
-    find = loopback.find_program
-    monkeypatch.setattr(loopback, "find_program", lambda name: None if name in hidden else find(name))
+    find = here.find_program
+    monkeypatch.setattr(here, "find_program", lambda name: None if name in hidden else find(name))
 
 
 def test_a_missing_sshd_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     hide_programs(monkeypatch, "sshd")
-    monkeypatch.setattr(loopback, "_manager", lambda: "pacman")
+    monkeypatch.setattr(here, "manager", lambda: "pacman")
     with pytest.raises(BoxError) as caught, private_sshd(LOCAL):
         pass
     assert caught.value.what.startswith("sshd is missing on this machine")
@@ -373,17 +374,17 @@ def test_installing_sshd_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
         questions.append(question)
         return False
 
-    monkeypatch.setattr(loopback.subprocess, "run", lambda *args, **_: ran.append(args))
+    monkeypatch.setattr(here.subprocess, "run", lambda *args, **_: ran.append(args))
     assert install_sshd(LOCAL, yes=False, ask=refuse) == ()  # it is there: nothing to ask
     assert questions == []
     hide_programs(monkeypatch, "sshd")
-    monkeypatch.setattr(loopback, "_manager", lambda: "apt")
+    monkeypatch.setattr(here, "manager", lambda: "apt")
     assert install_sshd(LOCAL, yes=False, ask=refuse) == ()
     assert len(questions) == 1
     assert "apt-get install -y openssh-server" in questions[0]
     assert ran == []
-    hide_programs(monkeypatch, "sshd", *loopback._MANAGERS)
-    monkeypatch.setattr(loopback, "_manager", lambda: None)
+    hide_programs(monkeypatch, "sshd", *here.MANAGERS)
+    monkeypatch.setattr(here, "manager", lambda: None)
     with pytest.raises(BoxError, match="no package manager that we know"):
         install_sshd(LOCAL, yes=True, ask=refuse)
 
@@ -391,7 +392,7 @@ def test_installing_sshd_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_kind_of_box() -> None:
     with pytest.raises(ParameterError) as caught, open_box(Box(name="b", host="", embedded="moon")):
         pass
-    assert (caught.value.got, caught.value.allowed) == ("moon", "loopback")
+    assert (caught.value.got, caught.value.allowed) == ("moon", "loopback, vm")
 
 
 def test_a_locked_password_is_seen(tmp_path: Path) -> None:

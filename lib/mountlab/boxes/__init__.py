@@ -1,17 +1,36 @@
-"""Boxes by name of their kind: the control machine itself through a private sshd, or a machine of the user's."""
+"""Boxes by name of their kind: the control machine itself through a private sshd, a virtual machine on it, or a machine
+of the user's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
-from mountlab.box import BoxConnection, connect
-from mountlab.boxes.loopback import private_sshd
+from mountlab.box import BoxConnection, Endpoint, connect
+from mountlab.boxes import guest, loopback, vm
+from mountlab.boxes.guest import Say
+from mountlab.care import Ask
 from mountlab.errors import ParameterError
 from mountlab.model import Box
 
-EMBEDDED = {"loopback": private_sshd}
-"""The embedded boxes: a context manager that starts one, gives its Endpoint, and stops it again."""
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of embedded box."""
+
+    start: Callable[[Box], AbstractContextManager[Endpoint]]
+    """Starts one, gives its Endpoint, and stops it again."""
+    prepare: Callable[[Box, bool, Ask, Say], object]
+    """Brings this machine what `start` needs: (box, whether not to ask, how to ask, how to tell what goes on)."""
+
+
+EMBEDDED = {
+    "loopback": Kind(
+        start=loopback.private_sshd, prepare=lambda box, yes, ask, _: loopback.install_sshd(box, yes=yes, ask=ask)
+    ),
+    "vm": Kind(start=vm.virtual_box, prepare=lambda box, yes, ask, say: guest.build(box, yes=yes, ask=ask, say=say)),
+}
 
 
 @contextmanager
@@ -27,16 +46,26 @@ def open_box(box: Box) -> Iterator[BoxConnection]:
         finally:
             opened.close()
         return
-    if box.embedded not in EMBEDDED:
-        raise ParameterError(
-            "unknown kind of embedded box",
-            where=f"params/boxes/{box.name}.yml: embedded",
-            got=box.embedded,
-            allowed=", ".join(EMBEDDED),
-        )
-    with EMBEDDED[box.embedded](box) as endpoint:
+    with _kind(box).start(box) as endpoint:
         opened = connect(box, endpoint)
         try:
             yield opened
         finally:
             opened.close()
+
+
+def prepare_here(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
+    """Install or build what this machine needs before an embedded box can start; for other boxes nothing."""
+    if box.embedded is not None:
+        _kind(box).prepare(box, yes, ask, say)
+
+
+def _kind(box: Box) -> Kind:
+    if box.embedded not in EMBEDDED:
+        raise ParameterError(
+            "unknown kind of embedded box",
+            where=f"params/boxes/{box.name}.yml: embedded",
+            got=str(box.embedded),
+            allowed=", ".join(EMBEDDED),
+        )
+    return EMBEDDED[box.embedded]

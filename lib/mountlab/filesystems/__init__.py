@@ -1,12 +1,20 @@
-"""The file systems that Mountlab can put under test. A new family is one new file and one line here."""
+"""The file systems that Mountlab can put under test. A new family is one new file and one entry here."""
 
 from __future__ import annotations
 
 from mountlab.filesystems.base import Family
-from mountlab.filesystems.directory import Directory
-from mountlab.filesystems.ext import Ext4
-from mountlab.filesystems.memory import Ramfs, Tmpfs
+from mountlab.filesystems.btrfs import Btrfs
+from mountlab.filesystems.directory import Bind, Directory
+from mountlab.filesystems.ext import Ext2, Ext3, Ext4
+from mountlab.filesystems.memory import Hugetlbfs, Ramfs, Shmfs, Tmpfs
+from mountlab.filesystems.overlay import Overlay
+from mountlab.filesystems.pmfs import Pmfs
+from mountlab.filesystems.raw import Raw
+from mountlab.filesystems.xfs import Xfs
 
-_KNOWN: tuple[Family, ...] = (Directory(), Tmpfs(), Ramfs(), Ext4())
-FAMILIES: dict[str, Family] = {family.type: family for family in _KNOWN}
+_PLAIN: tuple[Family, ...] = (
+    Directory(), Bind(), Tmpfs(), Shmfs(), Ramfs(), Hugetlbfs(), Ext4(), Ext3(), Ext2(), Xfs(), Btrfs(), Raw(), Pmfs(),
+)  # fmt: skip
+FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
 """File system type to family."""
+FAMILIES["overlay"] = Overlay(dict(FAMILIES))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Protocol
+from typing import Any, Protocol
 
-from mountlab.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
 
 MOUNT = Program(name="mount", packages=everywhere("util-linux", apt="mount"), version=("mount", "--version"))
-LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
-BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
-
-Evidence = dict[str, str]
-"""File name to text, as read on the box after mounting."""
+NOT_MOUNTED = ""
+"""`mounted_as` of a file system that was there before us."""
+ANYTHING = "*"
+"""`mounted_as` of a mount whose type is that of whatever lies below."""
+BLOCK_DEVICE = "raw"
+"""`mounted_as` of a device that is used without a file system."""
 
 
 class Family(Protocol):
-    """A family of file system types. Pure: it names commands and reads evidence, and runs nothing."""
+    """A family of file system types. Pure: it names commands, and runs nothing."""
 
     type: str
     needs_root: bool
@@ -24,10 +26,22 @@ class Family(Protocol):
     """Data lives in the page cache itself, so 'served from the cache' says nothing against a read."""
     keys: frozenset[str]
     """Keys of a sweep file that it understands, beside `type`."""
-    programs: tuple[Program, ...]
+    controlled: bool
+    """Whether it is once mounted without any option, to see what the kernel shows by itself."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What every file system of this family takes."""
+
+    @property
+    def kernel_types(self) -> tuple[str, ...]:
+        """The types that the box's kernel must know."""
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         """Raise ParameterError where the settings do not make sense together."""
+
+    def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
+        """What this file system takes, its backing included."""
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         """Commands that make the file system and mount it, in order, each with its undo."""
@@ -35,42 +49,111 @@ class Family(Protocol):
     def root_of(self, fs: Filesystem, place: Place) -> str:
         """The directory below which trials make their own directories."""
 
+    def target_of(self, fs: Filesystem, place: Place) -> Target:
+        """What trials read and write."""
+
+    def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
+        """The devices whose super blocks are read back."""
+
+    def mounted_as(self, fs: Filesystem) -> str:
+        """The type that /proc/self/mountinfo must show at the root, NOT_MOUNTED, ANYTHING or BLOCK_DEVICE."""
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        """Mount options that Mountlab adds to those of the sweep."""
+
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         """What a workload may write into it; None where only the box can tell."""
 
-    def in_effect(self, fs: Filesystem, evidence: Evidence) -> dict[str, str]:
-        """Option name to value, as the kernel states them ('' for an option without a value)."""
+    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
+        """Why this workload cannot run on it; None where it can."""
+
+    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
+        """Why a box with these facts can never mount it; None where it may."""
+
+    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+        """Option to what is known beforehand to become of it on a box with these facts, where that is not what was
+        asked for."""
 
 
-def mount_step(fs: Filesystem, source: str, place: Place, extra: tuple[str, ...] = ()) -> Step:
-    """`mount -t TYPE -o OPTIONS SOURCE MOUNTPOINT`, undone by umount."""
-    options = ",".join((*extra, *fs.options))
-    return Step(
-        argv=("mount", "-t", fs.type, *(("-o", options) if options else ()), source, place.mountpoint),
-        why=f"mount {fs.name}",
-        undo=("umount", place.mountpoint),
-        # mount says "wrong fs type, bad option, bad superblock" of everything: the reason is in the kernel's log
-        explain=("sh", "-c", "dmesg 2>/dev/null | tail -n 4"),
-    )
+class MountedFamily:
+    """What most families have in common: a mount of their own, made as root, that takes every workload."""
+
+    type: str
+    needs_root = True
+    in_memory = False
+    controlled = True
+    keys: frozenset[str] = frozenset({"options"})
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (MOUNT,)
+
+    @property
+    def kernel_types(self) -> tuple[str, ...]:
+        return (self.type,)
+
+    def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
+        return self.programs
+
+    def root_of(self, fs: Filesystem, place: Place) -> str:
+        return place.mountpoint
+
+    def target_of(self, fs: Filesystem, place: Place) -> Target:
+        return FILES
+
+    def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
+        return ()
+
+    def mounted_as(self, fs: Filesystem) -> str:
+        return self.kernel_types[0]
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return ()
+
+    def capacity_bytes(self, fs: Filesystem) -> int | None:
+        return None
+
+    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
+        return None
+
+    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
+        return None
+
+    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+        return {}
 
 
-def directory_step(place: Place) -> Step:
-    """`mkdir` of the mount point, undone by rmdir."""
-    return Step(
-        argv=("mkdir", "-p", place.mountpoint),
-        why="the mount point, in the run's own directory",
-        undo=("rmdir", place.mountpoint),
-    )
+def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[str, ...] = ()) -> Step:
+    """`mount -t KIND -o OPTIONS SOURCE MOUNTPOINT`, timed, undone by umount. `own`: options before the sweep's."""
+    options = ",".join((*own, *fs.options))
+    argv = ("mount", "-t", kind, *(("-o", options) if options else ()), source, place.mountpoint)
+    return timed_step(argv, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint))
+
+
+def directory_step(directory: str, why: str = "the mount point, in the run's own directory") -> Step:
+    """`mkdir` of a directory below the run's own, undone by rmdir."""
+    return Step(argv=("mkdir", "-p", directory), why=why, undo=("rmdir", directory))
 
 
 def script_step(
-    script: str, *arguments: str, why: str, keep: str | None = None, guard: bool = False, binds: str | None = None
-) -> Step:
+    script: str, *arguments: str, why: str, keep: str | None = None, guard: bool = False, binds: str | None = None,
+    undo: tuple[str, ...] | None = None,
+) -> Step:  # fmt: skip
     """A step that runs one of the shell scripts beside this file on the box."""
+    return Step(argv=script_argv(script, *arguments), why=why, keep=keep, guard=guard, binds=binds, undo=undo)
+
+
+def script_argv(script: str, *arguments: str) -> tuple[str, ...]:
+    """The argument list that runs one of the shell scripts beside this file."""
     text = files("mountlab.filesystems").joinpath(script).read_text()
-    return Step(argv=("sh", "-c", text, script, *arguments), why=why, keep=keep, guard=guard, binds=binds)
+    return ("sh", "-c", text, script, *arguments)
 
 
-def evidence_step(root: str) -> Step:
+def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, ...] | None = None) -> Step:
+    """A step whose duration, and what the kernel logged meanwhile, are kept."""
+    return Step(argv=script_argv("timed.sh", *argv), why=why, keep=keep, undo=undo)
+
+
+def evidence_step(root: str, *devices: str) -> Step:
     """Reads back what the kernel says of the file system that holds `root`; see mountlab.evidence."""
-    return script_step("evidence.sh", root, why="read back what the kernel says of the mount", keep="evidence.txt")
+    return script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")

@@ -1,42 +1,76 @@
-"""dir: an existing directory, measured without mounting anything, for people without root."""
+"""dir and bind: an existing directory, measured as it is, or through a mount of its own."""
 
 from __future__ import annotations
 
-from mountlab.evidence import mount_options
-from mountlab.filesystems.base import Evidence
+from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, MountedFamily, directory_step, timed_step
 from mountlab.model import Filesystem, Place, Program, Step
 
 MAKE = 'umask 077; mkdir "$1" && : > "$1/.mountlab" && printf "%s\\n" "$1" >> "$2/elsewhere"'
 REMOVE = '[ -f "$1/.mountlab" ] && rm -rf --one-file-system "$1"'
 
 
-class Directory:
+def made_directory(directory: str, place: Place, inside: str | None) -> Step:
+    """A new directory of our own with our marker; written down where it lies outside of the run's directory."""
+    return Step(
+        argv=("sh", "-c", MAKE, "make-dir", directory, place.run_dir),
+        why=f"our own directory in {inside or 'the mount root'}",
+        undo=("sh", "-c", REMOVE, "remove-dir", directory),
+    )
+
+
+def _own(fs: Filesystem, place: Place) -> str:
+    return f"{fs.path}/mountlab-{place.run_id}-{fs.name}" if fs.path else f"{place.run_dir}/{fs.name}"
+
+
+class Directory(MountedFamily):
     """Whatever file system holds the directory. We make one directory of our own inside it, and remove that."""
 
     type = "dir"
     needs_root = False
-    in_memory = False
+    controlled = False
     keys = frozenset({"path"})
-    programs: tuple[Program, ...] = ()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return ()
+
+    @property
+    def kernel_types(self) -> tuple[str, ...]:
+        return ()
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         """Any path will do here; whether it exists and can be written is asked of the box before the run."""
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        root = self.root_of(fs, place)
-        return (
-            Step(
-                argv=("sh", "-c", MAKE, "make-dir", root, place.run_dir),
-                why=f"our own directory in {fs.path or 'the mount root'}",
-                undo=("sh", "-c", REMOVE, "remove-dir", root),
-            ),
-        )
+        return (made_directory(_own(fs, place), place, fs.path),)
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
-        return f"{fs.path}/mountlab-{place.run_id}-{fs.name}" if fs.path else f"{place.run_dir}/{fs.name}"
+        return _own(fs, place)
 
-    def capacity_bytes(self, fs: Filesystem) -> int | None:
-        return None
+    def mounted_as(self, fs: Filesystem) -> str:
+        return NOT_MOUNTED
 
-    def in_effect(self, fs: Filesystem, evidence: Evidence) -> dict[str, str]:
-        return mount_options(evidence)
+
+class Bind(Directory):
+    """The same, mounted once more elsewhere, with the options that a mount point of its own may have (noatime, ...):
+    what a bind mount costs, and what those options change, with the file system below left as it is."""
+
+    type = "bind"
+    needs_root = True
+    keys = frozenset({"path", "options"})
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (MOUNT,)
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        own = _own(fs, place)
+        argv = ("mount", "--bind", *(("-o", ",".join(fs.options)) if fs.options else ()), own, place.mountpoint)
+        mount = timed_step(argv, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint))
+        return (*super().steps(fs, place), directory_step(place.mountpoint), mount)
+
+    def root_of(self, fs: Filesystem, place: Place) -> str:
+        return place.mountpoint
+
+    def mounted_as(self, fs: Filesystem) -> str:
+        return ANYTHING

@@ -1,24 +1,95 @@
-# Print what the kernel says of the file system that holds directory $1: sections headed '==> name <=='.
-# Read by mountlab.evidence.
+# evidence.sh ROOT [DEVICE [JOURNAL]]
+# Print what the kernel says of the file system that holds the directory ROOT, in sections headed '==> name <=='; with
+# DEVICE also what the file system's own tools read from it, and from its external JOURNAL. ROOT may be a block device.
+# Read by mountlab.evidence, once for each mount: so few processes, and what the shell can read itself it reads.
+LC_ALL=C
+export LC_ALL
+root=$1 device=${2:-} journal=${3:-}
 section() { printf '==> %s <==\n' "$1"; }
-number() { stat -c %d "$1"; }
 
+# shellcheck disable=SC2046 # to be split into words
+set -- $(stat -L -c '%d %t %T %a %u %g %U %G' "$root" ${device:+"$device"})
 section st_dev
-number "$1"
+echo "$1"
+[ -b "$root" ] || {
+    section root
+    echo "$4 $5 $6 $7 $8"
+}
+number=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00))
+[ ! -b "$root" ] || number=$((0x$2)):$((0x$3))
+[ ! -b "$device" ] || number=$((0x${10})):$((0x${11}))
+section device
+[ "${number#0:}" != "$number" ] || echo "$number"
 section mountinfo
 cat /proc/self/mountinfo
 section df
-df -P -k "$1"
+df -P -k "$root"
+
 section loops
+images=
 for loop in /sys/block/loop*/loop; do
     [ -r "$loop/backing_file" ] || continue
     read -r backing < "$loop/backing_file"
-    device=${loop%/loop}
-    printf '%s\t%s\t%s\t%s\n' "$(cat "$device/dev")" "$(cat "$loop/dio")" "$(number "$backing" 2>/dev/null)" "$backing"
+    read -r dev < "${loop%/loop}/dev"
+    read -r dio < "$loop/dio"
+    # shellcheck disable=SC2046
+    set -- $(stat -c '%d %s %b %B' "$backing" 2>/dev/null)
+    printf '%s\t%s\t%s\t%s\n' "$dev" "$dio" "${1:-}" "$backing"
+    [ $# -lt 4 ] || images="$images$dev $2 $(($3 * $4))
+"
 done
-for options in /proc/fs/ext4/*/options; do
-    [ -r "$options" ] || continue
-    section "$options"
-    cat "$options"
+section images
+printf '%s' "$images"
+
+name=
+[ ! -e "/sys/dev/block/$number" ] || name=$(readlink -f "/sys/dev/block/$number")
+name=${name##*/}
+section name
+echo "$name"
+
+block=/sys/class/block/${name:-none}
+queue=$block/queue
+[ -d "$queue" ] || queue=$block/../queue
+own=/sys/fs/none
+for member in /sys/fs/btrfs/*/devices/"${name:-none}"; do
+    [ ! -e "$member" ] || own=${member%/devices/*}
 done
+set -- /proc/sys/kernel/osrelease
+for file in /proc/fs/*/"${name:-none}"/options "$block"/size "$block"/comp_algorithm "$block"/disksize \
+    "$queue"/* "$queue"/iosched/* "$own"/* "$own"/features/* "$own"/discard/* \
+    /sys/fs/*/"${name:-none}"/* /sys/fs/*/"${name:-none}"/*/* /sys/fs/*/"${name:-none}"/*/*/*; do
+    case $file in */stats/* | */trigger_* | */simulate_*) continue ;; esac
+    [ ! -f "$file" ] || [ ! -r "$file" ] || set -- "$@" "$file"
+done
+tail -v -n +1 "$@" 2>/dev/null
+echo
+
+[ -n "$device" ] || exit 0
+case $(stat -f -c %t "$root") in
+ef53)
+    section dumpe2fs
+    dumpe2fs -h "$device" 2>/dev/null
+    # Whether inode tables are still to be zeroed. The dump of every group reads bitmaps: not where that takes long.
+    read -r sectors < "$block/size" || sectors=0
+    if [ "$sectors" -le 4294967296 ]; then
+        section itable
+        dumpe2fs "$device" 2>/dev/null | awk '/^Group [0-9]+:/ { groups++; zeroed += /ITABLE_ZEROED/ }
+            END { print groups + 0, zeroed + 0 }'
+    fi
+    if [ -n "$journal" ]; then
+        section journal
+        dumpe2fs -h "$journal" 2>/dev/null
+    fi
+    ;;
+58465342)
+    section xfs_info
+    xfs_info "$root" 2>/dev/null
+    ;;
+9123683e)
+    section dump-super
+    btrfs inspect-internal dump-super "$device" 2>/dev/null
+    section btrfs-df
+    btrfs filesystem df "$root" 2>/dev/null
+    ;;
+esac
 exit 0

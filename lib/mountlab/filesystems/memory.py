@@ -1,19 +1,45 @@
-"""tmpfs and ramfs: file systems that live in the page cache."""
+"""File systems that live in memory: tmpfs, ramfs, shmfs (as tmpfs was once called) and hugetlbfs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mountlab.errors import ParameterError
-from mountlab.evidence import mount_options
-from mountlab.filesystems.base import MOUNT, Evidence, directory_step, mount_step
-from mountlab.model import Filesystem, Place, Program, Step
+from mountlab.filesystems.base import NOT_MOUNTED, MountedFamily, directory_step, mount_step, script_argv, script_step
+from mountlab.filesystems.directory import made_directory
+from mountlab.model import Filesystem, Place, Step, Target, Workload
+
+SHM = "/dev/shm"
+OF_ANY_MOUNT = (
+    "defaults",
+    "ro",
+    "rw",
+    "sync",
+    "async",
+    "dirsync",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "lazytime",
+    "nolazytime",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+)
+"""Options that the kernel itself heeds for every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
 
 
-class _Memory:
-    needs_root = True
+class _Memory(MountedFamily):
     in_memory = True
     keys = frozenset({"size", "options"})
-    programs: tuple[Program, ...] = (MOUNT,)
-    type: str
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.size_bytes is None:
@@ -33,24 +59,62 @@ class _Memory:
                     allowed="size: 4GiB beside options",
                 )
 
-    def root_of(self, fs: Filesystem, place: Place) -> str:
-        return place.mountpoint
-
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         return fs.size_bytes
-
-    def in_effect(self, fs: Filesystem, evidence: Evidence) -> dict[str, str]:
-        return mount_options(evidence)
 
 
 class Tmpfs(_Memory):
     """Memory and swap, with a size that the kernel enforces."""
 
     type = "tmpfs"
+    source = "mountlab"
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return (f"size={fs.size_bytes}",)
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        size = (f"size={fs.size_bytes}",)
-        return (directory_step(place), mount_step(fs, "mountlab", place, extra=size))
+        mount = mount_step(fs, "tmpfs", self.source, place, own=self.own_options(fs))
+        return (directory_step(place.mountpoint), mount)
+
+
+class Shmfs(Tmpfs):
+    """The name that tmpfs had in kernel 2.4. No kernel of today knows it: `mount -t shm` is "unknown filesystem type",
+    and `shmfs` is only the word in the source column of old fstab lines.
+
+    With a size it is a tmpfs of that size with that source, on our own mount point: mounted over /dev/shm, as old
+    articles do it, it would hide what the box's programs keep there. Without a size it is a directory of ours in the
+    box's own /dev/shm.
+    """
+
+    type = "shmfs"
+    source = "shmfs"
+
+    @property
+    def kernel_types(self) -> tuple[str, ...]:
+        return ("tmpfs",)
+
+    def check(self, fs: Filesystem, *, where: str) -> None:
+        if fs.size_bytes is not None:
+            super().check(fs, where=where)
+        elif fs.options:
+            raise ParameterError(
+                "options need a mount of its own", where=f"{where}.options", got=", ".join(fs.options),
+                allowed="size: SIZE beside them; without a size the box's own /dev/shm is measured as it is",
+            )  # fmt: skip
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return super().own_options(fs) if fs.size_bytes is not None else ()
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        if fs.size_bytes is not None:
+            return super().steps(fs, place)
+        return (made_directory(self.root_of(fs, place), place, SHM),)
+
+    def root_of(self, fs: Filesystem, place: Place) -> str:
+        return place.mountpoint if fs.size_bytes is not None else f"{SHM}/mountlab-{place.run_id}-{fs.name}"
+
+    def mounted_as(self, fs: Filesystem) -> str:
+        return "tmpfs" if fs.size_bytes is not None else NOT_MOUNTED
 
 
 class Ramfs(_Memory):
@@ -60,4 +124,37 @@ class Ramfs(_Memory):
     type = "ramfs"
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        return (directory_step(place), mount_step(fs, "mountlab", place))
+        return (directory_step(place.mountpoint), mount_step(fs, "ramfs", "mountlab", place))
+
+    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+        names = {option: option.partition("=")[0] for option in fs.options}
+        return {
+            option: "ramfs takes every word and heeds none but mode= and those of the mount itself"
+            for option, name in names.items()
+            if name not in (*OF_ANY_MOUNT, "mode")
+        }
+
+
+class Hugetlbfs(_Memory):
+    """Huge pages, reserved before the mount and given back after it. Files cannot be written to, only mapped."""
+
+    type = "hugetlbfs"
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return (f"size={fs.size_bytes}",)
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        reserve = script_step(
+            "borrow.sh", "hugepages", place.run_dir, str(fs.size_bytes), why="huge pages are reserved",
+            undo=script_argv("borrow.sh", "back", place.run_dir, "setting", "sysctl:vm/nr_hugepages"),
+        )  # fmt: skip
+        mount = mount_step(fs, "hugetlbfs", "mountlab", place, own=self.own_options(fs))
+        return (reserve, directory_step(place.mountpoint), mount)
+
+    def target_of(self, fs: Filesystem, place: Place) -> Target:
+        return Target(kind="mapped")
+
+    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
+        if workload.options.get("ioengine") == "mmap":
+            return None
+        return "hugetlbfs has no write(): its files can only be mapped (fio with ioengine: mmap)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from mountlab.errors import ParameterError, ParseError
-from mountlab.model import Measurement, Program, Scalar, Workload
+from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option
 
 Cache = Literal["cold", "warm", "as_is"]
@@ -77,15 +77,16 @@ class Tool(Protocol):
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError where the options do not make sense together."""
 
-    def command(self, workload: Workload, directory: str, output: str) -> Command:
-        """The command that runs the workload in `directory`, with its own files in `output`."""
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        """The command that runs the workload in `directory`, or on the device of `target`, with its own files in
+        `output`."""
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
         cannot be read."""
 
-    def space_bytes(self, workload: Workload) -> int:
-        """The most that the workload holds in its directory at any time."""
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
+        """The most that the workload holds in its directory at any time, or the part of the device that it uses."""
 
     def expected_s(self, workload: Workload) -> float:
         """A rough guess at its duration, for the plan."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import Measurement, Program, Scalar, Workload, everywhere
+from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import MIB
@@ -59,14 +59,20 @@ class Dd:
                 allowed=f"none, since /dev/{'null' if idle == 'oflag' else 'zero'} is on that side",
             )  # fmt: skip
 
-    def command(self, workload: Workload, directory: str, output: str) -> Command:
-        file = f"{directory}/{FILE}"
-        if workload.options["direction"] == "write":
-            return Command(argv=_write(workload.options, file), cache=_cache(workload))
-        prepare = ("dd", "if=/dev/zero", f"of={file}", *_extent(workload.options), "conv=fdatasync")
-        read = ("dd", f"if={file}", "of=/dev/null", *_extent(workload.options), *_flag("iflag", workload.options))
-        warm = (("dd", f"if={file}", "of=/dev/null", f"bs={MIB}"),) if _cache(workload) == "warm" else ()
-        return Command(argv=read, prepare=(prepare,), warm=warm, cache=_cache(workload))
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        device = target.kind == "device"
+        file = target.device if device else f"{directory}/{FILE}"
+        # Beyond our mark, and without cutting off what follows, which a device does not have.
+        to = (f"of={file}", *((f"seek={MARK_BYTES}", "oflag=seek_bytes") if device else ()))
+        source = (f"if={file}", *((f"skip={MARK_BYTES}", "iflag=skip_bytes") if device else ()))
+        options, cache = workload.options, _cache(workload)
+        if options["direction"] == "write":
+            flags = (*_flag("conv", options), *_flag("oflag", options))
+            return Command(argv=("dd", "if=/dev/zero", *to, *_extent(options), *flags), cache=cache)
+        prepare = ("dd", "if=/dev/zero", *to, *_extent(options), "conv=fdatasync")
+        read = ("dd", *source, "of=/dev/null", *_extent(options), *_flag("iflag", options))
+        warm = (("dd", *source, "of=/dev/null", *_extent(options)),) if cache == "warm" else ()
+        return Command(argv=read, prepare=(prepare,), warm=warm, cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Rate computed from bytes and seconds, since dd prints it to two or three digits only."""
@@ -83,7 +89,7 @@ class Dd:
             Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
         ]
 
-    def space_bytes(self, workload: Workload) -> int:
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["bs"]) * int(workload.options["count"])
 
     def expected_s(self, workload: Workload) -> float:
@@ -122,7 +128,3 @@ def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:
 
 def _flag(name: str, options: Mapping[str, Scalar]) -> tuple[str, ...]:
     return () if options[name] == "none" else (f"{name}={options[name]}",)
-
-
-def _write(options: Mapping[str, Scalar], file: str) -> tuple[str, ...]:
-    return ("dd", "if=/dev/zero", f"of={file}", *_extent(options), *_flag("conv", options), *_flag("oflag", options))

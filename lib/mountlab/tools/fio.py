@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import Measurement, Program, Scalar, Workload, everywhere
+from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.units import GIB, KIB, MIB, NS_PER_S
@@ -62,6 +62,7 @@ class Fio:
         ),
         **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
         "readwrite": "write rw", "blocksize": "write bs", "io_limit": "write io_size",
+        **dict.fromkeys(("offset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"),
         "ioscheduler": "it would leave another scheduler on the box",
         "create_only": "Mountlab uses it to lay out files before a read is measured",
     }  # fmt: skip
@@ -129,16 +130,20 @@ class Fio:
                 next_step=f"write {' or '.join(longer)}",
             )
 
-    def command(self, workload: Workload, directory: str, output: str) -> Command:
-        base = ("fio", "--name=mountlab", f"--directory={directory}", *_arguments(workload.options))
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        where = (
+            (f"--filename={target.device}", f"--offset={MARK_BYTES}")
+            if target.kind == "device"
+            else (f"--directory={directory}",)
+        )
+        base = ("fio", "--name=mountlab", *where, *_arguments(workload.options))
         cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
         reads = workload.options["rw"] in READS
         report = ("--group_reporting=1", "--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
-        warm = ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")
         return Command(
             argv=(*base, *report, *(("--invalidate=0",) if cache in ("warm", "as_is") else ())),
-            prepare=((*base, "--create_only=1", "--eta=never"),) if reads else (),
-            warm=(warm,) if reads and cache == "warm" else (),
+            prepare=_prepare(workload, base, where, directory, target),
+            warm=(_warm(self.space_bytes(workload, target), directory, target),) if reads and cache == "warm" else (),
             cache=cache,
         )
 
@@ -158,8 +163,10 @@ class Fio:
         elapsed = Measurement(metric="elapsed", value=max(runtimes_s), unit="s")
         return [row for side in sides for row in _side(side, job[side])] + [elapsed]
 
-    def space_bytes(self, workload: Workload) -> int:
-        return int(workload.options["size"]) * int(workload.options["numjobs"])
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
+        """Every job has a file of its own; of a device all jobs use the same part."""
+        jobs = 1 if target.kind == "device" else int(workload.options["numjobs"])
+        return int(workload.options["size"]) * jobs
 
     def expected_s(self, workload: Workload) -> float:
         options = workload.options
@@ -170,6 +177,40 @@ class Fio:
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         sides = [side for side, patterns in (("read", READS), ("write", WRITES)) if workload.options["rw"] in patterns]
         return tuple(f"{side}_bandwidth" for side in sides)
+
+
+def _prepare(
+    workload: Workload, base: tuple[str, ...], where: tuple[str, ...], directory: str, target: Target
+) -> tuple[tuple[str, ...], ...]:
+    """What must be there before a read is measured: files laid out; blocks of a device written, since one that never
+    was answers from nothing. Files that can only be mapped get their size first, which fio would write."""
+    options = workload.options
+    fill = (
+        "fio",
+        "--name=mountlab",
+        *where,
+        "--rw=write",
+        f"--size={options['size']}",
+        "--refill_buffers=1",
+        "--eta=never",
+    )
+    if target.kind == "mapped":
+        names = [f"{directory}/mountlab.{job}.0" for job in range(int(options["numjobs"]))]
+        mapped = (*fill, f"--numjobs={options['numjobs']}", "--ioengine=mmap", f"--bs={options['bs']}")
+        return (("truncate", "-s", str(options["size"]), *names), *((mapped,) if options["rw"] in READS else ()))
+    if options["rw"] not in READS:
+        return ()
+    if target.kind == "device":
+        return ((*fill, f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1"),)
+    return ((*base, "--create_only=1", "--eta=never"),)
+
+
+def _warm(size: int, directory: str, target: Target) -> tuple[str, ...]:
+    """Reads everything once, so that the page cache holds it."""
+    if target.kind != "device":
+        return ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")
+    skip, count = MARK_BYTES // MIB, math.ceil(size / MIB)
+    return ("dd", f"if={target.device}", "of=/dev/null", f"bs={MIB}", f"skip={skip}", f"count={count}")
 
 
 def _arguments(options: Mapping[str, Scalar]) -> tuple[str, ...]:
@@ -260,7 +301,9 @@ def _check_amount(workload: Workload, moved: float, runtime_s: float) -> None:
         raise ToolError("fio moved no bytes", where=FILE, got="io_bytes 0")
     asked_s = float(options.get("runtime") or math.inf)
     block, jobs = int(options["bs"]), int(options["numjobs"])
-    asked = int(options.get("io_size") or options["size"]) // block * block * jobs
+    files = int(options.get("nrfiles", 1))
+    # fio gives every file the same whole number of blocks.
+    asked = int(options.get("io_size") or options["size"]) // files // block * block * files * jobs
     if runtime_s >= 0.99 * asked_s or (moved >= asked and not options.get("time_based")):
         return
     raise ToolError(

@@ -1,0 +1,154 @@
+"""What a file system on a block device lies on: a loop image that we make, a scratch device that the box's owner gave
+us, compressed memory, or a device of the pmbd module. Each binds {device}; an external journal binds {journal}."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mountlab.errors import ParameterError
+from mountlab.filesystems.base import script_argv, script_step, timed_step
+from mountlab.filesystems.directory import made_directory
+from mountlab.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.units import format_bytes
+
+LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
+BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
+MODPROBE = Program(name="modprobe", packages=everywhere("kmod"), version=("modprobe", "--version"))
+GUARD_PROGRAMS = (
+    BLKID,
+    Program(name="wipefs", packages=everywhere("util-linux"), version=("wipefs", "--version")),
+    LOSETUP,
+    Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=("mke2fs", "-V")),
+    Program(name="cmp", packages=everywhere("diffutils"), version=("cmp", "--version")),
+)
+"""What the guard of a scratch device runs."""
+
+DEVICE = "{device}"
+JOURNAL = "{journal}"
+"""What losetup, the guard, or the kernel says that a device is called. Not its stable name: that is a link."""
+KEYS = frozenset(
+    {"image", "image_dir", "direct_io", "preallocate", "device", "overwrite", "zram", "zram_algorithm", "pmbd"}
+)
+JOURNAL_KEYS = frozenset({"journal_image", "journal_device", "journal_overwrite"})
+PMBD_DEVICE = "/dev/pma"
+
+
+def check(fs: Filesystem, *, smallest: int, where: str) -> None:
+    """Raise ParameterError unless exactly one backing is given, and it is large enough."""
+    kinds = {"image": fs.image_bytes, "device": fs.device, "zram": fs.zram_bytes, "pmbd": fs.pmbd}
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) != 1:
+        raise ParameterError(
+            f"{fs.type} needs one device", where=where, got=" and ".join(given) or "none",
+            allowed="image: SIZE (a loop image that Mountlab makes), device: NAME (a scratch device of the box), "
+            "zram: SIZE (compressed memory) or pmbd: MODE (a device of the pmbd module)",
+        )  # fmt: skip
+    for key, size in (("image", fs.image_bytes), ("zram", fs.zram_bytes)):
+        if size is not None and size < smallest:
+            raise ParameterError(
+                f"too small for {fs.type}", where=f"{where}.{key}", got=format_bytes(float(size)),
+                allowed=f"{format_bytes(float(smallest))} or more",
+            )  # fmt: skip
+    _check_journal(fs, where)
+
+
+def _check_journal(fs: Filesystem, where: str) -> None:
+    if fs.journal_image_bytes is not None and fs.journal_device is not None:
+        raise ParameterError(
+            "one external journal at most", where=where, got="journal_image and journal_device", allowed="one of them"
+        )
+    if fs.journal_device is not None and fs.journal_device == fs.device:
+        raise ParameterError(
+            "an external journal needs a device of its own",
+            where=f"{where}.journal_device",
+            got=fs.journal_device,
+            allowed="another scratch device of the box file",
+        )
+
+
+def programs(fs: Filesystem) -> tuple[Program, ...]:
+    """What the backing of this file system takes."""
+    loop = (LOSETUP,) if fs.image_bytes or fs.journal_image_bytes else ()
+    guard = GUARD_PROGRAMS if fs.device or fs.journal_device else ()
+    return (*loop, *guard, *((MODPROBE,) if fs.pmbd else ()))
+
+
+def has_journal(fs: Filesystem) -> bool:
+    """Whether its journal is to lie outside of it."""
+    return fs.journal_image_bytes is not None or fs.journal_device is not None
+
+
+def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
+    """What makes {device} exist, and {journal} where there is one outside."""
+    device: tuple[Step, ...]
+    if fs.device is not None:
+        device = (_scratch(place.device, fs.overwrite, place.device_id, "device"),)
+    elif fs.zram_bytes is not None:
+        device = (_zram(fs, place),)
+    elif fs.pmbd is not None:
+        device = _pmbd(fs, place)
+    else:
+        device = _image(fs, place, place.image, fs.image_bytes, "device")
+    return (*device, *_journal(fs, place))
+
+
+def _journal(fs: Filesystem, place: Place) -> tuple[Step, ...]:
+    if fs.journal_device is not None:
+        return (_scratch(place.journal, fs.journal_overwrite, place.journal_id, "journal"),)
+    if fs.journal_image_bytes is not None:
+        beside = place.image.removesuffix(".img") + "-journal.img"
+        return _image(replace(fs, image_dir=None), place, beside, fs.journal_image_bytes, "journal")
+    return ()
+
+
+def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: str) -> tuple[Step, ...]:
+    own = (made_directory(image.rpartition("/")[0], place, fs.image_dir),) if fs.image_dir else ()
+    blocks = "full" if fs.preallocate else "sparse"
+    make = script_step(
+        "image.sh", image, str(size), blocks, undo=("rm", "-f", image),
+        why="the image, " + ("all its blocks allocated beforehand" if fs.preallocate else "sparse"),
+    )  # fmt: skip
+    attach = Step(
+        argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
+        why="a loop device on the image",
+        undo=("losetup", "-d", f"{{{binds}}}"),
+        binds=binds,
+    )
+    return (*own, make, attach)
+
+
+def _scratch(device: str | None, overwrite: str | None, identity: str, binds: str) -> Step:
+    assert device is not None
+    return script_step(
+        "guard.sh", device, overwrite or "", identity, guard=True, binds=binds, keep=f"guard-{binds}.txt",
+        why="the device must be blank, ours, or named with what is on it",
+    )  # fmt: skip
+
+
+def _zram(fs: Filesystem, place: Place) -> Step:
+    return script_step(
+        "borrow.sh", "zram", place.run_dir, str(fs.zram_bytes), fs.zram_algorithm or "", binds="device",
+        why="a compressed device in memory", undo=script_argv("borrow.sh", "back", place.run_dir, "zram", DEVICE),
+    )  # fmt: skip
+
+
+def _pmbd(fs: Filesystem, place: Place) -> tuple[Step, ...]:
+    load = script_step(
+        "borrow.sh", "module", place.run_dir, "pmbd", f"mode={fs.pmbd}", why="the module that makes the device",
+        undo=script_argv("borrow.sh", "back", place.run_dir, "module", "pmbd"),
+    )  # fmt: skip
+    name = Step(argv=("readlink", "-e", PMBD_DEVICE), why="the device that the module made", binds="device")
+    return (load, name)
+
+
+def format_step(
+    fs: Filesystem, place: Place, argv: tuple[str, ...], *, why: str, keep: str, journal: bool = False
+) -> Step:
+    """`argv`, which writes a file system, timed; on a scratch device below the guard, which looks again just before."""
+    timed = timed_step(argv, why=why, keep=keep)
+    scratch = place.journal if journal else place.device
+    if (fs.journal_device if journal else fs.device) is None:
+        return timed
+    assert scratch is not None
+    overwrite, identity = (fs.journal_overwrite, place.journal_id) if journal else (fs.overwrite, place.device_id)
+    return replace(timed, argv=script_argv("guard.sh", scratch, overwrite or "", identity, *timed.argv))

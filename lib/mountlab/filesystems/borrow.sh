@@ -1,0 +1,107 @@
+# Take something of the box's for the time of a mount, and give it back.
+# Written down in $2/borrowed before anything is changed, one a line, between tabs: the boot, then what; from there
+# care_clean.sh gives back what a crash has left.
+#   borrow.sh setting RUN_DIR FILE VALUE     write VALUE into a file of the kernel's ('+N': so much more than now)
+#   borrow.sh hugepages RUN_DIR BYTES        reserve huge pages for so many bytes
+#   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed
+#   borrow.sh module RUN_DIR NAME OPTION...  load a kernel module
+#   borrow.sh back RUN_DIR KIND NAME         give one back
+# A FILE is fs:TYPE:DEVICE:NAME, queue:DEVICE:NAME or sysctl:NAME, where DEVICE is as in /dev.
+refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
+boot=$(cat /proc/sys/kernel/random/boot_id)
+record=$2/borrowed
+
+file_of() {
+    kind=${1%%:*} rest=${1#*:}
+    case $kind in
+    sysctl) echo "/proc/sys/$rest" ;;
+    fs) device=${rest#*:} && device=${device%%:*} && echo "/sys/fs/${rest%%:*}/${device##*/}/${rest##*:}" ;;
+    queue) # a partition has the queue of its disk
+        block=$(readlink -f "/sys/class/block/$(basename "${rest%%:*}")")
+        [ -d "$block/queue" ] || block=${block%/*}
+        echo "$block/queue/${rest##*:}" ;;
+    *) refuse "$1 is no setting" ;;
+    esac
+}
+
+# A choice is shown among all: "none [mq-deadline]".
+value_of() { sed 's/.*\[\(.*\)\].*/\1/' "$1"; }
+
+remember() { printf '%s\t%s\t%s\t%s\n' "$boot" "$1" "$2" "$3" >>"$record" || exit 1; }
+
+forget() { # the last line about it
+    awk -F '\t' -v k="$1" -v n="$2" '{ line[NR] = $0 } $2 == k && $3 == n { last = NR }
+        END { for (i = 1; i <= NR; i++) if (i != last) print line[i] }' "$record" >"$record.new" && mv "$record.new" "$record"
+}
+
+set_value() { # FILE VALUE
+    file=$(file_of "$1")
+    [ -w "$file" ] || refuse "the kernel has no setting $file"
+    before=$(value_of "$file") || refuse "$file cannot be read"
+    value=$2
+    case $value in +*) value=$((before + ${value#+})) ;; esac
+    remember setting "$file" "$before"
+    printf '%s\n' "$value" >"$file" || { forget setting "$file"; refuse "the kernel does not take $value for $file"; }
+}
+
+hugepages() {
+    size=$(awk '/^Hugepagesize:/ { print $2 * 1024 }' /proc/meminfo)
+    [ "${size:-0}" -gt 0 ] || refuse "the kernel has no huge pages"
+    free=$(awk '/^MemAvailable:/ { printf "%.0f", $2 * 1024 }' /proc/meminfo)
+    # The kernel would take every page that it can get, before it said that they are not enough.
+    [ "$1" -lt "${free:-0}" ] || refuse "$1 bytes of huge pages are more than the memory that is available ($free bytes)"
+    pages=$((($1 + size - 1) / size))
+    set_value sysctl:vm/nr_hugepages "+$pages"
+    [ "$(cat /proc/sys/vm/nr_hugepages)" -ge $((before + pages)) ] || {
+        got=$(($(cat /proc/sys/vm/nr_hugepages) - before))
+        give_back setting "$file"
+        refuse "the kernel could reserve only $got of $pages huge pages of $size bytes"
+    }
+}
+
+zram() {
+    control=/sys/class/zram-control
+    [ -e $control ] || modprobe zram num_devices=0 || refuse "the kernel has no zram"
+    number=$(cat $control/hot_add) || refuse "no zram device can be added"
+    remember zram "$number" ''
+    # The algorithm cannot be changed once the size is set.
+    if { [ -z "$2" ] || printf '%s\n' "$2" >"/sys/block/zram$number/comp_algorithm"; } \
+        && printf '%s\n' "$1" >"/sys/block/zram$number/disksize"; then
+        echo "/dev/zram$number"
+        return
+    fi
+    known=$(cat "/sys/block/zram$number/comp_algorithm")
+    give_back zram "$number"
+    refuse "the kernel does not take $1 bytes with ${2:-its own algorithm} for a zram device (it knows $known)"
+}
+
+give_back() { # KIND NAME; what was written down before the box was started again is given back already
+    if saved=$(awk -F '\t' -v k="$1" -v n="$2" -v b="$boot" '$1 == b && $2 == k && $3 == n { v = $4; found = 1 }
+        END { print v; exit !found }' "$record"); then
+        case $1 in
+        setting) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
+        zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
+        module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
+        esac || return
+    fi
+    forget "$1" "$2"
+}
+
+verb=$1
+shift 2
+case $verb in
+setting) set_value "$1" "$2" ;;
+hugepages) hugepages "$1" ;;
+zram) zram "$1" "$2" ;;
+module)
+    [ ! -e "/sys/module/$1" ] || refuse "the module $1 is loaded already, with options of somebody else's"
+    remember module "$1" ''
+    modprobe "$@" || { forget module "$1"; refuse "modprobe $* failed"; } ;;
+back)
+    case $1 in
+    setting)
+        case $2 in /*) give_back setting "$2" ;; *) give_back setting "$(file_of "$2")" ;; esac ;;
+    zram) give_back zram "${2#/dev/zram}" ;;
+    *) give_back "$1" "$2" ;;
+    esac ;;
+esac

@@ -1,0 +1,61 @@
+"""pmfs: a file system for persistent memory, of a kernel of its own (3.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mountlab.errors import ParameterError
+from mountlab.filesystems.base import MountedFamily, directory_step, mount_step, script_step
+from mountlab.model import Filesystem, Place, Step
+
+PREFIX = "memory:"
+"""A scratch device of the box file that is a range of physical memory: `memory:0x100000000`."""
+
+
+class Pmfs(MountedFamily):
+    """Memory that the kernel was told to leave alone (memmap=2G$4G), made into a file system by the mount itself."""
+
+    type = "pmfs"
+    controlled = False
+    keys = frozenset({"device", "size", "options"})
+
+    @property
+    def kernel_types(self) -> tuple[str, ...]:
+        return ()  # no box is expected to have it: see `unavailable`
+
+    def mounted_as(self, fs: Filesystem) -> str:
+        return self.type
+
+    def check(self, fs: Filesystem, *, where: str) -> None:
+        if fs.device is None or fs.size_bytes is None:
+            raise ParameterError(
+                "pmfs needs a device and a size", where=where,
+                got=" and ".join(k for k, v in (("device", fs.device), ("size", fs.size_bytes)) if v) or "neither",
+                allowed="device: NAME, a scratch device of the box file such as memory:0x100000000, and size: 2GiB",
+            )  # fmt: skip
+
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return (f"init={fs.size_bytes}",)
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        """The driver reads its options in order: physaddr must come first, and init= formats."""
+        address = (place.device or f"{PREFIX}ADDRESS").removeprefix(PREFIX)
+        own = (f"physaddr={address}", *self.own_options(fs))
+        return (
+            script_step("guard_memory.sh", address, str(fs.size_bytes), guard=True, why="memory that nobody else uses"),
+            directory_step(place.mountpoint),
+            mount_step(fs, "pmfs", "none", place, own=own),
+        )
+
+    def capacity_bytes(self, fs: Filesystem) -> int | None:
+        return fs.size_bytes
+
+    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
+        known = facts.get("kernel_filesystems")
+        if known is None or "pmfs" in known:
+            return None
+        return (
+            f"pmfs needs a kernel with the pmfs driver (linux-pmfs, 3.11) booted with memmap=SIZE$ADDRESS "
+            f"(such as memmap=2G$4G); this box runs {facts.get('kernel')}"
+        )

@@ -1,0 +1,393 @@
+"""What mkfs was asked for against what the file system's own tools read back from the device.
+
+A family of tools is one function: `ext` reads the header of dumpe2fs, `xfs` the table of xfs_info, `btrfs` the super
+block and the profiles of its block groups. What none of them knows by name is looked for in the differences from a
+file system that was made without the user's options (the control).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mountlab.model import OptionState
+from mountlab.units import MIB, SECTOR_BYTES, kernel_bytes
+
+Parts = Mapping[str, str]
+"""The sections of evidence.txt (mountlab.evidence.sections)."""
+Found = tuple[OptionState, str]
+"""The state of one option, and the words of the tool that tell it."""
+
+NOTHING: Found = ("not visible", "nothing")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One setting of a mkfs: `-E stride=16,stripe_width=64` is two of them, with letter '-E'."""
+
+    letter: str
+    key: str
+    """'' where the letter itself is the key, as in `-b 4096`."""
+    value: str
+
+    @property
+    def text(self) -> str:
+        setting = f"{self.key}={self.value}" if self.key and self.value else self.key or self.value
+        return f"{self.letter} {setting}".strip()
+
+
+_OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+
+
+def asked_of(words: tuple[str, ...], *, lists: str) -> list[Asked]:
+    """The words of a mkfs, taken apart. `lists`: the letters whose argument is a list of settings."""
+    found: list[Asked] = []
+    rest = list(words)
+    while rest:
+        letter, equals, value = rest.pop(0).partition("=")
+        if not equals and rest and not _OPTION.fullmatch(rest[0]):
+            value = rest.pop(0)
+        if letter.removeprefix("-") in tuple(lists):
+            parts = (part.partition("=") for part in value.split(",") if part)
+            found += [Asked(letter, key, its) for key, _, its in parts]
+        else:
+            found.append(Asked(letter, "", value))
+    return found
+
+
+def same(asked: str, stated: str) -> bool:
+    """Equal as text, as numbers or as sizes; or all that is stated beyond what was asked for stands after a blank."""
+    ours, theirs = asked.strip().lower(), stated.strip().lower()
+    if ours == theirs or (ours and theirs.split()[:1] == [ours]):
+        return True
+    number = kernel_bytes(ours)
+    return number is not None and number == kernel_bytes(theirs)
+
+
+def judged(asked: str, stated: str, *, says: str) -> Found:
+    """In effect where both are the same, else changed."""
+    return ("in effect" if same(asked, stated) else "changed", says)
+
+
+# --- dumpe2fs ---------------------------------------------------------------------------------------------------------
+
+_EXT_KEYS = {
+    "-b": "block size", "-C": "cluster size", "-g": "blocks per group", "-G": "flex block group size",
+    "-I": "inode size", "-r": "filesystem revision #", "-o": "filesystem os type", "-U": "filesystem uuid",
+    "-L": "filesystem volume name", "desc_size": "group descriptor size", "encoding": "character encoding",
+}  # fmt: skip
+_EXT_FEATURES = {"extents": "extent"}
+_INODES_OF_ROUNDING = 2
+"""mke2fs fills up the last block of inodes of each group, and rounds to eights."""
+
+
+def ext(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
+    """mke2fs: block size and its like by their letters, lists by what dumpe2fs calls them."""
+    header, plain = _header(parts.get("dumpe2fs", "")), _header(control.get("dumpe2fs", ""))
+    everything = asked_of(words, lists="EOJ")
+    return [(each, _ext_one(each, header, parts) or differs(each, header, plain, everything)) for each in everything]
+
+
+def _header(dump: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in dump.splitlines() if ":" in line)
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def _ext_one(asked: Asked, header: Mapping[str, str], parts: Parts) -> Found | None:
+    if not header:
+        return NOTHING
+    special = _EXT_SPECIAL.get(asked.key or asked.letter)
+    if asked.letter == "-O":
+        return _feature(asked.key, _EXT_FEATURES, header.get("filesystem features", "").split())
+    if special:
+        return special(asked.value, header, parts)
+    key = _EXT_KEYS.get(asked.key or asked.letter) or _named(asked.key, header)
+    return judged(asked.value, header[key], says=f"{key}: {header[key]}") if key in header else None
+
+
+def _named(key: str, header: Mapping[str, str]) -> str:
+    """The line of the dump whose name holds all the words of an option: stripe_width is 'RAID stripe width'."""
+    words = set(re.split(r"[-_ ]", key.lower())) if key else {""}
+    return next((name for name in header if words <= set(name.split())), "")
+
+
+def _feature(asked: str, aliases: Mapping[str, str], features: list[str]) -> Found:
+    """A feature that is set, or with ^ one that is not."""
+    plain = asked.removeprefix("^")
+    if plain == "none":
+        return NOTHING
+    name = _plain(aliases.get(plain, plain))
+    there = name in map(_plain, features)
+    wanted = not asked.startswith("^")
+    return ("in effect" if there == wanted else "ignored", f"{plain} is {'a feature' if there else 'not a feature'}")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _number(header: Mapping[str, str], key: str) -> int:
+    match = re.match(r"\d+", header.get(key, ""))
+    return int(match[0]) if match else 0
+
+
+def _inodes(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    wanted = kernel_bytes(value) or 0
+    return _as_many_inodes(wanted, header, f"inode count: {header.get('inode count')}")
+
+
+def _bytes_an_inode(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    room = _number(header, "block count") * _number(header, "block size")
+    ratio, count = kernel_bytes(value) or 1, _number(header, "inode count") or 1
+    return _as_many_inodes(room // ratio, header, f"one inode for {room // count} bytes")
+
+
+def _as_many_inodes(wanted: int, header: Mapping[str, str], says: str) -> Found:
+    per_group = _number(header, "inodes per group") or 1
+    in_a_block = _number(header, "block size") // (_number(header, "inode size") or 1)
+    groups = _number(header, "inode count") / per_group
+    off = abs(_number(header, "inode count") - wanted)
+    return ("in effect" if off <= groups * in_a_block * _INODES_OF_ROUNDING else "changed", says)
+
+
+def _reserved(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    if not re.fullmatch(r"\d+(\.\d*)?", value):
+        return NOTHING
+    blocks, reserved = _number(header, "block count"), _number(header, "reserved block count")
+    cluster = max(1, _number(header, "cluster size") // (_number(header, "block size") or 1))
+    off = abs(reserved - blocks * float(value) / 100)
+    return ("in effect" if off <= cluster else "changed", f"reserved block count: {reserved} of {blocks}")
+
+
+def _on_error(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    stated = header.get("errors behavior", "")
+    return judged(value.partition("-")[0], stated, says=f"errors behavior: {stated}")
+
+
+def _journal_size(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    stated = header.get("total journal size") or header.get("journal size", "")
+    wanted = kernel_bytes(value if value[-1:].isalpha() else f"{value}m")
+    return ("in effect" if wanted == kernel_bytes(stated) else "changed", f"total journal size: {stated}")
+
+
+def _external(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    stated = header.get("journal device", "")
+    return ("in effect", f"journal device: {stated}") if stated else ("ignored", "no journal device")
+
+
+def _lazy_tables(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    """Whether inode tables are still to be zeroed, by the flags of the groups. A file system without flags has none."""
+    match = re.match(r"(\d+) (\d+)", parts.get("itable", ""))
+    if not match:
+        return NOTHING
+    groups, zeroed = int(match[1]), int(match[2])
+    features = header.get("filesystem features", "").split()
+    flagged = "metadata_csum" in features or "uninit_bg" in features
+    says = f"inode tables zeroed in {zeroed} of {groups} groups" if flagged else "no group is marked as not zeroed"
+    if value != "0":
+        return ("in effect" if flagged and zeroed < groups else "not visible", says)
+    return ("in effect" if not flagged or zeroed == groups else "ignored", says)
+
+
+def _root_owner(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+    stated = ":".join(parts.get("root", "").split()[1:3])
+    return judged(value or "0:0", stated, says=f"the root directory is of {stated}")
+
+
+_EXT_SPECIAL: dict[str, Callable[[str, Mapping[str, str], Parts], Found]] = {
+    "-N": _inodes,
+    "-i": _bytes_an_inode,
+    "-m": _reserved,
+    "-e": _on_error,
+    "size": _journal_size,
+    "device": _external,
+    "lazy_itable_init": _lazy_tables,
+    "root_owner": _root_owner,
+}
+
+
+# --- xfs_info ---------------------------------------------------------------------------------------------------------
+
+_XFS_SECTION = {"d": "data", "b": "data", "l": "log", "n": "naming", "r": "realtime"}
+"""What xfs_info calls the part of each letter of mkfs.xfs; everything else is in its meta-data."""
+_XFS_KEYS = {
+    "b.size": "data.bsize", "i.size": "meta-data.isize", "i.maxpct": "data.imaxpct", "s.size": "meta-data.sectsz",
+    "n.size": "naming.bsize", "d.sectsize": "meta-data.sectsz", "l.sectsize": "log.sectsz",
+    "r.extsize": "realtime.extsz",
+}  # fmt: skip
+_XFS_BYTES = {
+    "d.su": "data.sunit", "l.su": "log.sunit", "d.agsize": "meta-data.agsize", "d.size": "data.blocks",
+    "l.size": "log.blocks",
+}  # fmt: skip
+"""Asked for in bytes, shown in blocks of the file system."""
+_XFS_WORDS = {"d.noalign": ("data.sunit", "0"), "n.version=ci": ("naming.ascii-ci", "1")}
+_XFS_ROUNDED = {"d.size", "l.size", "d.agsize"}
+_XFS_SECTORS = {"d.sunit": "data.sunit", "d.swidth": "data.swidth", "l.sunit": "log.sunit"}
+"""Asked for in sectors of 512 bytes, shown in blocks of the file system."""
+
+
+def xfs(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
+    """mkfs.xfs: every setting by the part of xfs_info that its letter names, units converted."""
+    info, plain = _xfs_info(parts.get("xfs_info", "")), _xfs_info(control.get("xfs_info", ""))
+    everything = asked_of(words, lists="bdilmnrs")
+    return [(each, _xfs_one(each, info) or differs(each, info, plain, everything)) for each in everything]
+
+
+def _xfs_info(text: str) -> dict[str, str]:
+    """'data.bsize': '4096', ... A line of which the first column is empty goes on with the part above it."""
+    found: dict[str, str] = {}
+    part = ""
+    for line in text.splitlines():
+        head, _, rest = line.partition("=")
+        part = head.split()[0] if head.strip() else part
+        about = re.match(r"\s*(\S.*?)\s{2,}", rest)
+        if part and about and "=" not in about[1]:
+            found[f"{part}.is"] = about[1]
+        version = re.search(r"version\s*=?\s*(\w+)", rest)
+        if version:
+            found[f"{part}.version"] = version[1]
+        found |= {f"{part}.{key}": value for key, value in re.findall(r"([\w-]+)=\s*(\w+)", rest)}
+    return found
+
+
+def _xfs_one(asked: Asked, info: Mapping[str, str]) -> Found | None:
+    if not info:
+        return NOTHING
+    letter = asked.letter.removeprefix("-")
+    name = f"{letter}.{asked.key}"
+    special = _xfs_special(name, asked.value, info)
+    if special:
+        return special
+    likely = (f"{_XFS_SECTION.get(letter, 'meta-data')}.{asked.key}", f"meta-data.{asked.key}")
+    key = _XFS_KEYS.get(name) or next((key for key in likely if key in info), "")
+    return judged(asked.value or "1", info[key], says=_says(key, info[key])) if key in info else None
+
+
+def _says(key: str, value: str) -> str:
+    part, _, name = key.partition(".")
+    return f"{part}: {name}={value}"
+
+
+def _xfs_special(name: str, value: str, info: Mapping[str, str]) -> Found | None:
+    if name in _XFS_BYTES:
+        return _xfs_length(name, _XFS_BYTES[name], value, 1, info)
+    if name in _XFS_SECTORS:
+        return _xfs_length(name, _XFS_SECTORS[name], value, SECTOR_BYTES, info)
+    if name == "d.sw" and value.isdecimal():
+        stripe, width = int(info.get("data.sunit", "0")), int(info.get("data.swidth", "0"))
+        return ("in effect" if width == stripe * int(value) else "changed", f"data: sunit={stripe} swidth={width} blks")
+    if name in ("l.logdev", "l.internal"):
+        external = "internal" not in info.get("log.is", "internal")
+        state: OptionState = "in effect" if external == (name == "l.logdev" or value == "0") else "ignored"
+        return (state, f"log: {info.get('log.is', '')}")
+    plain = _XFS_WORDS.get(name if not value else f"{name}={value}")
+    return judged(plain[1], info.get(plain[0], ""), says=_says(plain[0], info.get(plain[0], ""))) if plain else None
+
+
+def _xfs_length(name: str, key: str, value: str, unit: int, info: Mapping[str, str]) -> Found:
+    """A length, shown in blocks. mkfs.xfs rounds the sizes of its parts down to whole stripes."""
+    block = int(info.get("data.bsize", "0"))
+    wanted, shown = _xfs_bytes(value, block, unit), int(info.get(key, "0")) * block
+    rounded = name in _XFS_ROUNDED and wanted is not None and 0 <= wanted - shown < MIB
+    return ("in effect" if wanted == shown or rounded else "changed", f"{_says(key, info.get(key, '0'))} blks")
+
+
+def _xfs_bytes(value: str, block: int, unit: int) -> int | None:
+    """Bytes of a number of mkfs.xfs: with b in blocks, with s in sectors, with k, m, ... in bytes, else in `unit`."""
+    match = re.fullmatch(r"(\d+)([bs])", value)
+    if match:
+        return int(match[1]) * (block if match[2] == "b" else SECTOR_BYTES)
+    return int(value) * unit if value.isdecimal() else kernel_bytes(value)
+
+
+# --- btrfs ------------------------------------------------------------------------------------------------------------
+
+_BTRFS_KEYS = {
+    "-n": "nodesize", "--nodesize": "nodesize", "-s": "sectorsize", "--sectorsize": "sectorsize", "-b": "total_bytes",
+    "--byte-count": "total_bytes", "-U": "fsid", "--uuid": "fsid", "-L": "label", "--label": "label",
+}  # fmt: skip
+_BTRFS_PROFILES = {"-d": "data", "--data": "data", "-m": "metadata", "--metadata": "metadata"}
+_BTRFS_FEATURES = {"extref": "extended_iref", "mixed-bg": "mixed_groups", "squota": "simple_quota"}
+
+
+def btrfs(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
+    """mkfs.btrfs: profiles from `btrfs filesystem df`, everything else from the super block."""
+    dump, plain = _super(parts.get("dump-super", "")), _super(control.get("dump-super", ""))
+    profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
+    everything = asked_of(words, lists="OR")
+    return [(each, _btrfs_one(each, dump, profiles) or differs(each, dump, plain, everything)) for each in everything]
+
+
+def _super(dump: str) -> dict[str, str]:
+    pairs = (line.split(None, 1) for line in dump.splitlines() if re.match(r"[a-z]\w*(\.\w+)?\s", line))
+    found = {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+    return found and {**found, "features": " ".join(re.findall(r"^\s+\(? ?([A-Z][A-Z0-9_]+)", dump, re.MULTILINE))}
+
+
+def _btrfs_one(asked: Asked, dump: Mapping[str, str], profiles: Mapping[str, str]) -> Found | None:
+    if asked.letter in _BTRFS_PROFILES and profiles:
+        name = _BTRFS_PROFILES[asked.letter]
+        stated = profiles.get(name) or profiles.get("data+metadata", "")
+        return judged(asked.value, stated, says=f"{name}, {stated.upper() if stated != 'single' else stated}")
+    if "fsid" not in dump:
+        return NOTHING
+    if asked.letter in ("-O", "-R", "--features", "--runtime-features"):
+        return _btrfs_feature(asked.key, dump["features"].split())
+    if asked.letter in ("--csum", "--checksum"):
+        stated = dump.get("csum_type", "")
+        fits = f"({asked.value.lower()}" in stated.lower()
+        return ("in effect" if fits else "changed", f"csum_type: {stated}")
+    key = _BTRFS_KEYS.get(asked.letter, "")
+    return judged(asked.value, dump[key], says=f"{key}: {dump[key]}") if key in dump else None
+
+
+def _btrfs_feature(asked: str, features: list[str]) -> Found | None:
+    """A feature of the super block's flags. One that is none of them (quota) has its own tree instead."""
+    name = asked.removeprefix("^")
+    found = _feature(asked, _BTRFS_FEATURES, features)
+    return found if found[0] == "in effect" or name not in ("quota", "list-all") else None
+
+
+# --- what nobody knows by name ----------------------------------------------------------------------------------------
+
+_EACH_TIME = re.compile(
+    r"uuid|seed|time|created|written|checked|checksum|csum$|^csum|last|mount count|lifetime|free|generation|sequence|"
+    r"root$|bytes_used|_lsn|state|cache|is$"
+)
+"""What differs between any two file systems that were made alike."""
+_SHOWN = 3
+
+
+def differs(asked: Asked, made: Mapping[str, str], plain: Mapping[str, str], everything: list[Asked]) -> Found:
+    """An option that no line names: in effect where a line differs from the control and states the value that was asked
+    for, or where nothing else was asked for that could have made the difference."""
+    changes = [
+        f"{key}: {value}" for key, value in made.items()
+        if plain and plain.get(key) != value and not _EACH_TIME.search(key)
+    ]  # fmt: skip
+    exact = [change for change in changes if asked.value and same(asked.value, change.partition(": ")[2])]
+    if exact:
+        return ("in effect", exact[0])
+    if changes and len(everything) == 1:
+        return ("in effect", "shown as " + ", ".join(changes[:_SHOWN]))
+    return NOTHING
+
+
+READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts], list[tuple[Asked, Found]]]] = {
+    **dict.fromkeys(("ext2", "ext3", "ext4"), ext),
+    "xfs": xfs,
+    "btrfs": btrfs,
+}
+"""File system type to the reader of its dumps."""
+
+
+def read_back(fstype: str, words: tuple[str, ...], parts: Parts, control: Parts) -> Iterator[tuple[str, Found]]:
+    """Each option of a mkfs as people write it, its state, and the words that tell it.
+
+    `fstype` may be what lies on another device (zram, pmem): any type that has no reader gives 'not visible'.
+    """
+    reader = READERS.get(fstype)
+    found = reader(words, parts, control) if reader else [(each, NOTHING) for each in asked_of(words, lists="")]
+    for asked, state in found:
+        yield asked.text, state

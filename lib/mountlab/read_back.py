@@ -1,0 +1,51 @@
+"""What was asked of a file system, and of what it lies on, against what the kernel says: for runner and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mountlab.effect import effects
+from mountlab.evidence import file_system_device, loops
+from mountlab.filesystems import FAMILIES
+from mountlab.model import Filesystem, OptionEvidence
+
+Files = Mapping[str, str]
+"""File name to text, as kept in raw/<mount id>/."""
+BELOW = "evidence-below.txt"
+"""The evidence of the file system below an overlay."""
+
+
+def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
+    """Every option of `fs`, and of what lies below it, in the order in which they were asked for.
+
+    `control`: the files of the same file system made without options, where there is one.
+    """
+    return [*_own(fs, files, control), *_direct_io(fs, files), *_below(fs, files, control)]
+
+
+def _own(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
+    ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
+    return effects(fs, files, control, extra=ours)
+
+
+def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
+    if fs.over is None or BELOW not in files:
+        return []
+    its_control = {"evidence.txt": control[BELOW]} if control and BELOW in control else None
+    return options_in_effect(fs.over, {"evidence.txt": files[BELOW]}, its_control)
+
+
+def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
+    """Whether the loop device of an image passes by the page cache of the file system that holds the image."""
+    if fs.image_bytes:
+        loop = loops(files).get(file_system_device(files))
+        actual = loop is not None and loop.direct_io
+        yield OptionEvidence(
+            filesystem=fs.name, option=f"direct_io: {str(fs.direct_io).lower()}", kind="backing",
+            kernel_says=f"loop/dio = {int(actual)}", state="in effect" if actual == fs.direct_io else "changed",
+        )  # fmt: skip
+
+
+def ineffective(rows: list[OptionEvidence]) -> list[OptionEvidence]:
+    """Those that the kernel ignored or changed."""
+    return [row for row in rows if row.state in ("ignored", "changed")]

@@ -1,0 +1,399 @@
+"""What a real kernel does with options, and what Mountlab makes of it: one line of the table is one mount.
+
+A line that cannot hold on this kernel is skipped and says so. The control is mounted once for each type.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Protocol
+
+import pytest
+from conftest import SBIN
+from mountlab import store
+from mountlab.boxes import open_box
+from mountlab.effect import effects
+from mountlab.errors import BoxError
+from mountlab.evidence import kernel_log
+from mountlab.model import Filesystem
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
+
+# Columns: type | mkfs | mount options | their states, in order | what the kernel says of them | added, or the kernel
+# that the line is true of. `refused`: the mount fails, and the kernel's log says why.
+TABLE = """
+ext4 | | data=journal                        | in effect  | data=journal              | + nodelalloc
+ext4 | | data=writeback                      | in effect  | data=writeback            |
+ext4 | | data=ordered                        | in effect  | data=ordered              |
+ext4 | | data=writeback,journal_async_commit | in effect; in effect | data=writeback; journal_async_commit |
+ext4 | | journal_async_commit                | refused    | data=ordered              |
+ext4 | | data=journal,delalloc               | refused    | delalloc                  |
+ext4 | | data=journal,data=writeback         | changed; in effect | data=writeback, which was asked for too; data=writeback |
+ext4 | | nonsense                            | refused    | nonsense                  |
+ext4 | | dax                                 | refused    | DAX unsupported           |
+ext4 | | dax=never                           | in effect  | dax=never                 |
+ext4 | | inode_readahead_blks=64             | in effect  | inode_readahead_blks=64   |
+ext4 | | inode_readahead_blks=33             | refused    | power of 2                |
+ext4 | | nobarrier                           | in effect  | nobarrier                 |
+ext4 | | barrier=0                           | in effect  | nobarrier                 |
+ext4 | | barrier=1                           | in effect  | barrier                   |
+ext4 | | commit=30                           | in effect  | commit=30                 |
+ext4 | | commit=0                            | changed    | commit=5                  |
+ext4 | | commit=5                            | in effect  | commit=5                  |
+ext4 | | max_batch_time=20000                | in effect  | max_batch_time=20000      |
+ext4 | | nojournal_checksum                  | in effect  | nojournal_checksum        |
+ext4 | | nodelalloc                          | in effect  | nodelalloc                |
+ext4 | | nodelalloc,delalloc                 | ignored; in effect | delalloc, which was asked for too; delalloc |
+ext4 | | noatime,nodiratime                  | in effect; in effect | noatime; nodiratime |
+ext4 | | noatime,data=ordered,nobh           | in effect; in effect; ignored | ; ; Ignoring removed nobh |
+ext4 | | strictatime                         | in effect  | strictatime               |
+ext4 | | relatime                            | in effect  | relatime                  |
+ext4 | | lazytime                            | in effect  | lazytime                  |
+ext4 | | sync                                | in effect  | sync                      |
+ext4 | | async                               | in effect  | sync is absent            |
+ext4 | | nosuid                              | in effect  | nosuid                    |
+ext4 | | exec                                | in effect  | noexec is absent          |
+ext4 | | nobh                                | ignored    | Ignoring removed nobh     |
+ext4 | | oldalloc                            | ignored    | Ignoring removed oldalloc |
+ext4 | | mand                                | ignored    | mand                      | >=5.15
+ext4 | | prefetch_block_bitmaps              | in effect  | prefetch_block_bitmaps    | >=6.18
+ext4 | | prefetch_block_bitmaps              | ignored    | Ignoring removed prefetch | <6.2
+ext4 | | inlinecrypt                         | ignored    | inline encryption not supported | >=6.0
+ext4 | | acl                                 | in effect  | acl                       |
+ext4 | | noacl                               | refused    | noacl                     | >=6.3
+ext4 | | minixdf                             | in effect  | minixdf                   |
+ext4 | | grpid                               | in effect  | grpid                     |
+ext4 | | bsdgroups                           | in effect  | shown as grpid            |
+ext4 | | noatime,bsdgroups                   | in effect; in effect | noatime; shown as grpid |
+ext4 | | data=journal,bsdgroups              | in effect; in effect | ; shown as grpid | + nodelalloc
+ext4 | | noload                              | in effect  | shown as norecovery       |
+ext4 | | sysvgroups                          | not visible | nothing                  |
+ext4 | | journal_ioprio=3                    | not visible | nothing                  |
+ext4 | | dioread_lock                        | in effect  | nodioread_nolock          | >=5.6
+ext4 | | init_itable                         | in effect  | init_itable=10            |
+ext4 | | noinit_itable                       | in effect  | noinit_itable             |
+ext4 | | discard                             | in effect  | discard                   |
+ext4 | | errors=panic                        | in effect  | errors=panic              |
+ext4 | | resuid=1000                         | in effect  | resuid=1000               |
+ext4 | | stripe=16                           | in effect  | stripe=16                 |
+ext4 | | auto_da_alloc=0                     | in effect  | noauto_da_alloc           |
+ext4 | | usrquota                            | in effect  | usrquota                  | + quota
+ext4 | | ro                                  | in effect  | ro                        |
+ext4 | | defaults,x-made.up=1,nofail         | in effect; in effect; in effect | asks nothing; asks nothing; asks nothing |
+ext3 | | data=writeback                      | in effect  | data=writeback            |
+ext3 | | nobh                                | ignored    | Ignoring removed nobh     |
+ext3 | | commit=9                            | in effect  | commit=9                  |
+ext3 | | nodelalloc                          | refused    | ext3                      |
+ext2 | | noatime                             | in effect  | noatime                   |
+ext2 | | data=writeback                      | refused    | ext2                      |
+ext2 | | errors=panic                        | in effect  | errors=panic              |
+xfs | | dax=always                           | changed    | dax=never                 | >=5.8
+xfs | | dax                                  | changed    | dax=never                 | >=5.8
+xfs | | logbufs=4,logbsize=256k              | in effect; in effect | logbufs=4; logbsize=256k |
+xfs | | logbsize=262144                      | in effect  | logbsize=256k             |
+xfs | | logbufs=9                            | refused    | invalid logbufs           |
+xfs | | allocsize=1m                         | in effect  | allocsize=1024k           |
+xfs | | sunit=8                              | refused    | swidth                    |
+xfs | | inode32                              | in effect  | inode32                   |
+xfs | | ikeep                                | not visible | deprecated               | >=6.18
+xfs | | ikeep                                | in effect  | ikeep                     | <6.2
+xfs | | largeio,swalloc,wsync                | in effect; in effect; in effect | largeio; swalloc; wsync |
+xfs | | nolargeio                            | not visible | nothing                  |
+xfs | | nobarrier                            | refused    | nobarrier                 |
+xfs | | norecovery                           | refused    | read-only                 |
+xfs | | bsdgroups                            | in effect  | shown as grpid            |
+xfs | | sync                                 | in effect  | sync                      | + wsync
+btrfs | | compress=zstd                      | in effect  | compress=zstd:3           |
+btrfs | | compress=zstd:1                    | in effect  | compress=zstd:1           |
+btrfs | | compress=zstd:99                   | changed    | compress=zstd:15          |
+btrfs | | compress                           | in effect  | compress=zlib             |
+btrfs | | compress=made_up                   | refused    |                           |
+btrfs | | compress-force=lzo                 | in effect  | compress-force=lzo        |
+btrfs | | nodatacow                          | in effect  | nodatacow                 | + nodatasum
+btrfs | | compress=zstd,nodatacow            | ignored; in effect | compression disabled; nodatacow | <6.8
+btrfs | | compress=zstd,nodatacow            | ignored; in effect | alone it is shown as compress=zstd:3; nodatacow | >=6.8
+btrfs | | nodatacow,compress=zstd            | ignored; in effect | alone it is shown as nodatasum, nodatacow; compress=zstd:3 | >=6.8
+btrfs | | nodiscard                          | in effect  | discard=async is gone     | >=6.8
+btrfs | | discard=sync                       | in effect  | discard                   | >=6.2
+btrfs | | nossd                              | in effect  | nossd                     |
+btrfs | | commit=30                          | not visible | nothing                  |
+btrfs | | commit=5                           | in effect  | commit=5                  |
+btrfs | | max_inline=1m                      | changed    | max_inline=4096           |
+btrfs | | thread_pool=0xc                    | in effect  | thread_pool=12            |
+btrfs | | nobarrier                          | in effect  | nobarrier                 |
+btrfs | | autodefrag,noacl,notreelog         | in effect; in effect; in effect | autodefrag; noacl; notreelog |
+btrfs | | nonsense                           | refused    | nonsense                  |
+tmpfs | | size=64m                           | in effect  | size=65536k               |
+tmpfs | | size=1000000                       | in effect  | rounded up to whole pages |
+tmpfs | | size=1000                          | changed    | size=4k                   |
+tmpfs | | size=10%                           | in effect  | size=                     |
+tmpfs | | nr_inodes=1k                       | in effect  | nr_inodes=1               |
+tmpfs | | nr_blocks=1000                     | in effect  | shown as size=4000k       |
+tmpfs | | mode=0755                          | in effect  | mode=755                  |
+tmpfs | | mode=1777                          | in effect  | has mode 1777             |
+tmpfs | | uid=nobody                         | in effect  | uid=65534                 |
+tmpfs | | uid=root                           | in effect  | has uid 0                 |
+tmpfs | | huge=never                         | not visible | nothing                  |
+tmpfs | | noswap                             | in effect  | noswap                    | >=6.4
+tmpfs | | data=writeback                     | refused    | data                      |
+tmpfs | | noatime,nodiratime                 | in effect; in effect | noatime; nodiratime |
+tmpfs | | mpol=interleave                    | in effect  | mpol=interleave:0         |
+tmpfs | | mand                               | ignored    | mand                      | >=5.15
+ramfs | | nonsense                           | ignored    | nobody knows              |
+ramfs | | size=64m                           | ignored    | nobody knows              |
+ramfs | | data=writeback,nodelalloc,nobarrier | ignored; ignored; ignored | nobody knows; nobody knows; nobody knows |
+ramfs | | noatime,nodiratime,rw              | in effect; in effect; in effect | noatime; nodiratime; rw |
+ramfs | | mode=1777                          | in effect  | mode=1777                 |
+ramfs | | mode=0755                          | in effect  | has mode 755              |
+ramfs | | uid=1000                           | ignored    | has uid 0                 |
+hugetlbfs | | pagesize=2M                    | in effect  | pagesize=2M               |
+hugetlbfs | | size=4m                        | in effect  | size=4194304              |
+hugetlbfs | | size=5m                        | changed    | size=4194304              |
+hugetlbfs | | mode=0700                      | in effect  | mode=700                  |
+hugetlbfs | | nonsense                       | refused    | nonsense                  |
+overlay | | volatile                         | in effect  | volatile                  | >=5.10
+overlay | | nonsense                         | refused    | nonsense                  |
+overlay | | noatime                          | in effect  | noatime                   |
+ext4 | -b 1024 -I 512 -m 1 -N 2000           | | in effect; in effect; in effect; in effect | block size: 1024; inode size: 512; 6553 of 655360; inode count: 19 |
+ext4 | -E stride=16,stripe_width=64,root_owner=5:6 | | in effect; in effect; in effect | raid stride: 16; raid stripe width: 64; 5:6 | + stripe=64
+ext4 | -O ^has_journal,bigalloc -C 65536     | | in effect; in effect; in effect | not a feature; a feature; 65536 |
+ext4 | -E lazy_itable_init=0,lazy_journal_init=0 | | in effect; not visible | inode tables zeroed; nothing |
+ext4 | -i 65536 -J size=8 -e panic -G 4      | | in effect; in effect; in effect; in effect | 65; 8M; Panic; 4 | + errors=panic
+ext4 | -E packed_meta_blocks=1               | | not visible | |
+ext4 | -b 4k -E resize=1000000               | | in effect; not visible | block size: 4096; nothing |
+ext4 | -g 8192                               | | in effect | blocks per group: 8192 |
+xfs | -d su=64k,sw=4                         | | in effect; in effect | data: sunit=16; swidth=64 | + sunit=128
+xfs | -d sunit=128,swidth=512,agcount=8      | | in effect; in effect; in effect | data: sunit=16; data: swidth=64; agcount=8 |
+xfs | -i size=1024,maxpct=10 -s size=4096    | | in effect; in effect; in effect | isize=1024; imaxpct=10; sectsz=4096 |
+xfs | -m reflink=0,rmapbt=1,finobt=1 -n size=8192 | | in effect; in effect; in effect; in effect | reflink=0; rmapbt=1; finobt=1; bsize=8192 |
+xfs | -b size=1024 -l size=64m,su=32k        | | in effect; in effect; in effect | bsize=1024; blocks=65536; sunit=32 |
+btrfs | -m single -d dup -n 4096             | | in effect; in effect; in effect | metadata, single; data, DUP; nodesize: 4096 |
+btrfs | --csum xxhash -O ^no-holes -s 4096   | | in effect; in effect; in effect | xxhash64; not a feature; sectorsize: 4096 |
+btrfs | -O extref,skinny-metadata            | | in effect; in effect | extref is a feature; skinny-metadata is a feature |
+"""  # noqa: E501
+
+ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+IMAGE = 640 * 2**20
+MAKE = {
+    **{kind: ("mke2fs", "-t", kind, "-F", "-q") for kind in ("ext2", "ext3", "ext4")},
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One line of the table."""
+
+    kind: str
+    mkfs: tuple[str, ...]
+    options: str
+    states: tuple[str, ...]
+    says: tuple[str, ...]
+    note: str
+
+    @property
+    def added(self) -> str:
+        return self.note.removeprefix("+").strip() if self.note.startswith("+") else ""
+
+    @property
+    def filesystem(self) -> Filesystem:
+        options = (self.options,) if self.options else ()
+        return Filesystem(name=self.kind, type=self.kind, mkfs=self.mkfs, options=options)
+
+    def holds_on(self, kernel: tuple[int, ...]) -> bool:
+        match = re.fullmatch(r"(<|>=)(\d+)\.(\d+)", self.note)
+        return not match or (kernel < (int(match[2]), int(match[3]))) == (match[1] == "<")
+
+    def __str__(self) -> str:
+        return " ".join([self.kind, *self.mkfs, self.options]).strip()
+
+
+def parse(line: str) -> Request:
+    kind, mkfs, options, states, says, note = (cell.strip() for cell in line.split("|"))
+    return Request(kind, tuple(mkfs.split()), options, _cells(states), _cells(says), note)
+
+
+def _cells(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(";"))
+
+
+def refine(line: str) -> str:
+    """A line may end after any column."""
+    return line + "|" * (5 - line.count("|"))
+
+
+REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended."""
+
+    status: int
+    out: str
+    error: str
+
+
+class Machine(Protocol):
+    """Where file systems are mounted."""
+
+    def __call__(self, *argv: str) -> Done: ...
+
+
+@dataclass
+class Bench:
+    """Makes file systems on one loop device and mounts them, as Mountlab's own steps do."""
+
+    run: Machine
+    directory: str
+    device: str
+    kernel: tuple[int, ...]
+    made: tuple[str, tuple[str, ...]] = ("", ())
+    controls: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def mountpoint(self) -> str:
+        return f"{self.directory}/mnt"
+
+    def ask(self, request: Request) -> tuple[int, dict[str, str]]:
+        """Exit status of the mount, and what is kept of it: mount.txt, and evidence.txt where it did not fail."""
+        self._make(request.kind, request.mkfs)
+        return self._mounted(request.kind, request.options)
+
+    def control(self, kind: str) -> dict[str, str]:
+        """The files of the mount without options, made when they are first needed."""
+        if kind not in self.controls:
+            self._make(kind, ())
+            strict = self.script("strict.sh", *self._mount(kind, ""))
+            status, kept = self._mounted(kind, "")
+            if status:
+                pytest.skip(f"this kernel mounts no {kind}: {kept['error'].strip()}")
+            self.controls[kind] = {**kept, "strict.txt": strict.out}
+        return self.controls[kind]
+
+    def alone(self, request: Request) -> str:
+        """What the kernel shows with each of several options alone, asked as the control of a run is."""
+        if "," not in request.options:
+            return ""
+        self._make(request.kind, ())
+        self.must(*self._mount(request.kind, ""))
+        asked = self.script("alone.sh", request.options.replace(",", "\n"), *self._mount(request.kind, ""))
+        self._unmount()
+        assert asked.status == 0, asked.error
+        return asked.out
+
+    def must(self, *argv: str) -> str:
+        done = self.run(*argv)
+        assert done.status == 0, f"{' '.join(argv)}: {done.error}"
+        return done.out
+
+    def script(self, name: str, *arguments: str) -> Done:
+        return self.run("sh", "-c", files("mountlab.filesystems").joinpath(name).read_text(), name, *arguments)
+
+    def _make(self, kind: str, words: tuple[str, ...]) -> None:
+        if kind in ON_A_DEVICE and self.made != (kind, words):
+            self.must(*MAKE[kind], *words, self.device)
+            self.made = (kind, words)
+
+    def _mount(self, kind: str, options: str) -> tuple[str, ...]:
+        layers = self._layers() if kind == "overlay" else ""
+        asked = ",".join(filter(None, (layers, options)))
+        source = self.device if kind in ON_A_DEVICE else "mountlab"
+        return ("mount", "-t", kind, *(("-o", asked) if asked else ()), source, self.mountpoint)
+
+    def _layers(self) -> str:
+        """Empty directories: what a volatile overlay has written to is not mounted again."""
+        paths = {name: f"{self.directory}/{name}" for name in ("lower", "upper", "work")}
+        self.must("rm", "-rf", *paths.values())
+        self.must("mkdir", *paths.values())
+        return ",".join(f"{name}dir={path}" for name, path in paths.items())
+
+    def _mounted(self, kind: str, options: str) -> tuple[int, dict[str, str]]:
+        mount = self.script("timed.sh", *self._mount(kind, options))
+        if mount.status:
+            return mount.status, {"mount.txt": mount.out, "error": mount.error}
+        device = (self.device,) if kind in ON_A_DEVICE else ()
+        evidence = self.script("evidence.sh", self.mountpoint, *device)
+        self._unmount()
+        assert evidence.status == 0, evidence.error
+        return 0, {"mount.txt": mount.out, "evidence.txt": evidence.out}
+
+    def _unmount(self) -> None:
+        """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one."""
+        gone = 'umount $1; i=0; while [ -n "$(ls -d /sys/fs/*/$2 2>/dev/null)" ] && [ $i -lt 100 ]; do sleep 0.05;'
+        name = self.device.removeprefix("/dev/")
+        assert self.run("sh", "-c", f"{gone} i=$((i + 1)); done", "sh", self.mountpoint, name).status == 0
+
+
+def local(*argv: str) -> Done:
+    """This machine, without a box in between."""
+    environment = {"PATH": f"{SBIN}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def guest(stack: ExitStack) -> Machine:
+    """The virtual box, with a kernel of its own, until the stack is closed."""
+    try:
+        box = stack.enter_context(open_box(store.load_box("vm")))
+    except BoxError as error:
+        pytest.skip(f"the virtual box does not start: {error}")
+
+    def run(*argv: str) -> Done:
+        done = box.run(argv, root=True)
+        return Done(done.exit_status, done.text, done.error_text)
+
+    return run
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("vm", marks=pytest.mark.slow)])
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with ExitStack() as stack:
+        if request.param == "vm":
+            machine = guest(stack)
+            directory = machine("mktemp", "-d", "/var/tmp/mountlab-options-XXXXXX").out.strip()
+        else:
+            machine, directory = local, str(tmp_path_factory.mktemp("options"))
+        image = f"{directory}/disk.img"
+        assert machine("sh", "-c", f"mkdir {directory}/mnt && truncate -s {IMAGE} {image}").status == 0
+        attached = machine("losetup", "--find", "--show", image)
+        if attached.status:
+            pytest.skip(f"no loop device: {attached.error.strip()}")
+        device = attached.out.strip()
+        stack.callback(machine, "losetup", "-d", device)
+        release = machine("cat", "/proc/sys/kernel/osrelease").out
+        yield Bench(machine, directory, device, tuple(map(int, re.findall(r"\d+", release)[:2])))
+
+
+def test_the_table_asks_enough() -> None:
+    """60 requests over ext4, xfs, btrfs, tmpfs and ramfs, and every state among them."""
+    assert len(REQUESTS) >= 60
+    assert {"ext4", "xfs", "btrfs", "tmpfs", "ramfs"} <= {each.kind for each in REQUESTS}
+    states = {state for each in REQUESTS for state in each.states}
+    assert states == {"in effect", "changed", "ignored", "not visible", "refused"}
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_what_is_asked_for_is_told_from_what_is_in_effect(bench: Bench, request_: Request) -> None:
+    if not request_.holds_on(bench.kernel):
+        pytest.skip(f"true of kernels {request_.note}, and this is {'.'.join(map(str, bench.kernel))}")
+    control = bench.control(request_.kind)
+    status, kept = bench.ask(request_)
+    if "refused" in request_.states:
+        assert status != 0, "the mount was to be refused"
+        assert request_.says[0].lower() in " ".join(kernel_log(kept)).lower()
+        return
+    assert status == 0, kept.get("error")
+    rows = effects(request_.filesystem, kept, {**control, "alone.txt": bench.alone(request_)})
+    asked = [row for row in rows if row.state != "added"]
+    assert [row.state for row in asked] == list(request_.states), asked
+    for row, words in zip(asked, request_.says, strict=True):
+        assert words in row.kernel_says
+    if request_.added:
+        assert request_.added in [row.kernel_says for row in rows if row.state == "added"]
