@@ -134,6 +134,12 @@ def vm_connection(vm_box: Box) -> Iterator[BoxConnection]:
 @pytest.fixture
 def vm_runs(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> BoxConnection:
     """Sweeps that are run on box `vm` meet the one that is up already, instead of starting one more."""
+    share_vm(vm_connection, monkeypatch)
+    return vm_connection
+
+
+def share_vm(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `vm_runs` does, for fixtures of another scope."""
     from mountlab import workflow
     from mountlab.boxes import open_box
 
@@ -143,7 +149,6 @@ def vm_runs(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> Bo
             yield connection
 
     monkeypatch.setattr(workflow, "open_box", shared)
-    return vm_connection
 
 
 # --- nothing is left behind -------------------------------------------------------------------------------------------

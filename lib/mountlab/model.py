@@ -44,6 +44,8 @@ class Program:
     """Package manager (apt, dnf, zypper, pacman) to package name."""
     version: tuple[str, ...]
     """Command whose first line of output names the version."""
+    places: tuple[str, ...] = ()
+    """Patterns of directories where it may lie when it is not on PATH."""
 
 
 @dataclass(frozen=True, kw_only=True)

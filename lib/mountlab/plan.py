@@ -255,6 +255,7 @@ class _Context:
         command = replace(
             tool.command(workload, directory, output, target), timeout_s=self.sweep.design.trial_timeout_s
         )
+        command = self._as_installed(command, tool.programs)
         script = self._script(command, tool.programs, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
@@ -263,6 +264,19 @@ class _Context:
             timeout_s=2 * command.timeout_s + 60, expected_s=tool.expected_s(cell.workload),
             skip=mount.skip or family.refuses(mount.filesystem, cell.workload) or "",
         )  # fmt: skip
+
+    def _version(self, program: Program) -> tuple[str, ...]:
+        path = self.facts["programs"].get(program.name, {}).get("path") if program.places else None
+        return tuple(path if path and word == program.name else word for word in program.version)
+
+    def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
+        """With the path of programs that do not lie on the box's PATH."""
+        found = {p.name: self.facts["programs"].get(p.name, {}).get("path") for p in programs if p.places}
+
+        def full(argv: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(found.get(word) or word for word in argv)
+
+        return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
 
     def _script(
         self,
@@ -284,8 +298,11 @@ class _Context:
         }
         limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-        lines += [_function("prepare", command.prepare), _function("warm", command.warm)]
-        lines += [_function("load_program", tuple(program.version for program in programs))]
+        written = tuple(
+            ("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()
+        )
+        lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
+        lines += [_function("load_program", tuple(self._version(program) for program in programs))]
         lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
         return "\n".join(lines)
 

@@ -12,6 +12,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
 from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
 from mountlab.model import MARK_BYTES, Filesystem, Sweep
+from mountlab.tools import TOOLS
 from mountlab.units import KIB
 
 DIRECTORY = """
@@ -59,6 +60,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
+    _check_tools(sweep, connection, facts)
     room = {fs.name: _room(fs, connection, facts) for fs in sweep.filesystems if fs.type in ("dir", "bind")}
     verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
     _stop_at_refusals(verdicts, connection.box.name)
@@ -73,6 +75,19 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     }
     identities = {verdict.use.name: verdict.identity for verdict in verdicts}
     return {**facts, "room": room, "devices": devices, "device_ids": identities}
+
+
+def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+    """Raise ParameterError for an option that the box's own program does not know."""
+    helps: dict[str, str] = {}
+    for workload in sweep.workloads:
+        tool = TOOLS[workload.tool]
+        if not tool.box_help:
+            continue
+        if tool.name not in helps:
+            done = connection.run(tool.box_help, root=_root(facts))
+            helps[tool.name] = done.text + done.error_text
+        tool.check_help(workload.options, helps[tool.name], where=f"workloads.{workload.name}")
 
 
 def _room(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> int:

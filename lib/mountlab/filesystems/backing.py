@@ -13,7 +13,6 @@ from mountlab.units import format_bytes
 
 LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
 BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
-MODPROBE = Program(name="modprobe", packages=everywhere("kmod"), version=("modprobe", "--version"))
 GUARD_PROGRAMS = (
     BLKID,
     Program(name="wipefs", packages=everywhere("util-linux"), version=("wipefs", "--version")),
@@ -70,7 +69,7 @@ def programs(fs: Filesystem) -> tuple[Program, ...]:
     """What the backing of this file system takes."""
     loop = (LOSETUP,) if fs.image_bytes or fs.journal_image_bytes else ()
     guard = GUARD_PROGRAMS if fs.device or fs.journal_device else ()
-    return (*loop, *guard, *((MODPROBE,) if fs.pmbd else ()))
+    return (*loop, *guard)  # modprobe is there wherever pmbd was found by modinfo
 
 
 def has_journal(fs: Filesystem) -> bool:

@@ -18,6 +18,7 @@ class Ext4(DeviceFamily):
     smallest_bytes = 16 * MIB
     # Not -d, -l, -z (they name files), -L, -U and -t (ours), -n and -S (they make no file system).
     mkfs_with_argument = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrT")
+    mkfs_alone = frozenset({"-D", "-j"})
     mkfs_reserved = frozenset({",device=", ",offset="})
 
     def journal_steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
@@ -59,5 +60,5 @@ def _block_size(fs: Filesystem) -> str:
 
 
 def _without_block_size(words: tuple[str, ...]) -> tuple[str, ...]:
-    pairs = zip(words[::2], words[1::2], strict=True)
-    return tuple(word for pair in pairs if pair[0] != "-b" for word in pair)
+    given = {at for at, word in enumerate(words) if word == "-b"}
+    return tuple(word for at, word in enumerate(words) if not {at, at - 1} & given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from mountlab.errors import ParameterError, ParseError
@@ -30,6 +30,8 @@ class Command:
     """Commands after the caches were dropped, before the measured one."""
     cache: Cache | None = None
     """What the workload asks of the page cache; None: as the design says."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path to text of what must lie in its directory, or beside its output, before anything is run."""
     timeout_s: float = 600.0
 
 
@@ -74,8 +76,14 @@ class Tool(Protocol):
     clock_s: float
     """The resolution of the program's own clock."""
 
+    box_help: tuple[str, ...]
+    """The command by which the box's own program says what options it knows; () where it says nothing of use."""
+
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError where the options do not make sense together."""
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Raise ParameterError for an option that the box's own program, by its help, does not know."""
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         """The command that runs the workload in `directory`, or on the device of `target`, with its own files in

@@ -44,6 +44,11 @@ class Dd:
     }
     clock_s = 1e-9
 
+    box_help: tuple[str, ...] = ()
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Nothing is asked of the box."""
+
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
             if needed not in options:

@@ -69,6 +69,11 @@ class Fio:
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
 
+    box_help: tuple[str, ...] = ()
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Nothing is asked of the box."""
+
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (("rw", "read, write, randread, ..."), ("size", "text with a unit, such as 256MiB")):
             if needed not in options:
