@@ -18,7 +18,7 @@ EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report lab bench check test lint lock clean-env
+.PHONY: help env demo plan run resume report lab bench check test fuzz lint lock clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ check: env lint ## linters, types and the fast tests: before every commit
 
 test: env lint ## linters, types and all tests: box, browser and slow ones too
 	@$(PYTEST) $(ARGS)
+
+fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: about an hour
+	@$(PYTEST) --hypothesis-profile=fuzz --numprocesses=2 tests/fuzz $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

@@ -217,3 +217,42 @@ def test_the_answer_keeps_its_metrics_where_the_first_file_system_failed() -> No
 def test_without_metrics_the_answer_is_about_those_of_the_tool() -> None:
     assert answer_metrics(make(), frame(make(), VALUES)) == {"w": ("write_bandwidth",)}
     assert answer_metrics(make(), measurement_frame([])) == {"w": ("write_bandwidth",)}
+
+
+# --- metrics of several rows ------------------------------------------------------------------------------------------
+
+
+def methods(the_sweep: Sweep, *labels: str) -> pd.DataFrame:
+    factor = {label: 1.0 + i for i, label in enumerate(labels)}
+    return pd.concat([
+        frame(the_sweep, {cell: {b: v * factor[label] for b, v in each.items()} for cell, each in VALUES.items()},
+              metric="sync_rate", label=label)
+        for label in labels
+    ])  # fmt: skip
+
+
+def test_where_a_metric_has_rows_only_each_of_them_is_compared() -> None:
+    """pg_test_fsync: fdatasync and open_sync are two answers."""
+    the_sweep = make(metrics=["sync_rate"])
+    rows = methods(the_sweep, "fdatasync", "open_sync")
+    found = comparisons(the_sweep, rows)
+    assert [(each.candidate, each.label) for each in found] == [
+        ("b", "fdatasync"), ("c", "fdatasync"), ("b", "open_sync"), ("c", "open_sync"),
+    ]  # fmt: skip
+    assert found[0].ratio == pytest.approx(found[2].ratio)
+    assert [each.n for each in found] == [3, 2, 3, 2]
+
+
+def test_where_a_metric_has_a_whole_its_parts_are_not_compared_beside_it() -> None:
+    """Jobs of one fio, and all of them together."""
+    the_sweep = make(metrics=["sync_rate"])
+    rows = methods(the_sweep, "", "job one")
+    assert {each.label for each in comparisons(the_sweep, rows)} == {""}
+    assert set(estimate_frame(the_sweep, rows, run_id="r", box="b")["label"]) == {"", "job one"}
+
+
+def test_a_pair_with_a_zero_has_no_ratio_and_the_others_count() -> None:
+    the_sweep = make(metrics=["major_faults"])
+    zeros = {**VALUES, "b/w": {1: 0.0, 2: 215.0, 3: 185.0}}
+    found = comparisons(the_sweep, frame(the_sweep, zeros, metric="major_faults"))
+    assert [each.n for each in found if each.candidate == "b"] == [2]

@@ -18,10 +18,10 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "options", "filesystems", "effect", "tools", "stats", "design"}
+CORE = {"evidence", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
     "filesystem_params", "params", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words",
-    "terminal", "html", "plots", "sections",
+    "terminal", "html", "plots", "sections", "import_params", "export",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "filesystems": BASE | {"evidence", "options"},
     "effect": BASE | {"evidence", "filesystems"},
     "tools": BASE | {"options"},
+    "logs": BASE | {"options", "tools"},
     "stats": BASE,
     "design": BASE,
     **dict.fromkeys(UPPER, PURE),
@@ -48,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "__init__"},
+    "importer": PURE | {"facts", "store"},
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 

@@ -20,6 +20,7 @@ GIB = 1024**3
 FIO = Program(name="fio", packages={"apt": "fio", "dnf": "fio"}, version=("fio", "--version"))
 MKE2FS = Program(name="mke2fs", packages={"apt": "e2fsprogs", "dnf": "e2fsprogs"}, version=("mke2fs", "-V"))
 ODD = Program(name="odd", packages={}, version=("odd",))
+OPTIONAL = Program(name="rare", packages={"dnf": "rare"}, version=("rare",), hint="rare: build it from its source")
 
 
 def fit_facts(**changes: Any) -> dict[str, Any]:
@@ -80,6 +81,13 @@ def test_a_fit_box_has_nothing_to_mend() -> None:
 )
 def test_a_missing_program_comes_with_the_command_that_mends_it(changes: dict[str, Any], mend: str) -> None:
     assert rows(FIO, **changes)["fio"] == CheckRow("fio", "missing", "not found", mend)
+
+
+def test_a_program_that_no_package_has_limits_a_box_and_says_how_to_get_it() -> None:
+    row = rows(OPTIONAL)["rare"]
+    assert (row.state, row.mend) == ("limited", "rare: build it from its source")
+    assert rows(OPTIONAL, package_manager=None)["rare"] == row
+    assert rows(OPTIONAL, package_manager="dnf")["rare"].mend == "dnf install -y rare"
 
 
 def test_no_rights_are_a_limit_that_can_be_mended() -> None:
@@ -222,6 +230,10 @@ def test_prepare_with_an_unknown_package_or_manager() -> None:
         care.prepare(ReplayBox(), fit_facts(), [FIO, ODD], yes=True, ask=Asked(True))
     with pytest.raises(PlanError, match="fio: missing, and the box has no package manager that we know"):
         care.prepare(ReplayBox(), fit_facts(package_manager=None), [FIO], yes=True, ask=Asked(True))
+
+
+def test_prepare_leaves_out_what_no_package_has() -> None:
+    assert care.prepare(ReplayBox(), fit_facts(), [OPTIONAL], yes=True, ask=Asked(True)) == ()
 
 
 def test_a_failed_installation_shows_what_it_said() -> None:

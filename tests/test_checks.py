@@ -166,6 +166,64 @@ def test_a_write_that_reached_the_device_raises_nothing_nor_does_a_read() -> Non
     assert found("not-flushed", build(make(), traffic=moved(0.0))) == []
 
 
+def test_writes_that_are_not_told_by_side_are_weakened_whole() -> None:
+    """fs_mark counts files: what was not flushed is in that rate, and no metric begins with write_."""
+    own = build(make(workloads={"w": WRITE}), traffic=moved(0.05))
+    assert the_only("not-flushed", own).metrics == "write_"
+    renamed = own.measurements.replace({"metric": {"write_bandwidth": "file_rate"}})
+    assert the_only("not-flushed", replace(own, measurements=renamed)).metrics == ""
+
+
+# --- flushed, but not only this ---------------------------------------------------------------------------------------
+
+
+def of_fs_mark(sync: str) -> Evidence:
+    workloads = {"f": {"tool": "fs_mark", "count": 10, "file_size": "1KiB", "sync": sync}}
+    return replace(build(make()), sweep=make(workloads=workloads))
+
+
+@pytest.mark.parametrize("sync", ["sync", "sync_post", "sync_post_reverse"])
+def test_a_method_of_fs_mark_that_flushes_the_whole_machine_is_a_warning(sync: str) -> None:
+    """Trap: fs_mark -S 2|4|6 call sync() for the whole machine."""
+    caveat = the_only("syncs-everything", of_fs_mark(sync))
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "cell", "ext4/f")
+    assert f"sync: {sync} calls sync(), which flushes every file system of the machine" in caveat.message
+
+
+@pytest.mark.parametrize("sync", ["none", "fsync", "post", "post_reverse"])
+def test_a_method_that_flushes_its_own_files_raises_nothing(sync: str) -> None:
+    assert found("syncs-everything", of_fs_mark(sync)) == []
+    assert found("syncs-everything", build(make())) == []
+
+
+# --- figures that one has and another has not -------------------------------------------------------------------------
+
+
+def labelled(**labels: tuple[str, ...]) -> Evidence:
+    """One trial on each of two file systems, with a sync rate for each of the labels."""
+    filesystems = dict.fromkeys(labels, EXT4)
+    the_sweep = make(filesystems=filesystems, workloads={"p": {"tool": "pg_test_fsync"}})
+    rows = measurement_frame(
+        (_trial(cell, 1, number), Measurement(metric="sync_rate", value=9.0, unit="1/s", label=label))
+        for number, cell in enumerate(the_sweep.cells, start=1)
+        for label in labels[cell.filesystem.name]
+    )
+    return replace(build(make()), sweep=the_sweep, measurements=rows, answer_metrics=answer_metrics(the_sweep, rows))
+
+
+def test_methods_that_one_file_system_does_not_offer_are_told_to_be_missing() -> None:
+    """Trap: n/a rows are neither zero nor a failure."""
+    note = the_only("figures-missing", labelled(disk=("fsync", "open_sync", "open_datasync"), ramfs=("fsync",)))
+    assert (note.severity, note.subject, note.metrics) == ("note", "ramfs/p", "sync_rate")
+    assert note.message.startswith("sync_rate has no figure for open_sync, open_datasync, which others of the sweep")
+
+
+def test_methods_that_all_offer_or_none_raise_nothing() -> None:
+    assert found("figures-missing", labelled(disk=("fsync",), ramfs=("fsync",))) == []
+    assert found("figures-missing", labelled(disk=("fsync",), ramfs=())) == []  # all its trials failed: told elsewhere
+    assert found("figures-missing", build(make())) == []
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
@@ -401,6 +459,21 @@ def _raised_in_this_file(node: ast.AST, name: Callable[..., Any]) -> set[str]:
     calls = [call for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)]
     return {str(call.args[0].value) for call in calls  # type: ignore[attr-defined]
             if call.func.id == name.__name__ and isinstance(call.args[0], ast.Constant)}  # type: ignore[attr-defined]  # fmt: skip
+
+
+def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
+    imported = replace(make(), imported=True)
+    caveat = the_only("imported", build(imported, facts={"rights": "none", "emulated": True}))
+    assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "run", "")
+    assert "not known, and were not checked" in caveat.message
+    _, passed = find_caveats(build(imported))
+    assert passed == [
+        "failed-trials", "figures-missing", "too-few", "noisy", "too-short",
+    ], "a check that looked at nothing has not passed"  # fmt: skip
+
+
+def test_a_run_of_our_own_is_not_imported() -> None:
+    assert found("imported", build(make())) == []
 
 
 def test_each_check_is_raised_and_not_raised_in_this_file() -> None:

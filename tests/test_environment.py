@@ -31,7 +31,6 @@ IMPORTED_AS = {"jupyter-client": "jupyter_client", "pyyaml": "yaml"}
 NOT_IMPORTED = {
     "ipywidgets": "tqdm's progress bar in a notebook",
     "jupyterlab": "make lab",
-    "pyarrow": "pandas reads and writes Parquet with it",
     "uv": "make env, make lock",
     "mypy": "make check",
     "ruff": "make check",

@@ -30,11 +30,30 @@ def test_parts_that_are_not_known_take_no_line() -> None:
     assert str(MountlabError("it broke", got="3")) == "it broke\n  got:     3"
 
 
-def test_evidence_is_shown_by_its_last_ten_lines() -> None:
+def test_long_evidence_is_shown_by_both_its_ends() -> None:
+    """mkfs.xfs says why first and then how it is used; others the other way round."""
     error = MountlabError("mkfs failed", evidence="\n".join(f"line {i}" for i in range(30)))
     said = str(error).splitlines()
     assert said[:2] == ["mkfs failed", "  it said:"]
-    assert said[2:] == [f"    | line {i}" for i in range(20, 30)]
+    ends = [*range(3), *range(22, 30)]
+    assert [line for line in said[2:] if "..." not in line] == [f"    | line {i}" for i in ends]
+    assert said[5] == "    | ... (19 lines)"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "best"),
+    [
+        (
+            "mount: wrong fs type\nthe kernel logged:\nfirst\nxfs: Unknown parameter 'nobarrier'",
+            "xfs: Unknown parameter 'nobarrier'",
+        ),
+        ("sh: printf: I/O error\nrefused: the kernel does not take 3", "the kernel does not take 3"),
+        ("mke2fs: no\nsecond", "mke2fs: no"),
+    ],
+)
+def test_in_one_line_what_tells_most_is_said(evidence: str, best: str) -> None:
+    """Trap: mount says 'wrong fs type, bad option, bad superblock' of everything."""
+    assert in_one_line(str(MountlabError("mount x failed", evidence=evidence))) == f"mount x failed ({best})"
 
 
 def test_the_docstring_draws_every_class_with_its_exit_code() -> None:

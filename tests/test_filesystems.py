@@ -134,7 +134,7 @@ def test_what_makes_something_is_undone_and_what_mounts_is_unmounted(
         assert makes == (step.undo is not None), step.why
     mounts = [step for step in steps if shortened(step.argv).startswith("timed.sh mount ")]
     assert [step.undo for step in mounts] == [("umount", step.argv[-1]) for step in mounts]
-    assert all(step.keep == "mount.txt" for step in mounts)
+    assert all(step.keep in ("mount.txt", "mount-below.txt") for step in mounts)
     assert bool(mounts) == (family.mounted_as(fs) not in ("", "raw"))
 
 
@@ -242,11 +242,14 @@ def test_hugetlbfs_reserves_its_pages_gives_them_back_and_takes_mmap_only() -> N
     """Trap: hugetlbfs refuses write()."""
     fs, family = made("hugetlbfs", size_bytes=GIB), FAMILIES["hugetlbfs"]
     assert commands(fs) == [
-        "borrow.sh hugepages /mr/r1 1073741824",
+        "borrow.sh hugepages /mr/r1 1073741824 ''",
         "mkdir -p /mr/r1/mnt/f",
         "timed.sh mount -t hugetlbfs -o size=1073741824 mountlab /mr/r1/mnt/f",
     ]
-    assert undos(fs)[-1] == "borrow.sh back /mr/r1 setting sysctl:vm/nr_hugepages"
+    assert undos(fs)[-1] == "borrow.sh back /mr/r1 setting huge:"
+    large = replace(fs, options=("pagesize=1G",))
+    assert commands(large)[0] == "borrow.sh hugepages /mr/r1 1073741824 1073741824"
+    assert undos(large)[-1] == "borrow.sh back /mr/r1 setting huge:1073741824"
     assert family.target_of(fs, PLACE) == Target(kind="mapped")
     assert family.refuses(fs, replace(WORKLOAD, options={"ioengine": "mmap"})) is None
     assert "can only be mapped (fio with ioengine: mmap)" in str(family.refuses(fs, WORKLOAD))
@@ -425,6 +428,8 @@ def test_a_bind_mount_is_of_a_directory_of_our_own() -> None:
         "timed.sh mount --bind -o noatime /srv/data/mountlab-r1-f /mr/r1/mnt/f",
     ]
     assert FAMILIES["bind"].mounted_as(fs) == "*"
+    with pytest.raises(ParameterError, match="a bind mount heeds the options of a mount point only"):
+        FAMILIES["bind"].check(replace(fs, options=("noatime", "data=journal")), where="f")
 
 
 def test_a_directory_is_measured_in_one_of_our_own_inside_it() -> None:

@@ -29,7 +29,7 @@ def test_a_permission_is_taken_apart() -> None:
 
 def test_the_next_step_is_the_one_line_that_would_permit_it() -> None:
     named = Refusal("holds ext4", ID).next_step("/dev/disk/by-id/x", "filesystems.f.overwrite")
-    assert f"`filesystems.f.overwrite: {ID}` in the sweep file" in named
+    assert f"add `overwrite: {ID}` to filesystems.f in the sweep file" in named
     assert "destroy" in named
 
 

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "bench", "lock")
+TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "bench", "fuzz", "lock")
 
 pytestmark = pytest.mark.requires_program("make")
 

@@ -8,6 +8,7 @@ from mountlab.options import Option, read_value, unknown_key
 
 SIZE, DURATION, INT = Option(kind="size"), Option(kind="duration"), Option(kind="int")
 FLAG, TEXT, ANY = Option(kind="flag"), Option(kind="text"), Option(kind="any")
+MAPPING = Option(kind="mapping")
 CHOICE = Option(kind="choice", choices=("cold", "warm", "as_is"))
 
 
@@ -19,6 +20,7 @@ CHOICE = Option(kind="choice", choices=("cold", "warm", "as_is"))
         ("psync", TEXT, "psync", "psync"), ("warm", CHOICE, "warm", "warm"), ("1m", ANY, "1m", "1m"),
         (True, ANY, 1, "1"),
         (2.5, ANY, 2.5, "2.5"),
+        ({"a": {"b": "ä", "c": 1}}, MAPPING, '{"a": {"b": "ä", "c": 1}}', '{"a": {"b": "ä", "c": 1}}'),
     ],
 )  # fmt: skip
 def test_a_value_is_read_in_base_units_and_kept_as_people_read_it(
@@ -39,6 +41,11 @@ def test_a_value_is_read_in_base_units_and_kept_as_people_read_it(
         ("hot", CHOICE, "'hot' (str)", "cold, warm, as_is"),
         (None, ANY, "None (NoneType)", "text, a number, true or false"),
         ({"a": 1}, ANY, "{'a': 1} (dict)", "text, a number, true or false"),
+        ({}, MAPPING, "{} (dict)", "a mapping of names to text, numbers and mappings"),
+        ({"a": None}, MAPPING, "{'a': None} (dict)", "a mapping of names to text, numbers and mappings"),
+        ({1: "a"}, MAPPING, "{1: 'a'} (dict)", "a mapping of names to text, numbers and mappings"),
+        ({"a": float("nan")}, MAPPING, "{'a': nan} (dict)", "a mapping of names to text, numbers and mappings"),
+        ("a", MAPPING, "'a' (str)", "a mapping of names to text, numbers and mappings"),
     ],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_refused(raw: object, option: Option, got: str, allowed: str) -> None:

@@ -26,7 +26,7 @@ def lines(fs: Filesystem, at: str = "/mnt/f") -> list[str]:
 
 def fstab(fs: Filesystem, at: str = "/mnt/f") -> str:
     text = lines(fs, at)
-    return text[text.index("# /etc/fstab") + 1]
+    return text[len(text) - text[::-1].index("# /etc/fstab")]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def fstab(fs: Filesystem, at: str = "/mnt/f") -> str:
         (made("xfs", device="data", journal_device="j", options=("noatime",)),
          "/dev/disk/by-id/nvme-1  /mnt/f  xfs  logdev=/dev/disk/by-id/nvme-2,noatime  0 0"),
         (made("ext4", image_bytes=GIB), "IMAGE-FILE  /mnt/f  ext4  loop  0 2"),
-        (made("ext4", zram_bytes=GIB), "/dev/zram0  /mnt/f  ext4  defaults  0 2"),
+        (made("ext4", zram_bytes=GIB), "/dev/zram0  /mnt/f  ext4  noauto,nofail  0 0"),
         (made("bind", path="/srv/x", options=("noatime",)), "/srv/x  /mnt/f  none  bind,noatime  0 0"),
         (made("pmfs", device="nvm", size_bytes=GIB, options=("bpi=1024",)),
          "none  /mnt/f  pmfs  physaddr=0x100000000,bpi=1024  0 0"),
@@ -71,13 +71,31 @@ def test_what_the_mount_alone_does_not_do_is_said_with_what_it_destroys() -> Non
     assert lines(ext4)[:2] == [
         "# once; it destroys what is on the device: mke2fs -t ext4 -I 512 -E lazy_itable_init=0,lazy_journal_init=0 "
         "/dev/disk/by-id/nvme-1",
-        "# at every boot, after the mount: inode_readahead_blks = 4096",
+        "# at every boot, after the mount: echo 4096 > /sys/fs/ext4/DEVICE/inode_readahead_blks",
     ]
     xfs = lines(made("xfs", device="data", mkfs=("-m", "reflink=0")))[0]
-    assert xfs.endswith("mkfs.xfs -m reflink=0 /dev/disk/by-id/nvme-1")
-    assert lines(made("xfs", device="data"))[0].endswith("mkfs.xfs /dev/disk/by-id/nvme-1")
-    assert "zramctl --size 1073741824" in "\n".join(lines(made("ext4", zram_bytes=GIB)))
-    assert "vm.nr_hugepages" in lines(made("hugetlbfs", size_bytes=GIB))[0]
+    assert xfs.endswith("mkfs.xfs -f -m reflink=0 /dev/disk/by-id/nvme-1")
+    assert lines(made("xfs", device="data"))[0].endswith("mkfs.xfs -f /dev/disk/by-id/nvme-1")
+    zram = lines(made("ext4", zram_bytes=GIB, zram_algorithm="lz4"))
+    assert "zramctl --find --size 1073741824 --algorithm lz4" in zram[0]
+    assert zram[1].startswith("# at every boot, after zramctl: mke2fs")
+    assert "vm.nr_hugepages = 512 " in lines(made("hugetlbfs", size_bytes=GIB))[0]
+    external = lines(made("xfs", device="data", journal_device="j"))
+    assert "logdev=/dev/disk/by-id/nvme-2" in external[0]
+    assert "ext2" not in external[0]
+
+
+def test_an_overlay_brings_the_lines_of_what_lies_below_it() -> None:
+    text = lines(made("overlay", over=made("ext4", device="data", options=("data=journal",))))
+    assert "/dev/disk/by-id/nvme-1  /mnt/f.below  ext4  data=journal  0 2" in text
+    assert "overlay  /mnt/f  overlay  lowerdir=LOWER,upperdir=UPPER,workdir=WORK  0 0" in text
+    assert text[-2:] == ["[Install]", "WantedBy=local-fs.target"]
+    assert not any("nodiscard overlay" in line for line in text)
+
+
+def test_what_the_run_found_wrong_is_said_first() -> None:
+    text = permanent_lines(made("tmpfs", size_bytes=GIB), BOX, at="/mnt/f/", doubts=["nobarrier was ignored"])
+    assert text.splitlines()[0] == "# beware: nobarrier was ignored"
 
 
 @pytest.mark.parametrize("fs", [made("dir"), made("raw", image_bytes=GIB), made("shmfs")], ids=lambda fs: fs.type)
@@ -94,6 +112,7 @@ def test_every_family_gives_lines_or_a_reason(kind: str) -> None:
                 lines(fs)
         else:
             assert len(fstab(fs).split("  ")) == 5
+            assert fstab(fs).split("  ")[1] == "/mnt/f"
             assert "{" not in "\n".join(lines(fs))
 
 

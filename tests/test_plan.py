@@ -418,8 +418,10 @@ def test_a_file_system_with_options_is_made_once_without_them_and_strictness_is_
         words = [word for step in control.steps for word in step.argv]
         assert "noatime" not in " ".join(words)
         assert "borrow.sh" not in words
-        names = [next((w for w in step.argv if w.endswith(".sh")), step.argv[2]) for step in control.steps]
-        assert names.index("strict.sh") == len(names) - 3
+        kept = [step.keep for step in control.steps if step.keep]
+        assert kept[-3:] == ["strict.txt", "mount.txt", "evidence.txt"]
+    below = [step.keep for step in controls["c-o"].steps if step.keep]
+    assert below[:4] == ["mkfs-below.txt", "strict-below.txt", "mount-below.txt", "evidence-below.txt"]
     layers = controls["c-o"].steps[-3].argv
     assert layers[layers.index("strict.sh") + 1 :][:3] == ("mount", "-t", "overlay")
     assert layers[-3].startswith("lowerdir=")
@@ -485,3 +487,22 @@ def test_the_guard_is_told_what_the_survey_saw() -> None:
     place = guarded.mounts[0].place
     assert (place.device, place.device_id) == ("/dev/disk/by-id/x", "8:16,disk")
     assert guarded.mounts[0].steps[0].argv[-3:] == ("/dev/disk/by-id/x", "abcd-1234", "8:16,disk")
+
+
+@pytest.mark.parametrize(
+    ("entry", "facts", "where", "allowed"),
+    [
+        ({"type": "ext4", "zram": "200GiB"}, {}, "filesystems.f.zram",
+         "at most 6.40 GiB (80% of the available memory)"),
+        ({"type": "ext4", "image": "9GiB", "image_dir": "/dev/shm"},
+         {"image_room": {"f": 20 * GIB}, "memory_directories": ["/dev/shm"]}, "filesystems.f.image",
+         "at most 6.40 GiB (80% of the available memory)"),
+        ({"type": "ext4", "image": "9GiB", "image_dir": "/srv/x"}, {"image_room": {"f": GIB}}, "filesystems.f.image",
+         "at most 1.00 GiB (free in /srv/x)"),
+    ],
+)  # fmt: skip
+def test_what_would_fill_memory_or_a_directory_is_refused(
+    entry: dict[str, Any], facts: dict[str, Any], where: str, allowed: str
+) -> None:
+    error = refusal(facts, filesystems={"f": entry})
+    assert (error.where, error.allowed) == (where, allowed)

@@ -278,7 +278,7 @@ def test_an_option_that_the_kernel_ignored_fails_the_trials_and_says_so() -> Non
     (trial,) = journal.trials
     assert trial.status == "failed"
     for part in (
-        "ramfs: not every option that was asked for is in effect",
+        "ramfs: not in effect as asked: data=writeback (ignored)",
         "data=writeback: ignored",
         "on_ineffective",
     ):

@@ -91,7 +91,8 @@ def test_a_refusal_names_the_line_that_would_permit_it(data: str, key: str, fs: 
         surveyed(refusing, f=fs)
     assert refusal.value.what == f"{DISK if data == 'data' else JOURNAL} will not be formatted"
     assert refusal.value.got == f"/dev/{data} holds xfs, id {ID}"
-    assert f"`{key}: {ID}`" in refusal.value.next_step
+    entry, _, name = key.rpartition(".")
+    assert f"`{name}: {ID}` to {entry} in the sweep file" in refusal.value.next_step
     assert refusal.value.exit_code == 4
 
 

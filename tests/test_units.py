@@ -11,6 +11,7 @@ from mountlab.errors import ParameterError
 from mountlab.units import (
     SIZE_UNITS,
     TIME_UNITS,
+    base_unit,
     format_bytes,
     format_seconds,
     kernel_bytes,
@@ -32,7 +33,8 @@ def test_bytes_written_as_text_are_read_back_exactly(n: int) -> None:
     ("text", "expected"),
     [
         ("0", 0), ("4096", 4096), ("64m", 2**26), ("65536K", 2**26), ("1G", 2**30), ("0x100", 256), ("0X10k", 16384),
-        (" 5 ", 5), ("5q", None), ("m", None), ("", None), ("-1", None), ("1.5k", None), ("64MiB", None), ("50%", None),
+        (" 5 ", 5), ("5q", None), ("m", None), ("", None), ("-1", None), ("1.5k", None), ("64MiB", 64 * 2**20),
+        ("50%", None),
     ],
 )  # fmt: skip
 def test_sizes_are_read_as_the_kernel_reads_them(text: str, expected: int | None) -> None:
@@ -165,3 +167,23 @@ def test_a_size_beyond_every_file_system_is_refused() -> None:
     with pytest.raises(ParameterError, match="a size beyond every file system") as caught:
         parse_bytes("9" * 400 + "GiB", where="x")
     assert caught.value.allowed == "less than 8 EiB"
+
+
+@pytest.mark.parametrize(
+    ("unit", "base"),
+    [("B", ("B", 1)), ("KiB", ("B", 1024)), ("MB/s", ("B/s", 1e6)), ("MiB/s", ("B/s", 1048576)),
+     ("MB/ms", ("B/s", 1e9)),
+     ("kB/min", ("B/s", 1000 / 60)), ("1/s", ("1/s", 1)), ("1/h", ("1/s", 1 / 3600)), ("us", ("s", 1e-6)),
+     ("min", ("s", 60)), ("1", ("1", 1)), ("%", ("1", 0.01))],
+)  # fmt: skip
+def test_units_of_figures_and_what_one_of_each_is(unit: str, base: tuple[str, float]) -> None:
+    found = base_unit(unit)
+    assert found is not None
+    assert found[0] == base[0]
+    assert found[1] == pytest.approx(base[1], rel=1e-15)
+
+
+@pytest.mark.parametrize("unit", ["", "KB/s", "KB", "K", "1/", "/s", "s/s", "B/", "mb/s", "ops/s", "µs", "1/B", " s"])
+def test_other_units_are_unknown(unit: str) -> None:
+    """Trap: KB/s that means KiB/s."""
+    assert base_unit(unit) is None

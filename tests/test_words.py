@@ -298,6 +298,9 @@ def test_ours_is_found_beside_a_published_figure() -> None:
     assert words.ours_beside(by_rw, ours) is ours[2], "factors that were not published may have any level"
     assert words.ours_beside(published(workload="fio", factors={"rw": "write"}), ours) is None
     assert words.ours_beside(published(metric="sync_rate"), ours) is None
+    rows = [comparison(metric="sync_rate", label=label) for label in ("fsync", "fdatasync")]
+    assert words.ours_beside(published(metric="sync_rate", label="fdatasync"), rows) is rows[1]
+    assert words.ours_beside(published(metric="sync_rate"), rows) is None
     assert words.ours_beside(published(candidate="ramfs"), ours) is None
 
 

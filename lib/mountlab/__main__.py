@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.errors import InputError, MountlabError
+from mountlab.errors import InputError, MountlabError, StoreError
 
 INTERRUPTED = 130
 Arguments = argparse.Namespace
@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
+    _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -75,6 +76,31 @@ def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: s
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     _override(parser)
     return parser
+
+
+def _log_verbs(verbs: Any) -> None:
+    parse = _verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
+    parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
+    parse.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parse.add_argument("--json", action="store_true")
+    bring = _verb(verbs, "import", _import, "make a run of logs from anywhere, then report")
+    bring.add_argument(
+        "logs", nargs="+", metavar="FILE.yml | PATTERN",
+        help="a YAML file that says which log is whose, or names of logs such as 'logs/{filesystem}/{bs}-{repeat}.txt'",
+    )  # fmt: skip
+    for key, text in (
+        ("tool", "whose logs they are"), ("filesystem", "of which all logs are, where their names do not say it"),
+        ("baseline", "the file system that the others are compared with"), ("question", "what the report asks"),
+        ("name", "of the run"),
+    ):  # fmt: skip
+        bring.add_argument(f"--{key}", help=f"with PATTERN: {text}")
+    export = _verb(verbs, "export", _export, "the tables of a run for other programs")
+    export.add_argument("run", type=Path, help="a directory below results/")
+    export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
+    export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
+    export.add_argument("--metric", help="with --pivot: such as read_bandwidth")
+    export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
+    export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
 
 
 def _override(parser: argparse.ArgumentParser) -> None:
@@ -172,19 +198,59 @@ def _reparse(arguments: Arguments) -> int:
     return 0
 
 
+def _parse(arguments: Arguments) -> int:
+    from mountlab.logs.view import as_json, as_table
+    from mountlab.store import read_log_files
+
+    outputs = read_log_files(arguments.tool, arguments.files)
+    print(json.dumps(as_json(outputs), indent=1) if arguments.json else as_table(outputs))
+    problems = [output.problem for each in outputs.values() for output in each if output.problem]
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return problems[0].exit_code if problems else 0
+
+
+def _import(arguments: Arguments) -> int:
+    from mountlab.importer import import_file, import_patterns
+
+    if len(arguments.logs) == 1 and Path(arguments.logs[0]).suffix in (".yml", ".yaml"):
+        return _finish(import_file(Path(arguments.logs[0])))
+    given = {key: getattr(arguments, key) for key in ("tool", "baseline", "question", "name")}
+    raw = {"question": "What do these logs say?", **{key: value for key, value in given.items() if value is not None}}
+    if arguments.filesystem:
+        return _finish(import_patterns({**raw, "filesystems": {arguments.filesystem: {"files": arguments.logs}}}))
+    return _finish(import_patterns({**raw, "files": arguments.logs}))
+
+
+def _export(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.export import Pivot, export_files
+
+    pivot = Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    run = store.load_run(arguments.run)
+    files = export_files(store.tables(run), run.sweep, arguments.format, pivot)
+    for path in store.write_files(arguments.output or run.path / "export", files):
+        print(store.shown(path))
+    return 0
+
+
 def _fstab(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.options import unknown_key
     from mountlab.permanent import permanent_lines
 
     sweep = store.read_sweep(arguments.run).sweep
+    if sweep.imported:
+        what = "how the file systems of imported logs were mounted is not known"
+        raise StoreError(what, where=store.shown(arguments.run))
     by_name = {fs.name: fs for fs in sweep.filesystems}
     if arguments.filesystem not in by_name:
         raise unknown_key(
             arguments.filesystem, by_name, where=store.shown(arguments.run), what="file system of this run"
         )
     at = arguments.at or f"/mnt/{arguments.filesystem}"
-    print(permanent_lines(by_name[arguments.filesystem], store.read_box(arguments.run), at=at))
+    doubts = store.doubts_of_mount(store.load_run(arguments.run), arguments.filesystem)
+    print(permanent_lines(by_name[arguments.filesystem], store.read_box(arguments.run), at=at, doubts=doubts))
     return 0
 
 
@@ -232,7 +298,13 @@ def _box_clean(arguments: Arguments) -> int:
             lock.check_free(connection, roots(connection)[0])
         found = care.clean(connection, dry_run=arguments.dry_run)
     for each in found:
-        state = "removed" if each.removed else "found" if arguments.dry_run else "STILL THERE"
+        state = (
+            ("given back" if each.kind == "borrowed" else "removed")
+            if each.removed
+            else "found"
+            if arguments.dry_run
+            else "STILL THERE"
+        )
         print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
     if not found:
         print("nothing of ours is on the box")

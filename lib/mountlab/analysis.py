@@ -53,7 +53,9 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
     for cell in sweep.cells:
         present[cell.workload.label] |= set(by_cell.get(cell.id, ()))
     wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
-    return {w.label: wanted[w.label] or TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
+    # Of a workload that others ran the options may not be known, by which a tool chooses.
+    own = {w.label: () if sweep.imported else TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
+    return {w.label: wanted[w.label] or own[w.label] for w in sweep.workloads}
 
 
 def counted(measurements: pd.DataFrame) -> pd.DataFrame:
@@ -87,15 +89,18 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     if sweep.baseline is None:
         return []
     values = _by_block(counted(measurements))
+    labels = answer_labels(measurements)
     found = [
         (
             workload,
             fs.name,
             metric,
-            compare(_pairs(values, sweep.baseline, fs.name, workload, metric), level=sweep.design.level),
+            label,
+            compare(_pairs(values, sweep.baseline, fs.name, workload, (metric, label)), level=sweep.design.level),
         )
         for workload in sweep.workloads
         for metric in answer_metrics(sweep, measurements)[workload.label]
+        for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
         if fs.name != sweep.baseline
     ]
@@ -107,25 +112,36 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     ]
 
 
-def _by_block(measurements: pd.DataFrame) -> dict[tuple[str, str], dict[int, float]]:
-    """(cell, metric) to block to value, for metrics without a label."""
-    table: dict[tuple[str, str], dict[int, float]] = {}
-    plain = measurements[measurements["label"] == ""]
-    for cell, metric, block, value in zip(plain["cell"], plain["metric"], plain["block"], plain["value"], strict=True):
-        table.setdefault((cell, metric), {})[int(block)] = float(value)
+def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
+    every part (the methods of pg_test_fsync), in the order in which they came."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    rows = measurements[["filesystem", "cell", "metric", "label"]].drop_duplicates()
+    for filesystem, cell, metric, label in rows.itertuples(index=False):
+        found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
+    return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
+
+
+def _by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(cell, metric, label) to block to value."""
+    table: dict[tuple[str, str, str], dict[int, float]] = {}
+    columns = (measurements[name] for name in ("cell", "metric", "label", "block", "value"))
+    for cell, metric, label, block, value in zip(*columns, strict=True):
+        table.setdefault((cell, metric, label), {})[int(block)] = float(value)
     return table
 
 
 def _pairs(
-    values: Mapping[tuple[str, str], Mapping[int, float]],
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
     baseline: str,
     candidate: str,
     workload: Workload,
-    metric: str,
+    row: tuple[str, str],
 ) -> list[tuple[float, float]]:
-    ours = values.get((f"{candidate}/{workload.label}", metric), {})
-    theirs = values.get((f"{baseline}/{workload.label}", metric), {})
-    return [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    ours = values.get((f"{candidate}/{workload.label}", *row), {})
+    theirs = values.get((f"{baseline}/{workload.label}", *row), {})
+    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    return [pair for pair in pairs if min(pair) > 0]  # a count of zero has no ratio
 
 
 def _comparison(
@@ -133,6 +149,7 @@ def _comparison(
     workload: Workload,
     candidate: str,
     metric: str,
+    label: str,
     ratio: Ratio,
     *,
     p_adjusted: float,
@@ -140,7 +157,7 @@ def _comparison(
 ) -> Comparison:
     return Comparison(
         baseline=baseline, candidate=candidate, workload=workload.name, tool=workload.tool, factors=workload.factors,
-        metric=metric, label="", ratio=ratio.ratio, low=ratio.low, high=ratio.high, n=ratio.n, level=ratio.level,
+        metric=metric, label=label, ratio=ratio.ratio, low=ratio.low, high=ratio.high, n=ratio.n, level=ratio.level,
         p=ratio.p, p_adjusted=p_adjusted, method=RATIO_METHOD,
         verdict=verdict(
             ratio, p_adjusted=_or_one(p_adjusted), p_equivalent_adjusted=_or_one(p_equivalent_adjusted),

@@ -4,40 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pandas as pd
 
 from mountlab import store, workflow
 from mountlab.boxes import open_box
 from mountlab.errors import CommandError
+from mountlab.logs.frame import tidy
 from mountlab.model import Trial
 from mountlab.params import Resolved, resolve
 from mountlab.plan import PlannedTrial
 from mountlab.report import write_report
 from mountlab.runner import run_sweep
 from mountlab.store import RunWriter
-from mountlab.units import NS_PER_S, format_seconds
+from mountlab.tools.base import decode_json
+from mountlab.units import GIB, KIB, NS_PER_S, format_bytes, format_seconds
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measured quantity in seconds, by repeat."""
+    """One measured quantity, by repeat."""
 
     name: str
-    goal_s: float | None
-    seconds: list[float]
+    goal: float | None
+    values: list[float]
+    unit: Literal["s", "times", "B"] = "s"
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "name": self.name, "goal_s": self.goal_s, "n": len(self.seconds), "min_s": min(self.seconds),
-            "median_s": statistics.median(self.seconds), "max_s": max(self.seconds),
+            "name": self.name, "unit": self.unit, "goal": self.goal, "n": len(self.values), "min": min(self.values),
+            "median": statistics.median(self.values), "max": max(self.values),
         }  # fmt: skip
+
+    def show(self, value: float) -> str:
+        return {"s": format_seconds(value), "times": f"{value:.1f} times", "B": format_bytes(value)}[self.unit]
 
 
 def bench(*, repeats: int, demo: bool, tests: bool) -> str:
@@ -50,6 +61,7 @@ def bench(*, repeats: int, demo: bool, tests: bool) -> str:
             *_round_trips(repeats),
             *_trials(repeats, Path(scratch), caches=False),
             *_trials(repeats, Path(scratch), caches=True),
+            *_logs(min(repeats, 5), Path(scratch) / "logs"),
         ]
         rows += _report(min(repeats, 3), Path(scratch))
         rows += _fresh_clone(Path(scratch) / "clone", tests=tests) if demo or tests else []
@@ -61,10 +73,10 @@ def bench(*, repeats: int, demo: bool, tests: bool) -> str:
 def _table(rows: list[Row]) -> Iterator[str]:
     yield f"{'what':68} {'median':>10} {'smallest':>10} {'largest':>10} {'n':>4}  goal"
     for row in rows:
-        figures = (statistics.median(row.seconds), min(row.seconds), max(row.seconds))
-        shown = " ".join(f"{format_seconds(each):>10}" for each in figures)
-        goal = f"under {format_seconds(row.goal_s)}" if row.goal_s else ""
-        yield f"{row.name:68} {shown} {len(row.seconds):4}  {goal}".rstrip()
+        figures = (statistics.median(row.values), min(row.values), max(row.values))
+        shown = " ".join(f"{row.show(each):>10}" for each in figures)
+        goal = f"under {row.show(row.goal)}" if row.goal else ""
+        yield f"{row.name:68} {shown} {len(row.values):4}  {goal}".rstrip()
 
 
 def _timed(action: Any, repeats: int) -> list[float]:
@@ -152,6 +164,50 @@ def _trials(repeats: int, scratch: Path, *, caches: bool) -> Iterator[Row]:
         run_sweep(session.plan, session.connection, journal, _Silent())
     what = "with sync and drop_caches" if caches else "caches left alone"
     yield Row(f"overhead of one trial on a mounted tmpfs, {what}", 0.15, journal.overhead_s[1:])
+
+
+LOGS = 10_000
+RECORDED = "tests/data/fio/psync-randread-direct.jsonplus"
+_DECIMAL = re.compile(r"(?<=: )\d+\.\d+")
+_MEMORY = """
+import resource, sys
+from pathlib import Path
+from mountlab.logs.frame import tidy
+tidy("fio", ((path.name, path.read_bytes()) for path in Path(sys.argv[1]).iterdir()))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+"""How much memory a process takes that does nothing else (KiB on Linux)."""
+
+
+def _logs(repeats: int, directory: Path) -> Iterator[Row]:
+    """10,000 reports of fio as one tidy frame; only decoding them; and what pandas makes of them by itself."""
+    recorded, rng = (store.ROOT / RECORDED).read_text(), random.Random(1)
+    varied = (
+        _DECIMAL.sub(lambda found: f"{float(found[0]) * rng.uniform(0.9, 1.1):.6f}", recorded) for _ in range(LOGS)
+    )
+    files = store.write_files(directory, {f"{number}.json": text.encode() for number, text in enumerate(varied)})
+
+    def ours() -> None:
+        assert len(tidy("fio", ((path.name, path.read_bytes()) for path in files)).frame) >= LOGS
+
+    def decoding() -> None:
+        for path in files:
+            decode_json(path.read_bytes())
+
+    def pandas_alone() -> None:
+        pd.json_normalize([json.loads(path.read_bytes()) for path in files], record_path="jobs")
+
+    times: dict[str, list[float]] = {"ours": [], "decoding": [], "pandas": []}
+    for _ in range(repeats):  # in turns, so that a busy machine slows all of them
+        for name, action in (("ours", ours), ("decoding", decoding), ("pandas", pandas_alone)):
+            times[name] += _timed(action, 1)
+    ratios = [mine / least for mine, least in zip(times["ours"], times["decoding"], strict=True)]
+    yield Row(f"{LOGS} fio json+ logs of {len(recorded) // 1000} kB to one tidy frame", 5.0, times["ours"])
+    yield Row("only decoding their JSON (orjson)", None, times["decoding"])
+    yield Row("to a frame, in times of only decoding", 5.0, ratios, "times")
+    yield Row("the same logs by pandas.json_normalize and the standard decoder", None, times["pandas"])
+    said = subprocess.run([sys.executable, "-c", _MEMORY, str(directory)], capture_output=True, text=True, check=True)
+    yield Row("memory of a process that makes the frame", float(GIB), [float(said.stdout) * KIB], "B")
 
 
 def _report(repeats: int, scratch: Path) -> Iterator[Row]:

@@ -168,6 +168,8 @@ def _program_row(program: Program, facts: Facts) -> CheckRow:
         return CheckRow(program.name, "ok", f"{found['version'] or 'version unknown'} ({found['path']})")
     manager = facts["package_manager"]
     package = program.packages.get(manager or "")
+    if program.hint and package is None:
+        return CheckRow(program.name, "limited", "not found: workloads that need it cannot be run", program.hint)
     if manager is None or package is None:
         return CheckRow(program.name, "missing", "not found", f"install {program.name}: no package of it is known here")
     sudo = "" if facts["rights"] == "root" else "sudo "
@@ -206,6 +208,8 @@ def prepare(
     """
     box = connection.box
     absent = [program for program in needs if program.name not in facts["programs"]]
+    # What has a hint and no package is for its owner to install, and for most sweeps not needed.
+    absent = [program for program in absent if not program.hint or facts["package_manager"] in program.packages]
     if not absent:
         return ()
     manager, packages = _packages(box, facts, absent)

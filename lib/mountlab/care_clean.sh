@@ -91,6 +91,13 @@ clean_mounts() {
 # The file behind loop device $1 (/sys/block/loopN), or nothing.
 backing_of() { sed 's/ (deleted)$//' "$1/loop/backing_file" 2>/dev/null; }
 
+# Says which loop device still lies on a file below $1.
+loops_below() {
+    for loop in /sys/block/loop*; do
+        case $(backing_of "$loop") in "$1"/*) echo "/dev/${loop##*/} is still in use" ;; esac
+    done
+}
+
 clean_loops() {
     for loop in /sys/block/loop*; do
         backing=$(backing_of "$loop")
@@ -144,13 +151,23 @@ remove() {
     [ -z "$(mounts_below "$1")" ] && note=$(rm -rf -- "$1" 2>&1)
 }
 
+# Why the record $1 of a run must stay: by it the rest is found the next time. Nothing where it need not.
+owed() {
+    [ ! -s "$1/borrowed" ] || echo 'what it borrowed could not all be given back'
+    [ ! -s "$1/elsewhere" ] || while IFS= read -r directory; do
+        [ ! -f "$directory/.mountlab" ] || echo "$directory could not be removed"
+    done <"$1/elsewhere"
+    loops_below "$1"
+}
+
 # $1: a root; $2: the other one, which may lie in it.
 clean_files() {
     for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
         { [ -e "$entry" ] || [ -L "$entry" ]; } || continue
         case $entry in "$1/.mountlab" | "$2") continue ;; esac
         gone=0 note=
-        if [ "$mode" = clean ] && remove "$entry"; then gone=1; fi
+        [ "$mode" != clean ] || [ ! -d "$entry" ] || note=$(owed "$entry" | head -n 1)
+        if [ "$mode" = clean ] && [ -z "$note" ] && remove "$entry"; then gone=1; fi
         say files "$gone" "$(escape "$entry")" "$note"
     done
     gone=0 note=
@@ -176,8 +193,8 @@ clean_elsewhere() {
             owner=$(stat -c %u "$directory")
             [ "$owner" = "$user" ] || [ "$owner" = 0 ] || continue
             clean_loops "$directory"
-            gone=0 note=
-            if [ "$mode" = clean ] && remove "$directory"; then gone=1; fi
+            gone=0 note=$(loops_below "$directory")
+            if [ "$mode" = clean ] && [ -z "$note" ] && remove "$directory"; then gone=1; fi
             say files "$gone" "$(escape "$directory")" "$note"
         done <"$list"
     done

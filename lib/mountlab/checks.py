@@ -15,6 +15,7 @@ from mountlab.errors import in_one_line
 from mountlab.evidence import Device, DeviceBytes
 from mountlab.model import Caveat, Cell, OptionEvidence, Severity, Sweep
 from mountlab.tools import TOOLS
+from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
 from mountlab.units import format_bytes, format_seconds
 
 CACHED_BELOW = 0.9
@@ -72,8 +73,8 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
                 cell, "not-flushed", "warning",
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
                 "still in the page cache or was overwritten there. "
-                "End with a flush (dd: conv=fdatasync, fio: end_fsync).",
-                metrics="write_",
+                "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync).",
+                metrics=_of_side(evidence, cell, "write_"),
             )  # fmt: skip
 
 
@@ -102,6 +103,44 @@ def _least(traffic: Mapping[Device, DeviceBytes], chain: list[Device], side: str
 def _range(shares: list[float]) -> str:
     low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
     return low if low == high else f"{low} to {high}"
+
+
+def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
+    """The beginning of the metrics of one side; '' (all of them) for a tool that does not tell sides apart."""
+    metrics = evidence.measurements.loc[evidence.measurements["cell"] == cell.id, "metric"]
+    return side if any(metric.startswith(side) for metric in metrics) else ""
+
+
+def whole_machine_flushes(evidence: Evidence) -> Iterator[Caveat]:
+    """fs_mark with a method that calls sync(), which writes out every file system of the machine."""
+    for cell in evidence.sweep.cells:
+        method = cell.workload.options.get("sync")
+        if cell.workload.tool == "fs_mark" and method in FLUSH_THE_MACHINE:
+            yield _of_cell(
+                cell, "syncs-everything", "warning",
+                f"sync: {method} calls sync(), which flushes every file system of the machine: what others left to "
+                "write is in its time. Use fsync, post or post_reverse, or a box on which nothing else writes.",
+            )  # fmt: skip
+
+
+def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
+    """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
+    frame = evidence.measurements
+    for workload in evidence.sweep.workloads:
+        cells = [cell for cell in evidence.sweep.cells if cell.workload == workload]
+        own = {cell.id: frame[frame["cell"] == cell.id] for cell in cells}
+        for metric in evidence.answer_metrics[workload.label]:
+            labels = {key: list(rows.loc[rows["metric"] == metric, "label"].unique()) for key, rows in own.items()}
+            known = dict.fromkeys(label for each in labels.values() for label in each)
+            for cell in cells:
+                absent = [label for label in known if label not in labels[cell.id]]
+                if absent and len(own[cell.id]):
+                    yield _of_cell(
+                        cell, "figures-missing", "note",
+                        f"{metric} has no figure for {', '.join(absent)}, which others of the sweep have: the tool "
+                        "gave none here (pg_test_fsync says n/a where a file system takes no direct I/O). It is "
+                        "missing, not zero.", metrics=metric,
+                    )  # fmt: skip
 
 
 def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
@@ -156,28 +195,34 @@ def too_few(evidence: Evidence) -> Iterator[Caveat]:
 
 def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
     """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
+    worst: dict[tuple[str, str], tuple[Cell, float]] = {}
     for cell, metric, cv in _answers(evidence, "cv"):
-        if cv > NOISY_CV:
-            message = (
-                f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
-                "every trial below; longer trials or a quieter box would narrow the interval."
-            )
-            yield _of_cell(cell, "noisy", "warning", message, metrics=metric)
+        if cv > max(NOISY_CV, worst.get((cell.id, metric), (cell, 0.0))[1]):
+            worst[cell.id, metric] = (cell, cv)
+    for (_, metric), (cell, cv) in worst.items():
+        message = (
+            f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
+            "every trial below; longer trials or a quieter box would narrow the interval."
+        )
+        yield _of_cell(cell, "noisy", "warning", message, metrics=metric)
 
 
 def _answers(evidence: Evidence, column: str) -> Iterator[tuple[Cell, str, float]]:
     """One column of the estimates of each cell, for the metrics that the answer is about."""
-    estimates = evidence.estimates[evidence.estimates["label"] == ""]
-    values = dict(zip(zip(estimates["cell"], estimates["metric"], strict=True), estimates[column], strict=True))
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    columns = (evidence.estimates[name] for name in ("cell", "metric", "label", column))
+    for cell_id, metric, label, value in zip(*columns, strict=True):
+        values.setdefault((cell_id, metric), {})[label] = float(value)
     for cell in evidence.sweep.cells:
         for metric in evidence.answer_metrics[cell.workload.label]:
-            if (cell.id, metric) in values:
-                yield cell, metric, float(values[cell.id, metric])
+            rows = values.get((cell.id, metric), {})
+            yield from ((cell, metric, rows[label]) for label in ([""] if "" in rows else rows))
 
 
 def too_short(evidence: Evidence) -> Iterator[Caveat]:
     """Trials so short that the tool's own clock rounds the figure."""
-    elapsed = evidence.estimates[evidence.estimates["metric"] == "elapsed"].set_index("cell")["mean"]
+    rows = evidence.estimates
+    elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")].set_index("cell")["mean"]
     for cell in evidence.sweep.cells:
         clock_s = TOOLS[cell.workload.tool].clock_s
         if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
@@ -307,13 +352,29 @@ def emulated_box(evidence: Evidence) -> Iterator[Caveat]:
         )
 
 
+def imported(evidence: Evidence) -> Iterator[Caveat]:
+    """Logs that were made elsewhere."""
+    if evidence.sweep.imported:
+        yield Caveat(
+            code="imported",
+            severity="warning",
+            scope="run",
+            message="these figures were read from logs that nobody here saw being made: options, the state of the "
+            "caches, the device and the order of the trials are not known, and were not checked. Trials are paired by "
+            "their number. Measure with Mountlab before you decide.",
+        )
+
+
 CHECKS: dict[str, Check] = {
+    "imported": imported,
     "failed-trials": failed_trials,
     "skipped": skipped,
     "left-out": left_out,
     "emulated": emulated_box,
     "cache-served": cached_reads,
     "not-flushed": unflushed_writes,
+    "syncs-everything": whole_machine_flushes,
+    "figures-missing": missing_figures,
     "cache-not-checked": unseen_devices,
     "option-not-in-effect": ineffective_options,
     "option-not-visible": invisible_options,
@@ -329,9 +390,15 @@ CHECKS: dict[str, Check] = {
 _WORST_FIRST = {"error": 0, "warning": 1, "note": 2}
 
 
+FROM_FIGURES = ("imported", "failed-trials", "figures-missing", "too-few", "noisy", "too-short")
+"""The checks that need no more than what a log tells."""
+
+
 def find_caveats(evidence: Evidence) -> tuple[list[Caveat], list[str]]:
-    """All caveats, worst first, and the names of the checks that found nothing."""
-    found = {code: list(check(evidence)) for code, check in CHECKS.items()}
+    """All caveats, worst first, and the names of the checks that found nothing. Of logs from elsewhere, only what a
+    figure can show is checked: a check that sees nothing has not passed."""
+    possible = FROM_FIGURES if evidence.sweep.imported else tuple(CHECKS)
+    found = {code: list(check(evidence)) for code, check in CHECKS.items() if code in possible}
     caveats = sorted((each for some in found.values() for each in some), key=lambda each: _WORST_FIRST[each.severity])
     return caveats, [code for code, some in found.items() if not some]
 

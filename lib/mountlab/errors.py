@@ -44,8 +44,17 @@ class MountlabError(Exception):
         parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
         lines = [self.what] + [f"  {label + ':':9}{text}" for label, text in parts.items() if text]
         if self.evidence:
-            lines += ["  it said:"] + [f"    | {line}" for line in self.evidence.strip().splitlines()[-10:]]
+            lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
         return "\n".join(lines)
+
+
+def _ends(lines: list[str]) -> list[str]:
+    """At most a dozen lines: some programs say why first and then how they are used, others the other way round."""
+    return lines if len(lines) <= 12 else [*lines[:3], f"... ({len(lines) - 11} lines)", *lines[-8:]]
+
+
+KERNEL = "the kernel logged:"
+"""Above the kernel's own words in an error's evidence."""
 
 
 class InputError(MountlabError):
@@ -105,10 +114,14 @@ class LeftoverError(MountlabError):
 
 
 def in_one_line(text: str) -> str:
-    """The text of an error for a place with room for a line: what happened, and the first line of its evidence."""
+    """The text of an error for a place with room for a line: what happened, and what tells most of its evidence: a
+    refusal of our own scripts, else the last that the kernel logged, else the first line."""
     lines = text.splitlines() or [""]
-    said = next((line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")), "")
-    return f"{lines[0]} ({said})" if said else lines[0]
+    said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
+    refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]
+    logged = said[said.index(KERNEL) + 1 :][-1:] if KERNEL in said else []
+    best = next(iter([*refused, *logged, *said]), "")
+    return f"{lines[0]} ({best})" if best else lines[0]
 
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:

@@ -106,12 +106,13 @@ def _block(name: str, script: str) -> str:
 
 def _program_script(program: Program) -> str:
     version = shlex.join(program.version)
+    line = f"grep -m 1 -- {shlex.quote(program.version_word)}" if program.version_word else "head -n 1"
     directories = "".join(f' && PATH="$PATH:$(echo {place} | tr " " :)"' for place in program.places)
     return (
         f"(true{directories}\n"
         f"if path=$(command -v {shlex.quote(program.name)}); then\n"
         f"    version=$({version} 2>&1 </dev/null) || version=\n"
-        f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" "$(printf "%s" "$version" | head -n 1)"\n'
+        f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" "$(printf "%s" "$version" | {line})"\n'
         "fi)"
     )
 

@@ -117,7 +117,7 @@ def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
 
 def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
     for option in options:
-        if not re.fullmatch(r"[A-Za-z0-9_.:/=+-]+", option):
+        if not re.fullmatch(r"[A-Za-z0-9_.:/=+%-]+(,\d[\d-]*)*", option):  # with commas in lists of numbers: bind:0,2
             raise ParameterError(
                 "not a mount option",
                 where=where,

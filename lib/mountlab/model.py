@@ -15,18 +15,31 @@ OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
 """Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
 another value. `added`: shown, and not asked for."""
 
+LATENCY_PARTS = ("mean", "p50", "p95", "p99", "p99_9")
 METRICS: dict[str, str] = {
     "read_bandwidth": "B/s", "write_bandwidth": "B/s", "bandwidth": "B/s",
     "read_iops": "1/s", "write_iops": "1/s",
-    **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in ("mean", "p50", "p95", "p99", "p99_9")},
+    **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in LATENCY_PARTS},
+    **{
+        f"{side}_{kind}_latency_{part}": "s"
+        for side in ("read", "write")
+        for kind, parts in (("submission", LATENCY_PARTS), ("completion", ("mean",)), ("total", LATENCY_PARTS[1:]))
+        for part in parts
+    },
+    **{f"sync_latency_{part}": "s" for part in LATENCY_PARTS},
+    **dict.fromkeys(
+        ("user_cpu", "system_cpu", "context_switches", "major_faults", "minor_faults", "disk_utilization"), "1"
+    ),
     "file_rate": "1/s", "operation_rate": "1/s", "sync_rate": "1/s", "operation_latency": "s",
+    "operation_latency_min": "s", "operation_latency_max": "s", "operations": "1",
+    "app_overhead": "s", "space_used": "1",
     "elapsed": "s", "bytes": "B", "mkfs_time": "s", "mount_time": "s",
 }  # fmt: skip
 """Every metric and its base unit."""
 
 
 def higher_is_better(metric: str) -> bool:
-    """Rates and bandwidths: more is better. Times: less is better. (Bytes are not compared.)"""
+    """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is."""
     return METRICS[metric] in ("B/s", "1/s")
 
 
@@ -46,6 +59,10 @@ class Program:
     """Command whose first line of output names the version."""
     places: tuple[str, ...] = ()
     """Patterns of directories where it may lie when it is not on PATH."""
+    version_word: str = ""
+    """A word on the line that names the version, where that is not the first."""
+    hint: str = ""
+    """How to get it where no package has it; the program is then one that a box can do without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +201,9 @@ class Sweep:
     """Names of files in params/published/."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """File systems of the sweep file that are not measured in this run, and why."""
+    imported: bool = False
+    """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
+    tool can say more of a workload."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -353,6 +373,8 @@ class PublishedFigure:
     candidate_value: float
     baseline_value: float
     unit: str
+    label: str = ""
+    """Which row of the metric it is, where there are several."""
 
     @property
     def ratio(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from mountlab.errors import ParameterError, did_you_mean
 from mountlab.model import Scalar
 from mountlab.units import format_bytes, parse_bytes, parse_seconds
 
-Kind = Literal["size", "duration", "int", "flag", "text", "choice", "any"]
+Kind = Literal["size", "duration", "int", "flag", "text", "choice", "any", "mapping"]
 _EXPECTED: dict[Kind, str] = {
     "size": "text with a unit, such as '64KiB'", "duration": "text with a unit, such as '60s'", "int": "a whole number",
     "flag": "true or false", "text": "text", "choice": "one of its choices", "any": "text, a number, true or false",
+    "mapping": "a mapping of names to text, numbers and mappings",
 }  # fmt: skip
 
 
@@ -45,6 +47,9 @@ def read_value(raw: object, option: Option, *, where: str) -> OptionValue:
         return OptionValue(parse_seconds(raw, where=where), str(raw))
     if not _fits(raw, option):
         raise _wrong_type(raw, option, where)
+    if option.kind == "mapping":
+        text = json.dumps(raw, ensure_ascii=False)
+        return OptionValue(text, text)
     if option.kind == "flag":
         return OptionValue(int(bool(raw)), str(int(bool(raw))))
     assert isinstance(raw, (str, int, float, bool))
@@ -61,7 +66,16 @@ def _fits(raw: object, option: Option) -> bool:
         return isinstance(raw, str) and raw in option.choices
     if option.kind == "any":
         return isinstance(raw, (str, int)) or (isinstance(raw, float) and math.isfinite(raw))
+    if option.kind == "mapping":
+        return isinstance(raw, dict) and bool(raw) and _plain(raw)
     return isinstance(raw, str)
+
+
+def _plain(raw: object) -> bool:
+    """Whether JSON holds it as it is, so that it can be read again from there."""
+    if isinstance(raw, dict):
+        return all(isinstance(key, str) and _plain(value) for key, value in raw.items())
+    return isinstance(raw, (str, int)) or (isinstance(raw, float) and math.isfinite(raw))
 
 
 def _wrong_type(raw: object, option: Option, where: str) -> ParameterError:

@@ -85,6 +85,7 @@ class PublishedRow(_File):
     workload: str
     factors: dict[str, str] = {}
     metric: str
+    label: str = ""
     candidate: str
     baseline: str
     candidate_value: float
@@ -166,7 +167,7 @@ def resolve(raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] 
     merged = _apply_presets({**merged, **({"preset": changes.pop("preset")} if "preset" in changes else {})}, where)
     for key, value in changes.items():
         _set(merged, key, value)
-    return Resolved(_sweep(_validated(SweepFile, merged, where), where), merged)
+    return Resolved(_sweep(validated(SweepFile, merged, where), where), merged)
 
 
 def _apply_presets(merged: Raw, where: str) -> Raw:
@@ -214,7 +215,8 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
         target[path[-1]] = value
 
 
-def _validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
+def validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
+    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong."""
     try:
         return model.model_validate(dict(raw))
     except ValidationError as error:
@@ -241,8 +243,9 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
 
 
 def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {"design": DesignFile, "filesystems": FilesystemFile, "rows": PublishedRow}
-    return list((sections.get(path[0], model) if path else model).model_fields)
+    own: dict[str, type[BaseModel]] = getattr(model, "sections", {})
+    known: dict[str, type[BaseModel]] = {"design": DesignFile, "filesystems": FilesystemFile, "rows": PublishedRow}
+    return list(({**known, **own}.get(path[0], model) if path else model).model_fields)
 
 
 def _sweep(file: SweepFile, where: str) -> Sweep:
@@ -255,8 +258,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in _workloads(name, entry, f"{where}: workloads.{name}")
     )
-    _check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
-    _check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
+    check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
+    check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
     return Sweep(
         name=file.name,
         question=file.question.strip(),
@@ -271,7 +274,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
 
 
-def _check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:
+def check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:
+    """Raise ParameterError for a name that is not allowed."""
     for name in names:
         if name not in allowed:
             raise unknown_key(name, allowed, where=where, what=what)
@@ -343,7 +347,7 @@ def _option(tool: Tool, key: str, where: str) -> Option:
 
 def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
     """A box file's mapping, checked."""
-    file = _validated(BoxFile, raw, where)
+    file = validated(BoxFile, raw, where)
     if bool(file.host) == bool(file.embedded):
         raise ParameterError(
             "a box needs a host",
@@ -375,9 +379,9 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
 
 def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:
     """The figures of one file of params/published/."""
-    file = _validated(PublishedFile, raw, where)
+    file = validated(PublishedFile, raw, where)
     for row in file.rows:
-        _check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
+        check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
     return [PublishedFigure(study=file.study, source=file.source, **row.model_dump()) for row in file.rows]
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from mountlab.errors import ParameterError
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import ANYTHING, BLOCK_DEVICE, NOT_MOUNTED
 from mountlab.model import Box, Filesystem, Place
+from mountlab.units import MIB
 
 WITHOUT_FSCK = ("tmpfs", "ramfs", "hugetlbfs", "overlay", "btrfs", "xfs", "pmfs", ANYTHING)
 """Types that fsck at boot has nothing to do for: fstab's sixth field is 0."""
 
 
-def permanent_lines(fs: Filesystem, box: Box, *, at: str) -> str:
-    """Text to read and to copy: what must be done once, the fstab line and the unit, for a mount on the directory `at`.
+def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] = ()) -> str:
+    """Text to read and to copy: what must be done beforehand, the fstab line and the unit, for a mount on the directory
+    `at`. `doubts`: what the run found wrong with its options.
 
     Raises ParameterError for a file system that the run did not mount, and for a directory that is none.
     """
+    at = at.rstrip("/")
     if not re.fullmatch(r"(/[^/\x00-\x1f]+)+", at):
         raise ParameterError("not a directory to mount on", where="--at", got=repr(at), allowed="an absolute path")
     kind = FAMILIES[fs.type].mounted_as(fs)
@@ -28,11 +32,19 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str) -> str:
             where=f"filesystems.{fs.name}", got=fs.type, allowed="a file system that the run mounted",
         )  # fmt: skip
     source, own = _source(fs, box)
-    options = ",".join((*own, *fs.options)) or "defaults"
+    # A zram device is made anew at every boot, after fstab was read: it must not stop the boot.
+    late = ("noauto", "nofail") if fs.zram_bytes else ()
+    options = ",".join((*own, *fs.options, *late)) or "defaults"
     kind = "none" if kind == ANYTHING else kind
-    order = 0 if kind in (*WITHOUT_FSCK, "none") else 2
+    order = 0 if kind in (*WITHOUT_FSCK, "none") or late else 2
     fstab = f"{_escaped(source)}  {_escaped(at)}  {kind}  {options}  0 {order}"
-    return "\n".join([*_once(fs, source), "# /etc/fstab", fstab, "", *_unit(fs.name, source, at, kind, options)])
+    below = []
+    if fs.over is not None and FAMILIES[fs.over.type].mounted_as(fs.over) != NOT_MOUNTED:
+        below = ["# first, the file system that holds LOWER, UPPER and WORK, all three made by mkdir:",
+                 *permanent_lines(fs.over, box, at=f"{at}.below").splitlines()[:-12], ""]  # fmt: skip
+    said = [f"# beware: {doubt}" for doubt in doubts]
+    lines = [*below, *said, *_once(fs, box, source), "# /etc/fstab", fstab, ""]
+    return "\n".join([*lines, *_unit(fs.name, source, at, kind, options)])
 
 
 def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
@@ -58,21 +70,35 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
     return fs.type if fs.pmbd is None else "/dev/pma", own
 
 
-def _once(fs: Filesystem, source: str) -> list[str]:
+def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
     """Comments: what the mount alone does not do. A command that destroys what is there says so."""
-    place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal="JOURNAL")
-    commands = [_command(step.argv) for step in FAMILIES[fs.type].steps(fs, place)]
-    lines = [
-        "# once; it destroys what is on the device: " + shlex.join(_as_typed(words)).replace("'{device}'", source)
-        .replace("{journal}", "JOURNAL").replace("{device}", source)
-        for words in commands if words[:1] and words[0].startswith(("mke2fs", "mkfs."))
-    ]  # fmt: skip
-    lines += [f"# at every boot, after the mount: {name} = {value}" for name, value in fs.tunables.items()]
-    if fs.type == "hugetlbfs" and fs.size_bytes:
-        lines.append(f"# /etc/sysctl.d/: vm.nr_hugepages must be enough for {fs.size_bytes} bytes")
+    scratch = {each.name: each.device for each in box.scratch}
+    journal = scratch.get(fs.journal_device or "", "JOURNAL")
+    place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal=journal)
+    steps = FAMILIES[fs.type].steps(fs, place) if fs.over is None else ()
+    commands = [_command(step.argv) for step in steps if (step.keep or "").startswith("mkfs")]
+    when = "at every boot, after zramctl" if fs.zram_bytes else "once; it destroys what is on the device"
+    lines = [f"# {when}: {_as_typed(words, source, journal)}" for words in commands]
     if fs.zram_bytes:
-        lines.append(f"# at every boot: zramctl --size {fs.zram_bytes} --algorithm {fs.zram_algorithm or 'lzo-rle'}")
+        algorithm = f" --algorithm {fs.zram_algorithm}" if fs.zram_algorithm else ""
+        make = f"zramctl --find --size {fs.zram_bytes}{algorithm}"
+        lines.insert(0, f"# at every boot, before all else: {make} (it prints the device: here /dev/zram0)")
+    if fs.image_bytes and fs.over is None:
+        lines.insert(0, f"# once: fallocate -l {fs.image_bytes} IMAGE-FILE")
+        lines += ["# (measured with direct I/O on the loop device: losetup --direct-io=on)"] if fs.direct_io else []
+    lines += [
+        f"# at every boot, after the mount: echo {value} > {_tunable(fs, name)}" for name, value in fs.tunables.items()
+    ]
+    if fs.type == "hugetlbfs" and fs.size_bytes:
+        lines.append(f"# /etc/sysctl.d/: vm.nr_hugepages = {-(-fs.size_bytes // (2 * MIB))} (for pages of 2 MiB)")
     return [*lines, ""] if lines else []
+
+
+def _tunable(fs: Filesystem, name: str) -> str:
+    """The file of a tunable, with DEVICE for what the kernel will call the device (btrfs: its UUID)."""
+    if name.startswith("queue/"):
+        return f"/sys/block/DEVICE/{name}"
+    return f"/sys/fs/{'ext4' if fs.type.startswith('ext') else fs.type}/DEVICE/{name}"
 
 
 def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,15 +106,16 @@ def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv[argv.index("timed.sh") + 1 :] if "timed.sh" in argv else ()
 
 
-def _as_typed(words: tuple[str, ...]) -> list[str]:
-    """A mkfs command without our mark, and without the words that keep mkfs from asking."""
+def _as_typed(words: tuple[str, ...], source: str, journal: str) -> str:
+    """A mkfs command on these devices, without our mark. mkfs.xfs and mkfs.btrfs keep their -f: the run's own file
+    system lies on the device."""
     kept: list[str] = []
     for word in words:
         if kept[-1:] == ["-U"] or word == "uuid=":  # with the option before it
             kept.pop()
-        elif word not in ("-F", "-f", "-q"):
-            kept.append(word.removesuffix(",uuid="))
-    return kept
+        elif word not in ("-F", "-q"):
+            kept.append(word.removesuffix(",uuid=").replace("{device}", source).replace("{journal}", journal))
+    return shlex.join(kept)
 
 
 def _escaped(field: str) -> str:
@@ -110,8 +137,8 @@ def _unit(name: str, source: str, at: str, kind: str, options: str) -> list[str]
         f"Description={name}, as measured with Mountlab",
         "",
         "[Mount]",
-        f"What={source}",
-        f"Where={at}",
+        f"What={source.replace('%', '%%')}",
+        f"Where={at.replace('%', '%%')}",
         f"Type={kind}",
         f"Options={options}",
         "",

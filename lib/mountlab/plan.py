@@ -19,7 +19,7 @@ from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.model import FILES, Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Cache, Command
+from mountlab.tools.base import Cache, Command, programs_for
 from mountlab.units import format_bytes
 
 Facts = Mapping[str, Any]
@@ -230,15 +230,30 @@ class _Context:
     def control(self, fs: Filesystem) -> PlannedMount:
         """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
         plain = self.mount(f"c-{fs.name}", _plain(fs))
-        at = max(i for i, step in enumerate(plain.steps) if step.keep == "mount.txt")
-        argv = plain.steps[at].argv
+        steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
+        return replace(plain, steps=tuple(steps))
+
+    def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """A step of a control, with what is asked of the kernel before a mount, and after its evidence."""
+        suffix = (step.keep or "").removesuffix(".txt").removeprefix("mount").removeprefix("evidence")
+        if step.keep not in (f"mount{suffix}.txt", f"evidence{suffix}.txt"):
+            return (step,)
+        argv = next((each.argv for each in steps if each.keep == f"mount{suffix}.txt"), ("timed.sh",))
         mount = argv[argv.index("timed.sh") + 1 :]
-        strict = script_step("strict.sh", *mount, why="is an option that nobody knows refused?", keep="strict.txt")
-        words = [word for option in fs.options for word in split_options(option)]
-        alone = script_step("alone.sh", "\n".join(words), *mount, why="what does each show alone?", keep="alone.txt")
+        if not mount:  # below an overlay may lie a directory that was there before
+            return (step,)
+        of = fs.over if suffix and fs.over else fs
+        words = [word for option in of.options for word in split_options(option)]
+        if step.keep == f"mount{suffix}.txt":
+            why = "is an option that nobody knows refused?"
+            return (self._marked(script_step("strict.sh", *mount, why=why, keep=f"strict{suffix}.txt")), step)
         # One option is told by the two mounts; of an overlay some options leave the layers unfit for the next mount.
-        more = (self._marked(alone),) if len(words) > 1 and not fs.over else ()
-        return replace(plain, steps=(*plain.steps[:at], self._marked(strict), *plain.steps[at:], *more))
+        if len(words) < 2 or of.over:
+            return (step,)
+        alone = script_step(
+            "alone.sh", "\n".join(words), *mount, why="what does each show alone?", keep=f"alone{suffix}.txt"
+        )
+        return (step, self._marked(alone))
 
     def _marked(self, step: Step) -> Step:
         """With the run's name in its environment, by which what a crash left running is found and ended."""
@@ -255,8 +270,9 @@ class _Context:
         command = replace(
             tool.command(workload, directory, output, target), timeout_s=self.sweep.design.trial_timeout_s
         )
-        command = self._as_installed(command, tool.programs)
-        script = self._script(command, tool.programs, cache, mount, directory, output)
+        programs = programs_for(tool, cell.workload)
+        command = self._as_installed(command, programs)
+        script = self._script(command, programs, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
             argv=("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, trial_id),
@@ -326,17 +342,19 @@ def _privileged(facts: Facts) -> bool:
     return facts["rights"] in ("root", "sudo")
 
 
-def all_programs() -> tuple[Program, ...]:
-    """Programs of every tool and every family, each once: what facts and `box check` ask for."""
+def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
+    """Programs of every tool and every family, and those that the sweep itself names, each once: what facts and
+    `box check` ask for."""
     programs = [*TRIAL_PROGRAMS, *(program for tool in TOOLS.values() for program in tool.programs)]
     programs += [program for family in FAMILIES.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS]
-    return tuple({program.name: program for program in programs}.values())
+    named = needed_programs(sweep) if sweep else ()
+    return tuple({program.name: program for program in (*named, *programs)}.values())
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Programs that the box must have for this sweep, each once."""
-    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs)]
+    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in programs_for(TOOLS[w.tool], w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     return tuple({program.name: program for program in programs}.values())
 
@@ -376,9 +394,8 @@ def _check_together(sweep: Sweep, facts: Facts) -> None:
     """Where file systems last for the whole run, they need their room, and their devices, at the same time."""
     backed = [fs.over or fs for fs in sweep.filesystems]
     images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
-    sizes = sum(fs.size_bytes or 0 for fs in backed if FAMILIES[fs.type].in_memory)
-    memory = facts.get("memory_available_bytes")
-    room = memory and int(memory * MEMORY_SHARE)
+    sizes = sum(_memory_of(fs, facts) for fs in backed)
+    room = _memory_room(facts)
     where = "design.fresh_filesystem: never"
     free = facts.get("mount_root_free_bytes")
     _check_size("all images together", images, free, where, f"free in {facts['mount_root']}")
@@ -413,25 +430,47 @@ def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
             f"the box lacks {', '.join(program.name for program in missing)}",
             where=f"box {box.name}",
             got=f"not on its PATH: {', '.join(program.name for program in missing)}",
-            next_step=f"python -m mountlab box prepare {box.name}",
+            next_step=_how_to_get(missing, box, facts),
         )
+
+
+def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
+    """What each missing program has to say of itself, where no package has it; the verb that installs the others."""
+    manager = facts.get("package_manager")
+    hints = [program.hint for program in missing if program.hint and manager not in program.packages]
+    prepare = [f"python -m mountlab box prepare {box.name}"] if len(hints) < len(missing) else []
+    return "; ".join([*prepare, *hints])
 
 
 def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> None:
     where = f"filesystems.{fs.name}"
     _check_kernel(fs, facts, where)
     backed = fs.over or fs
-    beside = facts["mount_root"], facts.get("mount_root_free_bytes")
-    if not backed.image_dir:
-        images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
-        _check_size("image", images, beside[1], f"{where}.image", f"free in {beside[0]}")
-    if FAMILIES[backed.type].in_memory:
-        memory = facts.get("memory_available_bytes")
-        room = memory and int(memory * MEMORY_SHARE)
-        _check_size("size", backed.size_bytes, room, f"{where}.size", f"{MEMORY_SHARE:.0%} of the available memory")
+    images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
+    room, place = (
+        (facts.get("image_room", {}).get(fs.name), backed.image_dir)
+        if backed.image_dir
+        else (facts.get("mount_root_free_bytes"), facts["mount_root"])
+    )
+    _check_size("image", images, room, f"{where}.image", f"free in {place}")
+    key = "zram" if backed.zram_bytes else "image" if backed.image_bytes else "size"
+    of_what = f"{MEMORY_SHARE:.0%} of the available memory"
+    _check_size(key, _memory_of(backed, facts), _memory_room(facts), f"{where}.{key}", of_what)
     for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
         _check_scratch(backed, key, name, box, where)
     _check_workloads(fs, sweep, facts, where)
+
+
+def _memory_of(fs: Filesystem, facts: Facts) -> int:
+    """The memory that it may fill: a file system there, a zram device (data may not compress), an image in memory."""
+    in_memory = fs.image_dir is not None and fs.image_dir in facts.get("memory_directories", ())
+    image = (fs.image_bytes or 0) if in_memory else 0
+    return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image
+
+
+def _memory_room(facts: Facts) -> int | None:
+    memory = facts.get("memory_available_bytes")
+    return memory and int(memory * MEMORY_SHARE)
 
 
 def _check_kernel(fs: Filesystem, facts: Facts, where: str) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from mountlab.effect import effects
 from mountlab.evidence import file_system_device, loops
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.overlay import BELOW
 from mountlab.model import Filesystem, OptionEvidence
 
 Files = Mapping[str, str]
 """File name to text, as kept in raw/<mount id>/."""
-BELOW = "evidence-below.txt"
-"""The evidence of the file system below an overlay."""
 
 
 def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
@@ -29,10 +28,14 @@ def _own(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvid
 
 
 def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
-    if fs.over is None or BELOW not in files:
+    if fs.over is None or f"evidence{BELOW}.txt" not in files:
         return []
-    its_control = {"evidence.txt": control[BELOW]} if control and BELOW in control else None
-    return options_in_effect(fs.over, {"evidence.txt": files[BELOW]}, its_control)
+    return options_in_effect(fs.over, _apart(files), _apart(control) if control else None)
+
+
+def _apart(files: Files) -> dict[str, str]:
+    """The files of the file system below an overlay, by the names that they would have without one."""
+    return {name.replace(f"{BELOW}.txt", ".txt"): text for name, text in files.items() if name.endswith(f"{BELOW}.txt")}
 
 
 def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:

@@ -17,7 +17,16 @@ from typing import Any, Protocol
 
 from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
-from mountlab.errors import BoxTimeout, CommandError, LeftoverError, MountlabError, ParseError, TrialError, UnsafeError
+from mountlab.errors import (
+    KERNEL,
+    BoxTimeout,
+    CommandError,
+    LeftoverError,
+    MountlabError,
+    ParseError,
+    TrialError,
+    UnsafeError,
+)
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import read_refusal
 from mountlab.model import OptionEvidence, Status, Step, Trial
@@ -277,13 +286,13 @@ def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabErro
     said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
     return CommandError(
         f"{step.why}: the command failed with exit status {done.exit_status}",
-        where=shown(argv), evidence=said + (f"\nthe kernel logged:\n{logged}" if logged else ""),
+        where=shown(argv), evidence=said + (f"\n{KERNEL}\n{logged}" if logged else ""),
     )  # fmt: skip
 
 
 def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
     return CommandError(
-        f"{name}: not every option that was asked for is in effect",
+        f"{name}: not in effect as asked: {', '.join(f'{row.option} ({row.state})' for row in rows)}",
         where=f"filesystems.{name}",
         got="; ".join(f"{row.option}: {row.state}, the kernel says {row.kernel_says}" for row in rows),
         allowed="every option in effect, or shown nowhere by a kernel that refuses what it does not know",

@@ -59,12 +59,18 @@ def question(run: RunView) -> Html:
         f"box {box.get('name', run.sweep.box)}",
         f"kernel {facts['kernel']}" if facts.get("kernel") else "",
         f"disk {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
-        _day(run.info.get("created_at", "")),
+        _measured(run),
         _blocks(run),
         _duration(run),
     ]
     line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
     return html.joined(html.heading(" ".join(run.sweep.question.split()), level=1), line, _unfinished(run))
+
+
+def _measured(run: RunView) -> str:
+    """When; of logs from elsewhere that is not known."""
+    day = _day(run.info.get("created_at", ""))
+    return f"imported {day}, measured elsewhere" if run.sweep.imported else day
 
 
 def _day(moment: str) -> str:
@@ -77,7 +83,7 @@ def _moment(moment: str) -> str:
 
 def _duration(run: RunView) -> str:
     start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
-    if not start or not end:
+    if not start or not end or run.sweep.imported:
         return ""
     seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
     return f"took {words.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
@@ -479,7 +485,7 @@ def versions(run: RunView) -> Html:
         "Run": info.get("run_id", ""),
         "Mountlab": info.get("mountlab_version", ""),
         "Commit": info.get("git_commit") or "none",
-        "Seed": info.get("seed", ""),
+        "Seed": "none" if info.get("seed") is None else info["seed"],
         **info.get("versions", {}),
     }
     return html.definitions({name: str(text) for name, text in about.items()})

@@ -8,10 +8,11 @@ from the measured part at any time.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -19,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from mountlab import analysis, checks
-from mountlab.errors import StoreError
+from mountlab.errors import StoreError, in_one_line
 from mountlab.evidence import (
     Device,
     DeviceBytes,
@@ -33,6 +35,7 @@ from mountlab.evidence import (
     sections,
     unseen,
 )  # fmt: skip
+from mountlab.logs import Output, decoded, read_log, read_one
 from mountlab.model import (
     Box,
     Caveat,
@@ -44,6 +47,7 @@ from mountlab.model import (
     ScratchDevice,
     Sweep,
     Trial,
+    Workload,
 )
 from mountlab.params import Resolved, parse_box, parse_published, parse_yaml, resolve
 from mountlab.plan import Plan
@@ -52,8 +56,9 @@ from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.units import NS_PER_S
 
-SCHEMA = 1
-"""Version of the run directory. 1: first (2026)."""
+SCHEMA = 2
+"""Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
+duration of a trial may be null."""
 ROOT = Path(__file__).resolve().parents[2]
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
@@ -80,7 +85,8 @@ def shown(path: Path) -> str:
     return str(path)
 
 
-def _text(path: Path, what: str, next_step: str) -> str:
+def read_text(path: Path, what: str, next_step: str) -> str:
+    """The text of a file. Raises StoreError where it is not there, and where it is none."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -94,7 +100,7 @@ def _text(path: Path, what: str, next_step: str) -> str:
 def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolved:
     """The sweep of a YAML file, overrides applied. Raises StoreError or ParameterError."""
     names = ", ".join(sorted(each.name for each in (PARAMS / "sweeps").glob("*.yml")))
-    text = _text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
+    text = read_text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
     raw = parse_yaml(text, where=shown(path))
     return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides)
 
@@ -103,14 +109,14 @@ def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     path = PARAMS / "boxes" / f"{Path(name).name}.yml"
     known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
-    text = _text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
+    text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
     """The figures of the named files of params/published/."""
     paths = [PARAMS / "published" / f"{name}.yml" for name in names]
-    texts = [_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
+    texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
     return [figure for path, text in zip(paths, texts, strict=True)
             for figure in parse_published(parse_yaml(text, where=shown(path)), where=shown(path))]  # fmt: skip
 
@@ -160,7 +166,8 @@ class RunWriter:
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk."""
         self._keep(trial.trial_id, files)
-        line = json.dumps(asdict(trial)) + "\n"
+        took = None if math.isnan(trial.elapsed_s) else trial.elapsed_s
+        line = json.dumps({**asdict(trial), "elapsed_s": took}) + "\n"
         with (self.path / "trials.jsonl").open("ab") as journal:
             journal.write(line.encode())
             journal.flush()
@@ -236,7 +243,8 @@ def read_journal(path: Path) -> list[Trial]:
 
 def _journal_line(file: Path, number: int, line: bytes) -> Trial:
     try:
-        return Trial(**json.loads(line))
+        read = json.loads(line)
+        return Trial(**{**read, "elapsed_s": math.nan if read.get("elapsed_s") is None else read["elapsed_s"]})
     except (ValueError, TypeError) as error:
         raise StoreError(
             "a line of the journal is not a trial", where=f"{shown(file)}, line {number}", got=str(error)
@@ -266,7 +274,7 @@ def read_info(path: Path) -> dict[str, Any]:
 
     Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
     """
-    text = _text(path / "run.json", "run", "name a directory below results/")
+    text = read_text(path / "run.json", "run", "name a directory below results/")
     try:
         info: Any = json.loads(text)
     except json.JSONDecodeError as error:
@@ -280,6 +288,8 @@ def read_info(path: Path) -> dict[str, Any]:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
         )
+    if "imported" in info:
+        return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
 
@@ -287,6 +297,8 @@ def read_info(path: Path) -> dict[str, Any]:
 def read_sweep(path: Path) -> Resolved:
     """The sweep that a run was made from, as it was resolved then."""
     info = read_info(path)
+    if "imported" in info:
+        return Resolved(TypeAdapter(Sweep).validate_python(info["imported"]["sweep"]), info["parameters"])
     resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json")
     return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
 
@@ -295,6 +307,19 @@ def read_box(path: Path) -> Box:
     """The box that a run was measured on, as its file said then."""
     kept = read_info(path)["box"]
     return Box(**{**kept, "scratch": tuple(ScratchDevice(**each) for each in kept["scratch"])})
+
+
+def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
+    """What speaks against mounting it again in the same way. Raises StoreError where the run never could."""
+    own = run.trials[run.trials["filesystem"] == filesystem]
+    if not (own["status"] == "ok").any():
+        reason = in_one_line(str(own.iloc[0]["reason"])) if len(own) else "it was not measured"
+        raise StoreError(
+            f"{filesystem} never worked in this run", where=shown(run.path), got=reason,
+            allowed="a file system with a trial that is ok",
+        )  # fmt: skip
+    wrong = [row for row in run.options if row.filesystem == filesystem and row.state in ("ignored", "changed")]
+    return [f"{row.option} was {row.state} by the kernel ({row.kernel_says})" for row in wrong]
 
 
 def load_run(path: Path | str) -> Run:
@@ -333,17 +358,62 @@ def load_run(path: Path | str) -> Run:
     )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportedRun:
+    """What becomes a run of logs that were made elsewhere."""
+
+    sweep: Sweep
+    parameters: Mapping[str, Any]
+    """What the user said of them."""
+    box: Box
+    facts: Mapping[str, Any]
+    trials: tuple[tuple[Trial, Mapping[str, bytes]], ...]
+    """With the files to keep: `log.txt`, the bytes of one output."""
+    files: Mapping[str, str]
+    """Name of each log to its SHA-256."""
+
+
+def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
+    """Write a run directory for logs from elsewhere, and return it."""
+    path = results / new_run_id(run.sweep, replace(run.box, name="imported"), results)
+    (path / "raw").mkdir(parents=True)
+    info = {
+        "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "run_id": path.name, "status": "running",
+        "created_at": _now(), "finished_at": None, "box": asdict(run.box), "facts": dict(run.facts),
+        "versions": versions(), "git_commit": git_commit(), "seed": None,
+        "order": [trial.trial_id for trial, _ in run.trials], "parameters": dict(run.parameters), "left_out": {},
+        "published": [asdict(figure) for figure in load_published(run.sweep.published)],
+        "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
+    }  # fmt: skip
+    writer = RunWriter(path)
+    writer._write("import.yml", _as_yaml(run.parameters))
+    writer._write("run.json", json.dumps(info, indent=1))
+    for trial, files in run.trials:
+        writer.record(trial, files)
+    writer.finish("complete")
+    return path
+
+
 def _measurements(raw: Path, journal: list[Trial], sweep: Sweep) -> Iterator[tuple[Trial, Measurement]]:
     workloads = {cell.id: cell.workload for cell in sweep.cells}
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
         if trial.status == "ok":
-            output = ToolOutput.from_files({file.name: file.read_bytes() for file in (raw / trial.trial_id).iterdir()})
-            rows = TOOLS[trial.tool].parse(workloads[trial.cell], output)
+            rows = (_imported if sweep.imported else _parsed)(raw / trial.trial_id, workloads[trial.cell])
             yield from ((trial, row) for row in rows)
             if trial.cell in first and trial.mount not in timed:
                 timed.add(trial.mount)
                 yield from ((trial, row) for row in _made(raw / trial.mount))
+
+
+def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
+    output = ToolOutput.from_files({file.name: file.read_bytes() for file in raw.iterdir()})
+    return TOOLS[workload.tool].parse(workload, output)
+
+
+def _imported(raw: Path, workload: Workload) -> list[Measurement]:
+    log = raw / "log.txt"
+    return read_one(workload.tool, decoded(log.read_bytes()), where=shown(log), known=workload.options).measurements
 
 
 def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
@@ -356,7 +426,7 @@ def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
 def _made(mount: Path) -> Iterator[Measurement]:
     """How long the file system took to make and to mount. These figures belong to a mount, not to a workload: they
     stand with the first workload of the sweep, once for each mount."""
-    for file, metric in (("mkfs.txt", "mkfs_time"), ("mount.txt", "mount_time")):
+    for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
         if (mount / file).exists():
             elapsed_ns = int(sections((mount / file).read_text(errors="replace"))["elapsed_ns"])
             yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
@@ -396,9 +466,37 @@ def _backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, 
     return types
 
 
+def tables(run: Run) -> dict[str, pd.DataFrame]:
+    """Everything that a run says, as tables of numbers and text; the factors of trials and measurements as JSON."""
+    return {
+        "estimates": run.estimates.drop(columns="cell"),
+        "comparisons": comparison_frame(run),
+        "caveats": pd.DataFrame(map(asdict, run.caveats), columns=[field.name for field in fields(Caveat)]),
+        "trials": _with_factors_as_text(run.trials),
+        "measurements": _with_factors_as_text(run.measurements),
+    }
+
+
+def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(factors=frame["factors"].map(json.dumps))
+
+
+def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write files into a directory, which is made where it is not there; each is whole, or the old one."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        replace_file(directory / name, data)
+    return [directory / name for name in files]
+
+
+def read_log_files(tool: str, paths: Iterable[Path]) -> dict[str, list[Output]]:
+    """The outputs in some logs, by the name of each. Raises as logs.read_log does, and OSError."""
+    return {str(path): read_log(tool, decoded(path.read_bytes()), where=shown(path)) for path in paths}
+
+
 def write_derived(run: Run) -> None:
     """measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run."""
-    frame = run.measurements.assign(factors=run.measurements["factors"].map(json.dumps))
+    frame = _with_factors_as_text(run.measurements)
     temporary = run.path / ".measurements.parquet.tmp"
     frame.to_parquet(temporary, index=False)
     temporary.replace(run.path / "measurements.parquet")

@@ -11,15 +11,19 @@ from mountlab.errors import CommandError, PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
 from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
+from mountlab.filesystems.memory import SHM
 from mountlab.model import MARK_BYTES, Filesystem, Sweep
 from mountlab.tools import TOOLS
+from mountlab.tools.base import Tool
 from mountlab.units import KIB
 
 DIRECTORY = """
 [ -d "$1" ] || { echo "is not a directory"; exit 1; }
 [ -w "$1" ] || { echo "cannot be written"; exit 1; }
+stat -f -c %T "$1"
 df -P -k "$1"
 """
+IN_MEMORY = ("tmpfs", "ramfs")
 USABLE = 0.9
 """The part of a device that a workload may write; the rest is for the file system's own."""
 ALLOWED = "a device that nothing uses, and that is blank, was formatted by Mountlab, or is named with what is on it"
@@ -61,7 +65,11 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
     _check_tools(sweep, connection, facts)
-    room = {fs.name: _room(fs, connection, facts) for fs in sweep.filesystems if fs.type in ("dir", "bind")}
+    found = {fs.name: _directory(fs, connection, facts) for fs in sweep.filesystems if _directory_of(fs)}
+    on_image = {fs.name for fs in sweep.filesystems if (fs.over or fs).image_dir}
+    room = {name: size for name, (size, _) in found.items() if name not in on_image}
+    images = {name: size for name, (size, _) in found.items() if name in on_image}
+    in_memory = [_directory_of(fs) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
     verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
     _stop_at_refusals(verdicts, connection.box.name)
     devices: dict[str, str] = {}
@@ -74,7 +82,11 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
         if not verdict.use.journal
     }
     identities = {verdict.use.name: verdict.identity for verdict in verdicts}
-    return {**facts, "room": room, "devices": devices, "device_ids": identities}
+    _stop_at_twins(verdicts)
+    return {
+        **facts, "room": room, "devices": devices, "device_ids": identities, "image_room": images,
+        "memory_directories": in_memory,
+    }  # fmt: skip
 
 
 def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
@@ -85,21 +97,51 @@ def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, An
         if not tool.box_help:
             continue
         if tool.name not in helps:
-            done = connection.run(tool.box_help, root=_root(facts))
+            done = connection.run(_help_command(tool, sweep), root=_root(facts))
             helps[tool.name] = done.text + done.error_text
         tool.check_help(workload.options, helps[tool.name], where=f"workloads.{workload.name}")
 
 
-def _room(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
-    if fs.path is None:
-        return int(facts["mount_root_free_bytes"])
-    done = connection.run(("sh", "-c", DIRECTORY, "directory", fs.path), root=_root(facts))
+def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
+    """The tool's own, with the names of all options that the sweep gives it in the place of '{options}'."""
+    names = sorted({name for workload in sweep.workloads if workload.tool == tool.name for name in workload.options})
+    return tuple(part for word in tool.box_help for part in (names if word == "{options}" else (word,)))
+
+
+def _directory_of(fs: Filesystem) -> str | None:
+    """The directory of the box on which it depends, and of which only the box can tell the room."""
+    backed = fs.over or fs
+    if backed.type in ("dir", "bind"):
+        return backed.path or "."
+    return SHM if backed.type == "shmfs" and backed.size_bytes is None else backed.image_dir
+
+
+def _directory(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> tuple[int, str]:
+    """The room in that directory, and the type of the file system that holds it."""
+    directory = _directory_of(fs)
+    if directory in (None, "."):
+        return int(facts["mount_root_free_bytes"]), str(facts.get("mount_root_fstype"))
+    done = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=_root(facts))
     if not done.ok:
+        key = "image_dir" if (fs.over or fs).image_dir else "path"
         raise PlanError(
-            f"{fs.path} {done.text.strip()}", where=f"filesystems.{fs.name}.path", got=fs.path,
+            f"{directory} {done.text.strip()}", where=f"filesystems.{fs.name}.{key}", got=str(directory),
             allowed="an existing directory of the box that you may write",
         )  # fmt: skip
-    return int(done.text.splitlines()[-1].split()[3]) * KIB
+    kind, *_, last = done.text.splitlines()
+    return int(last.split()[3]) * KIB, kind
+
+
+def _stop_at_twins(verdicts: list[_Verdict]) -> None:
+    """Two names of one device would be formatted one after the other, or one under the other's feet."""
+    names: dict[str, str] = {}
+    for verdict in verdicts:
+        first = names.setdefault(verdict.identity, verdict.use.name)
+        if first != verdict.use.name:
+            raise PlanError(
+                "two scratch devices of the box file are one", where=f"scratch: {first}, {verdict.use.name}",
+                got=verdict.found, allowed="each device under one name",
+            )  # fmt: skip
 
 
 def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:

@@ -26,7 +26,7 @@ TIME_UNITS = {
     "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "ms": Decimal("1e-3"),
     "s": Decimal(1), "min": Decimal(60), "m": Decimal(60), "h": Decimal(3600),
 }  # fmt: skip
-_KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)\Z", re.IGNORECASE)
+_KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 
@@ -73,6 +73,24 @@ def parse_bytes(text: object, *, where: str = "") -> int:
 def parse_seconds(text: object, *, where: str = "") -> float:
     """Seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
     return float(_parse(text, TIME_UNITS, "'60s'", where))
+
+
+def base_unit(unit: str) -> tuple[str, float] | None:
+    """The base unit of a unit, and what one of it is in that: ('B/s', 1048576.0) for 'MiB/s'; None for an unknown one.
+
+    'KB' and 'K' are unknown: they are 1000 bytes to some programs and 1024 to others.
+    """
+    amount, _, per = unit.partition("/")
+    time = TIME_UNITS.get(per)
+    if unit in SIZE_UNITS:
+        return "B", float(SIZE_UNITS[amount])
+    if amount in SIZE_UNITS and time:
+        return "B/s", float(SIZE_UNITS[amount] / time)
+    if amount == "1" and time:
+        return "1/s", float(1 / time)
+    if unit in TIME_UNITS:
+        return "s", float(TIME_UNITS[unit])
+    return {"1": ("1", 1.0), "%": ("1", 0.01)}.get(unit)
 
 
 def format_bytes(value: float) -> str:

@@ -180,10 +180,29 @@ METRIC_WORDS: dict[str, MetricWords] = {
         for side in ("read", "write")
         for part, text in _PARTS.items()
     },
+    **{
+        f"{side}_{kind}_latency_{part}": _many(text.format(f"{side} {kind}"))
+        for side in ("read", "write")
+        for kind in ("submission", "completion", "total")
+        for part, text in _PARTS.items()
+        if f"{side}_{kind}_latency_{part}" in METRICS
+    },
+    **{f"sync_latency_{part}": _many(text.format("sync")) for part, text in _PARTS.items()},
+    "user_cpu": _many("user processor time"),
+    "system_cpu": _many("system processor time"),
+    "context_switches": _many("context switches"),
+    "major_faults": _many("major page faults"),
+    "minor_faults": _many("minor page faults"),
+    "disk_utilization": _many("disk utilization"),
     "file_rate": _rate("file rate", "handles files"),
     "operation_rate": _rate("operation rate", "does operations"),
     "sync_rate": _rate("sync rate", "syncs"),
     "operation_latency": _many("operation latency"),
+    "operation_latency_min": _many("least operation latency"),
+    "operation_latency_max": _many("greatest operation latency"),
+    "app_overhead": _many("time spent by the tool itself"),
+    "space_used": _many("used share of the space"),
+    "operations": _many("operations"),
     "elapsed": _many("elapsed time"),
     "bytes": _many("bytes moved"),
     "mkfs_time": _many("mkfs time"),
@@ -431,7 +450,8 @@ def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -
     for ours in comparisons:
         same_pair = (ours.candidate, ours.baseline) == (published.candidate, published.baseline)
         same_factors = all(ours.factors.get(key) == value for key, value in published.factors.items())
-        if same_pair and same_factors and (ours.workload, ours.metric) == (published.workload, published.metric):
+        same_row = (ours.metric, ours.label) == (published.metric, published.label)
+        if same_pair and same_factors and same_row and ours.workload == published.workload:
             return ours
     return None
 

@@ -37,8 +37,7 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
 
     Raises MountlabError, or KeyboardInterrupt when stopped; what was measured until then is in the directory.
     """
-    with planned(resolved, box=box, results=results) as session:
-        _take(session)
+    with planned(resolved, box=box, results=results, take=True) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
         return _measure(session, writer)
 
@@ -50,24 +49,26 @@ def resume(path: Path) -> Path:
         raise StoreError(
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
         )
-    with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"]) as session:
+    with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session:
         _check_same_box(info["facts"], session.facts, store.shown(path))
-        _take(session)
         return _measure(session, RunWriter(path))
 
 
 @contextmanager
 def planned(
     resolved: Resolved, *, box: str | None = None, run_id: str | None = None, seed: int | None = None,
-    results: Path = store.RESULTS,
+    results: Path = store.RESULTS, take: bool = False,
 ) -> Iterator[Session]:  # fmt: skip
-    """Connect to the box and plan the sweep for it. Changes nothing on the box."""
+    """Connect to the box and plan the sweep for it. Changes nothing on the box, but with `take` removes what a crash
+    has left there: a scratch device that a dead run keeps mounted could not be looked at."""
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
     with open_box(the_box) as connection:
-        facts = gather(connection, all_programs())
+        facts = gather(connection, all_programs(sweep))
         check_feasible(sweep, the_box, facts)
+        if take:
+            _take(connection, facts)
         surveyed = survey(sweep, connection, facts)
         name = run_id or store.new_run_id(sweep, the_box, results)
         plan = make_plan(
@@ -93,14 +94,14 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
         )
 
 
-def _take(session: Session) -> None:
+def _take(connection: BoxConnection, facts: Mapping[str, Any]) -> None:
     """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
-    lock.check_free(session.connection, session.facts["mount_root"])
-    stuck = [each for each in care.clean(session.connection) if not each.removed]
+    lock.check_free(connection, facts["mount_root"])
+    stuck = [each for each in care.clean(connection) if not each.removed]
     if stuck:
         raise LeftoverError(
             "what an earlier run left on the box cannot be removed",
-            where=f"box {session.plan.box.name}",
+            where=f"box {connection.box.name}",
             got="; ".join(f"{each.kind} {each.name} {each.note}".strip() for each in stuck),
             next_step="see what holds it (fuser, lsof); then run again",
         )

@@ -153,3 +153,55 @@ def test_a_module_that_is_loaded_already_is_somebody_else_s(tmp_path: Path) -> N
     loaded = next(Path("/sys/module").iterdir()).name
     done = borrow("module", str(tmp_path), loaded, "mode=x")
     assert (done.returncode, "is loaded already" in done.stderr) == (1, True)
+
+
+def test_what_cannot_be_given_back_keeps_its_record_until_it_can(
+    before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A zram device that a stranger holds open: the next clean must still know of it."""
+    root = own_box(tmp_path, monkeypatch)
+    run_dir = root / "20200101T000000-dead"
+    run_dir.mkdir(parents=True)
+    (root / ".mountlab").touch()
+    device = borrow("zram", str(run_dir), str(64 * 2**20), "lz4").stdout.strip()
+    with Path(device).open("rb") as held:
+        holder = subprocess.Popen(["sleep", "60"], stdin=held)
+    try:
+        with open_box(store.load_box("local")) as connection:
+            stuck = [each for each in care.clean(connection) if not each.removed]
+            assert "borrowed" in {each.kind for each in stuck}
+            assert (run_dir / "borrowed").read_text().count("zram") == 1
+            holder.kill()
+            holder.wait()
+            assert all(each.removed for each in care.clean(connection))
+    finally:
+        holder.kill()
+        holder.wait()
+    assert not root.exists()
+    assert settings() == before
+
+
+def test_what_another_scheduler_resets_is_given_back_with_the_old_one(tmp_path: Path) -> None:
+    image = tmp_path / "disk.img"
+    image.write_bytes(b"")
+    os.truncate(image, 16 * 2**20)
+    attach = ["losetup", "--find", "--show", str(image)]
+    device = subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip()
+    queue = Path("/sys/block") / Path(device).name / "queue"
+    try:
+        others = [name for name in (queue / "scheduler").read_text().split() if not name.startswith("[")]
+        if not others:
+            pytest.skip("the kernel has one scheduler only")
+        requests = (queue / "nr_requests").read_text()
+        (queue / "nr_requests").write_text("64")
+        was = (queue / "scheduler").read_text()
+        file = f"queue:{device}:scheduler"
+        assert borrow("setting", str(tmp_path), file, others[0]).returncode == 0
+        assert f"[{others[0]}]" in (queue / "scheduler").read_text()
+        assert borrow("back", str(tmp_path), "setting", file).returncode == 0
+        assert (queue / "scheduler").read_text() == was
+        assert (queue / "nr_requests").read_text().strip() == "64"
+        assert (tmp_path / "borrowed").read_text() == ""
+        (queue / "nr_requests").write_text(requests)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)

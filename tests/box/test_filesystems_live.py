@@ -133,3 +133,18 @@ def test_a_trial_on_a_raw_device_leaves_our_mark(tmp_path: Path, monkeypatch: py
     assert set(run.trials["status"]) == {"ok"}
     bandwidth = run.measurements[run.measurements["metric"] == "write_bandwidth"]["value"]
     assert (bandwidth > 0).all()
+
+
+def test_below_an_overlay_options_are_judged_as_they_are_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_box(tmp_path, monkeypatch)
+    below = {
+        "ramfs": {"type": "ramfs", "size": "16MiB", "options": ["nobarrier"]},
+        "ext4": {"type": "ext4", "image": "64MiB", "options": ["noatime", "oldalloc"]},
+    }
+    filesystems = {name: {"type": "overlay", "over": entry} for name, entry in below.items()}
+    resolved = sweep(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    states = {(row.filesystem, row.option): row.state for row in run.options}
+    assert states["ramfs", "nobarrier"] == "ignored"
+    assert states["ext4", "oldalloc"] == "ignored"
+    assert states["ext4", "noatime"] == "in effect"

@@ -118,8 +118,8 @@ def a_database(device: str) -> None:
 @pytest.mark.parametrize(
     ("fill", "found", "permit"),
     [
-        (disks.ext4, f"holds ext4, id {THEIRS}", f"`filesystems.ext4.overwrite: {THEIRS}` in the sweep file"),
-        (disks.md_member, "holds linux_raid_member", f"`filesystems.ext4.overwrite: {THEIRS}` in the sweep file"),
+        (disks.ext4, f"holds ext4, id {THEIRS}", f"`overwrite: {THEIRS}` to filesystems.ext4 in the sweep file"),
+        (disks.md_member, "holds linux_raid_member", f"`overwrite: {THEIRS}` to filesystems.ext4 in the sweep file"),
         (a_database, "is not blank: there is data at 0 MiB", "give it to Mountlab by hand, which destroys what is"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_device_that_fills_between_plan_and_run_is_refused_before_mkfs(scratch
         before = scratch.made.digests()
         with pytest.raises(UnsafeError, match=f"holds ext4, id {THEIRS}") as refusal:
             run_sweep(session.plan, session.connection, writer, Silent())
-    assert f"`overwrite: {THEIRS}` in the sweep file" in refusal.value.next_step
+    assert f"`overwrite: {THEIRS}` to its file system in the sweep file" in refusal.value.next_step
     assert scratch.made.digests() == before
 
 

@@ -13,6 +13,30 @@ NOT_MOUNTED = ""
 """`mounted_as` of a file system that was there before us."""
 ANYTHING = "*"
 """`mounted_as` of a mount whose type is that of whatever lies below."""
+OF_ANY_MOUNT = (
+    "defaults",
+    "ro",
+    "rw",
+    "sync",
+    "async",
+    "dirsync",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "lazytime",
+    "nolazytime",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+)
+"""Options that the kernel itself heeds for every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
 BLOCK_DEVICE = "raw"
 """`mounted_as` of a device that is used without a file system."""
 

@@ -2,11 +2,11 @@
 # Written down in $2/borrowed before anything is changed, one a line, between tabs: the boot, then what; from there
 # care_clean.sh gives back what a crash has left.
 #   borrow.sh setting RUN_DIR FILE VALUE     write VALUE into a file of the kernel's ('+N': so much more than now)
-#   borrow.sh hugepages RUN_DIR BYTES        reserve huge pages for so many bytes
+#   borrow.sh hugepages RUN_DIR BYTES SIZE   reserve huge pages for so many bytes, of SIZE bytes each ('': the usual size)
 #   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed
 #   borrow.sh module RUN_DIR NAME OPTION...  load a kernel module
 #   borrow.sh back RUN_DIR KIND NAME         give one back
-# A FILE is fs:TYPE:DEVICE:NAME, queue:DEVICE:NAME or sysctl:NAME, where DEVICE is as in /dev.
+# A FILE is fs:TYPE:DEVICE:NAME, queue:DEVICE:NAME, huge:SIZE or sysctl:NAME, where DEVICE is as in /dev.
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
 record=$2/borrowed
@@ -15,6 +15,8 @@ file_of() {
     kind=${1%%:*} rest=${1#*:}
     case $kind in
     sysctl) echo "/proc/sys/$rest" ;;
+    huge) [ -n "$rest" ] && echo "/sys/kernel/mm/hugepages/hugepages-$((rest / 1024))kB/nr_hugepages" \
+        || echo /proc/sys/vm/nr_hugepages ;;
     fs) device=${rest#*:} && device=${device%%:*} && echo "/sys/fs/${rest%%:*}/${device##*/}/${rest##*:}" ;;
     queue) # a partition has the queue of its disk
         block=$(readlink -f "/sys/class/block/$(basename "${rest%%:*}")")
@@ -40,20 +42,27 @@ set_value() { # FILE VALUE
     before=$(value_of "$file") || refuse "$file cannot be read"
     value=$2
     case $value in +*) value=$((before + ${value#+})) ;; esac
+    # With another scheduler the kernel sets these anew, and would not set them back with the old one.
+    case $file in
+    */queue/scheduler)
+        for other in "${file%/*}/nr_requests" "${file%/*}/wbt_lat_usec" "${file%/*}"/iosched/*; do
+            if [ -f "$other" ] && [ -w "$other" ] && now=$(cat "$other" 2>/dev/null); then remember beside "$other" "$now"; fi
+        done ;;
+    esac
     remember setting "$file" "$before"
-    printf '%s\n' "$value" >"$file" || { forget setting "$file"; refuse "the kernel does not take $value for $file"; }
+    { printf '%s\n' "$value" >"$file"; } 2>/dev/null || { forget setting "$file"; refuse "the kernel does not take $value for $file"; }
 }
 
 hugepages() {
-    size=$(awk '/^Hugepagesize:/ { print $2 * 1024 }' /proc/meminfo)
+    size=${2:-$(awk '/^Hugepagesize:/ { print $2 * 1024 }' /proc/meminfo)}
     [ "${size:-0}" -gt 0 ] || refuse "the kernel has no huge pages"
     free=$(awk '/^MemAvailable:/ { printf "%.0f", $2 * 1024 }' /proc/meminfo)
     # The kernel would take every page that it can get, before it said that they are not enough.
     [ "$1" -lt "${free:-0}" ] || refuse "$1 bytes of huge pages are more than the memory that is available ($free bytes)"
     pages=$((($1 + size - 1) / size))
-    set_value sysctl:vm/nr_hugepages "+$pages"
-    [ "$(cat /proc/sys/vm/nr_hugepages)" -ge $((before + pages)) ] || {
-        got=$(($(cat /proc/sys/vm/nr_hugepages) - before))
+    set_value "huge:$2" "+$pages"
+    [ "$(cat "$file")" -ge $((before + pages)) ] || {
+        got=$(($(cat "$file") - before))
         give_back setting "$file"
         refuse "the kernel could reserve only $got of $pages huge pages of $size bytes"
     }
@@ -80,18 +89,25 @@ give_back() { # KIND NAME; what was written down before the box was started agai
         END { print v; exit !found }' "$record"); then
         case $1 in
         setting) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
+        beside) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
         zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
         module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
         esac || return
     fi
     forget "$1" "$2"
+    case $1:$2 in
+    setting:*/queue/scheduler)
+        for other in $(awk -F '\t' -v d="${2%/*}/" '$2 == "beside" && index($3, d) == 1 { print $3 }' "$record"); do
+            give_back beside "$other"
+        done ;;
+    esac
 }
 
 verb=$1
 shift 2
 case $verb in
 setting) set_value "$1" "$2" ;;
-hugepages) hugepages "$1" ;;
+hugepages) hugepages "$1" "$2" ;;
 zram) zram "$1" "$2" ;;
 module)
     [ ! -e "/sys/module/$1" ] || refuse "the module $1 is loaded already, with options of somebody else's"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, MountedFamily, directory_step, timed_step
+from mountlab.errors import ParameterError
+from mountlab.filesystems.base import (
+    ANYTHING,
+    MOUNT,
+    NOT_MOUNTED,
+    OF_ANY_MOUNT,
+    MountedFamily,
+    directory_step,
+    timed_step,
+)
 from mountlab.model import Filesystem, Place, Program, Step
 
 MAKE = 'umask 077; mkdir "$1" && : > "$1/.mountlab" && printf "%s\\n" "$1" >> "$2/elsewhere"'
@@ -62,6 +71,14 @@ class Bind(Directory):
     @property
     def programs(self) -> tuple[Program, ...]:
         return (MOUNT,)
+
+    def check(self, fs: Filesystem, *, where: str) -> None:
+        wrong = [option for option in fs.options if option not in OF_ANY_MOUNT]
+        if wrong:
+            raise ParameterError(
+                "a bind mount heeds the options of a mount point only, and takes all others without a word",
+                where=f"{where}.options", got=", ".join(wrong), allowed=", ".join(OF_ANY_MOUNT),
+            )  # fmt: skip
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         own = _own(fs, place)

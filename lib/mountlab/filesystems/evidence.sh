@@ -57,7 +57,8 @@ done
 set -- /proc/sys/kernel/osrelease
 for file in /proc/fs/*/"${name:-none}"/options "$block"/size "$block"/comp_algorithm "$block"/disksize \
     "$queue"/* "$queue"/iosched/* "$own"/* "$own"/features/* "$own"/discard/* \
-    /sys/fs/*/"${name:-none}"/* /sys/fs/*/"${name:-none}"/*/* /sys/fs/*/"${name:-none}"/*/*/*; do
+    /sys/fs/*/"${name:-none}"/* /sys/fs/*/"${name:-none}"/*/* /sys/fs/*/"${name:-none}"/*/*/* \
+    /sys/fs/*/"${name:-none}"/*/*/*/*; do
     case $file in */stats/* | */trigger_* | */simulate_*) continue ;; esac
     [ ! -f "$file" ] || [ ! -r "$file" ] || set -- "$@" "$file"
 done

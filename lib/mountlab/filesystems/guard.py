@@ -34,10 +34,16 @@ class Refusal:
             )
         if self.permit:
             return (
-                f"name another device; or, if nothing on this one is needed, let Mountlab destroy it: `{key}: "
-                f"{self.permit}` in the sweep file"
+                f"name another device; or, if nothing on this one is needed, let Mountlab destroy it: add "
+                f"`{key.rpartition('.')[2]}: {self.permit}`{_to(key)} in the sweep file"
             )
         return "end that use, or name another device"
+
+
+def _to(key: str) -> str:
+    """' to filesystems.ext4' of 'filesystems.ext4.overwrite'."""
+    entry = key.rpartition(".")[0]
+    return f" to {entry}" if entry else " to its file system"
 
 
 def read_refusal(said: str) -> Refusal:

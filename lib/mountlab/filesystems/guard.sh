@@ -268,7 +268,7 @@ check_zeros() {
     [ -n "$byte" ] || refuse "$device ($said) carries no known signature, and cannot be read to the end: $1"
     part=$(printf '%s\n' "$2" | awk -v n="$byte" 'BEGIN { n = int((n - 1) / 65536) + 1 }
         { at = $1 } NR == n { exit } END { printf "%.0f", at + n - NR }')
-    refuse "$device ($said) carries no known signature, but is not blank: there is data at $((part / 16)) MiB" -
+    refuse "$device ($said) carries no known signature, but is not blank: there is data at $((part / 16)) MiB (a mkfs that was killed half-way leaves a device so)" -
 }
 
 check_blank() {
@@ -311,7 +311,8 @@ check_content() {
 }
 
 # Old signatures go first: a mkfs leaves those that it does not happen to write over, and the next guard would find two.
-# In between our mark goes onto it, so that a mkfs that fails leaves a device that is known as ours.
+# In between our mark goes onto it, so that a mkfs that refuses its options leaves a device that is known as ours. One that
+# is killed half-way does not: it has written over the mark, and no signature of its own yet.
 clear_signatures() {
     [ -n "$types" ] || return
     wipefs -a -q -- "$device" >&2 || refuse "the old signature of $device cannot be removed"

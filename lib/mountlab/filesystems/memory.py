@@ -6,35 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from mountlab.errors import ParameterError
-from mountlab.filesystems.base import NOT_MOUNTED, MountedFamily, directory_step, mount_step, script_argv, script_step
+from mountlab.filesystems.base import (
+    NOT_MOUNTED,
+    OF_ANY_MOUNT,
+    MountedFamily,
+    directory_step,
+    mount_step,
+    script_argv,
+    script_step,
+)
 from mountlab.filesystems.directory import made_directory
 from mountlab.model import Filesystem, Place, Step, Target, Workload
+from mountlab.units import kernel_bytes
 
 SHM = "/dev/shm"
-OF_ANY_MOUNT = (
-    "defaults",
-    "ro",
-    "rw",
-    "sync",
-    "async",
-    "dirsync",
-    "atime",
-    "noatime",
-    "diratime",
-    "nodiratime",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "lazytime",
-    "nolazytime",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
-)
-"""Options that the kernel itself heeds for every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
 
 
 class _Memory(MountedFamily):
@@ -135,6 +120,13 @@ class Ramfs(_Memory):
         }
 
 
+def _page_size(fs: Filesystem) -> str:
+    """Bytes of the page size that the options ask for; '' for the usual one."""
+    asked = [option.partition("=")[2] for option in fs.options if option.startswith("pagesize=")]
+    size = kernel_bytes(asked[-1]) if asked else None
+    return str(size or "")
+
+
 class Hugetlbfs(_Memory):
     """Huge pages, reserved before the mount and given back after it. Files cannot be written to, only mapped."""
 
@@ -145,8 +137,8 @@ class Hugetlbfs(_Memory):
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         reserve = script_step(
-            "borrow.sh", "hugepages", place.run_dir, str(fs.size_bytes), why="huge pages are reserved",
-            undo=script_argv("borrow.sh", "back", place.run_dir, "setting", "sysctl:vm/nr_hugepages"),
+            "borrow.sh", "hugepages", place.run_dir, str(fs.size_bytes), _page_size(fs), why="huge pages are reserved",
+            undo=script_argv("borrow.sh", "back", place.run_dir, "setting", f"huge:{_page_size(fs)}"),
         )  # fmt: skip
         mount = mount_step(fs, "hugetlbfs", "mountlab", place, own=self.own_options(fs))
         return (reserve, directory_step(place.mountpoint), mount)

@@ -10,6 +10,9 @@ from mountlab.errors import ParameterError
 from mountlab.filesystems.base import Family, MountedFamily, directory_step, evidence_step, mount_step
 from mountlab.model import Filesystem, Place, Program, Step
 
+BELOW = "-below"
+"""What the names of kept files have more where they are of the file system below an overlay."""
+
 
 class Overlay(MountedFamily):
     """A mount of overlayfs whose lower, upper and work directories lie on a file system made for it: trials write to
@@ -50,8 +53,8 @@ class Overlay(MountedFamily):
         inside = [f"{root}/{name}" for name in ("lower", "upper", "work")]
         layers = tuple(f"{name}dir={path}" for name, path in zip(("lower", "upper", "work"), inside, strict=True))
         return (
-            *family.steps(below, its_place),
-            replace(evidence_step(root, *family.evidence_devices(below)), keep="evidence-below.txt"),
+            *(_kept_apart(step) for step in family.steps(below, its_place)),
+            _kept_apart(evidence_step(root, *family.evidence_devices(below))),
             Step(argv=("mkdir", *inside), why="the layers", undo=("rm", "-rf", "--one-file-system", *inside)),
             directory_step(place.mountpoint),
             mount_step(fs, "overlay", "mountlab", place, own=layers),
@@ -68,3 +71,12 @@ class Overlay(MountedFamily):
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         family, below = self._below(fs)
         return family.unavailable(below, facts)
+
+    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+        family, below = self._below(fs)
+        return family.foreseen(below, facts)
+
+
+def _kept_apart(step: Step) -> Step:
+    """What is kept of the file system below gets names of its own: evidence-below.txt beside evidence.txt."""
+    return replace(step, keep=step.keep.replace(".txt", f"{BELOW}.txt")) if step.keep else step

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from mountlab.tools.base import Tool
+from mountlab.tools.command import CommandTool
 from mountlab.tools.dd import Dd
+from mountlab.tools.filebench import Filebench
 from mountlab.tools.fio import Fio
+from mountlab.tools.fs_mark import FsMark
+from mountlab.tools.pg_test_fsync import PgTestFsync
 
-_KNOWN: tuple[Tool, ...] = (Dd(), Fio())
+_KNOWN: tuple[Tool, ...] = (CommandTool(), Dd(), Filebench(), Fio(), FsMark(), PgTestFsync())
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _KNOWN}
 """Tool name to tool."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import orjson
 
 from mountlab.errors import ParameterError, ParseError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
@@ -77,7 +79,8 @@ class Tool(Protocol):
     """The resolution of the program's own clock."""
 
     box_help: tuple[str, ...]
-    """The command by which the box's own program says what options it knows; () where it says nothing of use."""
+    """The command by which the box's own program says what options it knows; () where it says nothing of use.
+    The word '{options}' in it stands for the names of the options that the sweep gives."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError where the options do not make sense together."""
@@ -103,6 +106,19 @@ class Tool(Protocol):
         """The metrics that an answer is about when the sweep names none."""
 
 
+@runtime_checkable
+class ChoosesPrograms(Protocol):
+    """A tool whose programs depend on what the sweep says."""
+
+    def programs_for(self, workload: Workload) -> tuple[Program, ...]:
+        """The programs that the workload needs."""
+
+
+def programs_for(tool: Tool, workload: Workload) -> tuple[Program, ...]:
+    """The programs that a workload of the tool needs: those of the tool, or those that it chooses."""
+    return tool.programs_for(workload) if isinstance(tool, ChoosesPrograms) else tool.programs
+
+
 def check_cache(options: Mapping[str, Scalar], *, reads: bool, where: str) -> None:
     """Raise ParameterError where a workload that reads nothing asks for a warm cache."""
     if options.get("cache") == "warm" and not reads:
@@ -116,3 +132,8 @@ def check_cache(options: Mapping[str, Scalar], *, reads: bool, where: str) -> No
 
 GUESSED_BYTES_PER_S = 500e6
 """For the plan's guess at the duration of a workload of fixed size; replaced by what trials took as they run."""
+
+
+def decode_json(data: bytes | str) -> Any:
+    """What a text in JSON says, three times as fast as the standard decoder. Raises ValueError for anything else."""
+    return orjson.loads(data)

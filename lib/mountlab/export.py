@@ -1,0 +1,203 @@
+"""The tables of a run as files for other programs: CSV, Parquet, and one workbook for a spreadsheet.
+
+openpyxl writes the workbook, and not XlsxWriter, since it reads too: what was written can be opened and compared.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+from openpyxl.styles import Font
+
+from mountlab.errors import ParameterError
+from mountlab.model import METRICS, Sweep
+from mountlab.options import unknown_key
+from mountlab.units import base_unit
+
+Tables = Mapping[str, pd.DataFrame]
+FORMATS = ("csv", "xlsx", "parquet")
+STATISTICS = ("mean", "low", "high", "n")
+"""What a pivot shows, a table each; CSV and Parquet hold the means only."""
+_NEVER_FACTORS = ("filesystem", "workload")
+_MOST_ROWS = 1_048_576
+"""Of a sheet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pivot:
+    """A table with a row for each combination of some factors, and a column for each level of another."""
+
+    rows: tuple[str, ...]
+    column: str
+    metric: str
+    unit: str | None = None
+
+    @classmethod
+    def read(cls, text: str | None, metric: str | None, unit: str | None) -> Pivot | None:
+        """From 'rw,numjobs:bs'; None where none is asked for. Raises ParameterError."""
+        if text is None:
+            if metric or unit:
+                raise ParameterError("--metric and --unit are for --pivot", where="export", got="no --pivot")
+            return None
+        rows, colon, column = text.partition(":")
+        names = tuple(name.strip() for name in rows.split(",") if name.strip())
+        if not colon or not names or not column.strip() or len({*names, column.strip()}) != len(names) + 1:
+            raise ParameterError(
+                "a pivot is ROWS:COLUMNS", where="--pivot", got=repr(text), allowed="factors, such as rw,numjobs:bs"
+            )
+        if metric is None:
+            raise ParameterError("a pivot is of one metric", where="--metric", got="nothing", allowed="--metric NAME")
+        if metric not in METRICS:
+            raise unknown_key(metric, METRICS, where="--metric", what="metric")
+        known = base_unit(unit) if unit else None
+        if unit and (known is None or known[0] != METRICS[metric]):
+            raise ParameterError(
+                "not a unit for this metric",
+                where="--unit",
+                got=repr(unit),
+                allowed=f"units of {METRICS[metric]}, such as MB/s",
+            )
+        return cls(rows=names, column=column.strip(), metric=metric, unit=unit)
+
+
+def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
+    """Name to content of the files to write. Raises ParameterError for a pivot that the run cannot fill.
+
+    Values are in base units, but for those of a pivot with a unit.
+    """
+    if form not in FORMATS:
+        raise unknown_key(form, list(FORMATS), where="--format", what="format")
+    name = "tables" if pivot is None else f"{pivot.metric}-by-{pivot.column}"
+    wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
+    if form == "xlsx":
+        return {f"{name}.xlsx": workbook(wanted)}
+    kept = wanted if pivot is None else {name: wanted["mean"]}
+    write = _csv if form == "csv" else _parquet
+    return {f"{title}.{form}": write(frame) for title, frame in kept.items()}
+
+
+# --- pivot ------------------------------------------------------------------------------------------------------------
+
+
+def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[str, pd.DataFrame]:
+    """One table for each of STATISTICS. The first columns say what a row is of: the file system and the workload where
+    there are several, the label where there is one, and the factors of the rows joined by '-'."""
+    own = estimates[estimates["metric"] == pivot.metric]
+    if own.empty:
+        got, allowed = pivot.metric, ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded"
+        raise ParameterError("the run has no such figures", where="--metric", got=got, allowed=allowed)
+    levels = {name: _levels(sweep, name) for name in dict.fromkeys(n for w in sweep.workloads for n in w.factors)}
+    levels |= {
+        "filesystem": [fs.name for fs in sweep.filesystems],
+        "workload": [*dict.fromkeys(w.name for w in sweep.workloads)],
+    }
+    _check_factors(own, pivot, levels)
+    leading = [
+        name
+        for name in (*_NEVER_FACTORS, "label")
+        if name not in (*pivot.rows, pivot.column) and own[name].nunique() > 1
+    ]
+    keys = [*leading, *pivot.rows]
+    order = own.assign(**{name: pd.Categorical(own[name], levels.get(name) or own[name].unique()) for name in keys})
+    order = order.assign(**{pivot.column: pd.Categorical(own[pivot.column], levels[pivot.column])})
+    heading = f"{pivot.metric}, {pivot.unit or METRICS[pivot.metric]}"
+    return {statistic: _pivoted(order, pivot, keys, len(leading), statistic, heading) for statistic in STATISTICS}
+
+
+def _pivoted(
+    rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int, statistic: str, heading: str
+) -> pd.DataFrame:
+    factor = base_unit(pivot.unit)[1] if pivot.unit and statistic != "n" else 1.0  # type: ignore[index]
+    values = rows.assign(**{statistic: rows[statistic] / factor}) if factor != 1 else rows
+    wide = values.pivot(index=list(keys), columns=pivot.column, values=statistic).sort_index()
+    wide = wide[[column for column in wide.columns if wide[column].notna().any()]]
+    index = wide.index.to_frame(index=False).astype(str)
+    first = {name: index[name].tolist() for name in keys[:leading]}
+    joined = {"-".join(keys[leading:]): index[list(keys[leading:])].agg("-".join, axis=1).tolist()}
+    cells = {str(column): wide[column].tolist() for column in wide.columns}
+    table = pd.DataFrame({**first, **joined, **cells})
+    table.attrs["title"] = f"{statistic}: {heading}" if statistic != "n" else "n: trials"
+    return table
+
+
+def _levels(sweep: Sweep, name: str) -> list[str]:
+    """The levels of a factor in the order of the sweep; '' where a workload has no such factor."""
+    return list(dict.fromkeys(workload.factors.get(name, "") for workload in sweep.workloads))
+
+
+def _check_factors(own: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequence[str]]) -> None:
+    """Every factor of the pivot is one of the run, and no other one varies: else a cell would be of several."""
+    named = (*pivot.rows, pivot.column)
+    for name in named:
+        if name not in levels:
+            raise unknown_key(name, levels, where="--pivot", what="factor of this run")
+    loose = [name for name in levels if name not in (*named, *_NEVER_FACTORS) and own[name].nunique() > 1]
+    if loose:
+        raise ParameterError(
+            "other factors vary too", where="--pivot", got=", ".join(loose), allowed="each in the rows or the columns",
+            next_step=f"--pivot {','.join((*pivot.rows, *loose))}:{pivot.column}",
+        )  # fmt: skip
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return str(frame.to_csv(index=False)).encode()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(frame, preserve_index=False), sink)
+    return sink.getvalue()
+
+
+def workbook(tables: Tables) -> bytes:
+    """An Excel workbook with a sheet for each table. Text is text, however it begins; what is missing is empty."""
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, frame in tables.items():
+        _sheet(book, title, frame)
+    sink = io.BytesIO()
+    book.save(sink)
+    return sink.getvalue()
+
+
+def _sheet(book: Any, title: str, frame: pd.DataFrame) -> None:
+    if len(frame) >= _MOST_ROWS:
+        raise ParameterError(
+            "more rows than a sheet holds", where=title, got=str(len(frame)), allowed=f"{_MOST_ROWS - 1}",
+            next_step="--format parquet",
+        )  # fmt: skip
+    sheet = book.create_sheet(title[:31])
+    note = [[frame.attrs["title"]]] if "title" in frame.attrs else []
+    rows = [*note, list(frame.columns), *frame.itertuples(index=False, name=None)]
+    for number, row in enumerate(rows, start=1):
+        for place, value in enumerate(row, start=1):
+            cell = sheet.cell(number, place)
+            text = isinstance(value, str)
+            cell.value = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value) if text else _plain(value)
+            if text:
+                cell.data_type = "s"  # else text that begins with '=' would be a formula
+            if number == len(note) + 1:
+                cell.font = Font(bold=True)
+    sheet.freeze_panes = sheet.cell(len(note) + 2, 1)
+
+
+def _plain(value: Any) -> Any:
+    """A number as a spreadsheet knows it; None where there is none."""
+    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(value, bool | int | float):
+        return value
+    item = getattr(value, "item", None)
+    return item() if item else str(value)

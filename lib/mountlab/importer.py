@@ -1,0 +1,135 @@
+"""Logs from elsewhere become a run: read, given their place, and kept byte for byte below raw/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mountlab import store
+from mountlab.errors import MountlabError, ParameterError, ParseError
+from mountlab.facts import FACTS
+from mountlab.import_params import Layout, LogFile, Source, blocks, layout, read_import, sources
+from mountlab.logs import Output, Part, decoded, read_log
+from mountlab.logs.base import original
+from mountlab.model import Box, Measurement, Sweep, Trial
+from mountlab.params import parse_yaml
+from mountlab.store import ImportedRun
+
+LARGEST_LOG = 256 * 1024 * 1024
+"""More than this is no log of a benchmark: reading it would fill the memory."""
+_ANSWERS = ("bandwidth", "operation_rate", "sync_rate", "file_rate")
+"""What an answer is about where the user names no metric: how the names of these metrics end."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A file with its outputs."""
+
+    log: LogFile
+    data: bytes
+    outputs: list[Output]
+
+
+def import_file(path: Path, *, results: Path = store.RESULTS) -> Path:
+    """Import what a YAML file describes; file names are relative to it. Returns the new run directory.
+
+    Raises StoreError or ParameterError. An output without figures becomes a failed trial.
+    """
+    raw = parse_yaml(store.read_text(path, "import file", "name a YAML file"), where=store.shown(path))
+    return _import({"name": path.stem, **raw}, path.parent, where=store.shown(path), results=results)
+
+
+def import_patterns(raw: Mapping[str, Any], *, results: Path = store.RESULTS) -> Path:
+    """Import what the keys of an import file say, file names relative to the current directory."""
+    return _import({"name": "logs", **raw}, Path(), where="import", results=results)
+
+
+def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path) -> Path:
+    file = read_import(raw, where=where)
+    files = {name: path for source in sources(file) for name, path in _found(source, base)}
+    whole = layout(file, files, where=where)
+    reads = [_read(log, files[log.name]) for log in whole.logs]
+    sweep = _sweep(whole, reads)
+    run = ImportedRun(
+        sweep=sweep, parameters={key: value for key, value in raw.items() if value is not None},
+        box=Box(name=file.box, host=""), facts={**{fact.name: None for fact in FACTS}, "programs": _programs(reads)},
+        trials=tuple(_trials(reads)), files={read.log.name: hashlib.sha256(read.data).hexdigest() for read in reads},
+    )  # fmt: skip
+    return store.keep_imported(run, results=results)
+
+
+def _found(source: Source, base: Path) -> Iterator[tuple[str, Path]]:
+    """Files that a pattern may fit, by the name that the pattern would have for them."""
+    root, start = source.root, base / source.root
+    rest = source.glob if root == "." else source.glob[len(root.rstrip("/")) + 1 :]
+    for path in sorted(start.glob(rest)):
+        if path.is_file():
+            below = path.relative_to(start).as_posix()
+            yield below if root == "." else f"{root.rstrip('/')}/{below}", path
+
+
+def _read(log: LogFile, path: Path) -> _Read:
+    if path.stat().st_size > LARGEST_LOG:
+        raise ParameterError(
+            "too large for a log", where=log.name, got=f"{path.stat().st_size} B", allowed=f"{LARGEST_LOG} B"
+        )
+    data = path.read_bytes()
+    try:
+        outputs = read_log(log.workload.tool, decoded(data), where=log.name, known=log.workload.options)
+    except ParseError as error:
+        outputs = [Output(part=Part(text=decoded(data), line=1), form="", problem=error)]
+    return _Read(log, data, outputs)
+
+
+def _sweep(whole: Layout, reads: list[_Read]) -> Sweep:
+    places = blocks(whole.logs, {read.log.name: len(read.outputs) for read in reads})
+    last = max(places[read.log.name] + len(read.outputs) - 1 for read in reads)
+    rows = [row for read in reads for output in read.outputs for row in output.measurements]
+    return whole.sweep(repeats=last, metrics=_answer_metrics(rows))
+
+
+def _answer_metrics(rows: list[Measurement]) -> list[str]:
+    """The rates that the logs hold; where they hold none, their first metric."""
+    names = list(dict.fromkeys(row.metric for row in rows))
+    return [name for name in names if name.endswith(_ANSWERS) and not _is_part(name, names)] or names[:1]
+
+
+def _is_part(name: str, names: list[str]) -> bool:
+    """filebench tells a bandwidth beside the rate of operations, which is what it is asked for."""
+    return name == "bandwidth" and "operation_rate" in names
+
+
+def _trials(reads: list[_Read]) -> Iterator[tuple[Trial, Mapping[str, bytes]]]:
+    """Block by block, as they would have been run."""
+    logs = [read.log for read in reads]
+    first = blocks(logs, {read.log.name: len(read.outputs) for read in reads})
+    placed = [
+        (first[read.log.name] + number, read, output) for read in reads for number, output in enumerate(read.outputs)
+    ]
+    for seq, (block, read, output) in enumerate(sorted(placed, key=lambda each: each[0]), start=1):
+        source = {"file": read.log.name, "line": output.part.line, "form": output.form}
+        kept = {"log.txt": original(read.data, output.part), "source.json": json.dumps(source, indent=1).encode()}
+        yield _trial(f"t{seq:04d}", block, read.log, output.problem), kept
+
+
+def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | None) -> Trial:
+    return Trial(
+        trial_id=trial_id, block=block, warmup=False, cell=f"{log.filesystem}/{log.workload.label}",
+        filesystem=log.filesystem, workload=log.workload.name, tool=log.workload.tool,
+        factors=dict(log.workload.factors), mount="", status="failed" if problem else "ok",
+        reason=str(problem) if problem else "", started_at="", elapsed_s=math.nan,
+    )  # fmt: skip
+
+
+def _programs(reads: list[_Read]) -> dict[str, dict[str, str]]:
+    """The versions that the logs tell of their tools; where they tell several, all of them."""
+    found: dict[str, dict[str, None]] = {}
+    for read in reads:
+        for output in read.outputs:
+            found.setdefault(read.log.workload.tool, {})[output.form.partition(" of ")[2] or output.form] = None
+    return {tool: {"version": ", ".join(filter(None, forms)), "path": "not known"} for tool, forms in found.items()}

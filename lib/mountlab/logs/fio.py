@@ -1,0 +1,91 @@
+"""fio's outputs of any version: JSON and human text, also both of one run in one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from mountlab.errors import ToolError, TrialError
+from mountlab.logs import fio_json, fio_text
+from mountlab.logs.base import Figure, Format, Known, Part, parts_at
+from mountlab.model import Measurement
+from mountlab.tools.base import decode_json
+
+_JSON = re.compile(r"^\{")
+_JSON_END = re.compile(r"^\}\s*$")
+_KILLED = re.compile(r"^fio: terminating on signal \d+", re.MULTILINE)
+_COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
+_NEAR = 0.01
+
+
+def _split(text: str) -> list[Part]:
+    """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
+    lines = text.splitlines(keepends=True)
+    reports = [number for number, line in enumerate(lines) if _JSON.match(line)]
+    if not reports:
+        starts = fio_text.starts(lines)
+        parts = parts_at(lines, starts, ["text"] * len(starts))
+        return parts or ([Part(text=text, line=1, form="text")] if _COMPLAINT.search(text) else [])
+    found: list[tuple[int, str]] = []
+    place, report = 0, ""
+    for begin, end in pairwise([*reports, len(lines)]):
+        runs = list(_runs(lines, place, begin, report))
+        # Before a report fio writes the header of the same run, without results.
+        headed = bool(runs) and not fio_text.has_results(lines[runs[-1] : begin])
+        found += [(run, "text") for run in (runs[:-1] if headed else runs)]
+        found.append((runs[-1] if headed else begin, "json"))
+        closing = next((number for number in range(begin, end) if _JSON_END.match(lines[number])), end - 1)
+        place, report = closing + 1, "".join(lines[begin : closing + 1])
+    found += [(run, "text") for run in _runs(lines, place, len(lines), report)]
+    return parts_at(lines, [start for start, _ in found], [form for _, form in found])
+
+
+def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
+    """The lines with which the runs in a text begin, but for the one that the report before it tells of."""
+    starts = [begin + place for place in fio_text.starts(lines[begin:end])]
+    for start, next_one in pairwise([*starts, end]):
+        if not (report and _same_run(report, "".join(lines[start:next_one]))):
+            yield start
+
+
+def _same_run(report: str, text: str) -> bool:
+    """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
+    try:
+        told = {(f.measurement.metric, f.measurement.label): f.measurement.value for f in fio_json.read(report, 0)}
+        again = fio_text.read(text)
+    except TrialError:
+        return False
+    rates = [f.measurement for f in again if f.measurement.metric.endswith("_bandwidth")]
+    pairs = [(told.get((rate.metric, rate.label)), rate.value) for rate in rates]
+    return bool(pairs) and all(ours is not None and abs(ours - value) <= _NEAR * value for ours, value in pairs)
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    if found := _KILLED.search(part.text):
+        line = part.text.count("\n", 0, found.start()) + 1
+        raise ToolError("fio was stopped before it was done", where=f"line {line}", got=found[0])
+    if part.form == "text":
+        return fio_text.read(part.text)
+    start = re.search(r"^\{", part.text, re.MULTILINE)
+    assert start
+    before = part.text.count("\n", 0, start.start())
+    return fio_json.read(part.text[start.start() :], before)
+
+
+def _name(part: Part) -> str:
+    version = re.search(r"fio-\d[\w.-]*", part.text)
+    return f"{'JSON' if part.form == 'json' else 'text'} of {version[0] if version else 'fio, version not told'}"
+
+
+def _quick(data: bytes) -> list[Measurement] | None:
+    """A file that is one report and nothing else."""
+    if data[:1] != b"{":
+        return None
+    try:
+        return fio_json.measurements(decode_json(data))
+    except (ValueError, TrialError):
+        return None  # read line by line, for an error that says where
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, quick=_quick)

@@ -1,0 +1,221 @@
+"""fio's JSON and json+ of versions 2 and 3, brought to the shape of today's and read as `tools.fio_report` reads that.
+
+fio 2 counts latencies in microseconds, bandwidth in KiB/s and, before 2.18 or so, moved bytes in KiB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mountlab.errors import ParseError, ToolError
+from mountlab.logs.base import Figure
+from mountlab.model import Measurement
+from mountlab.tools import fio_report
+from mountlab.tools.fio_options import fio_bytes, fio_seconds
+from mountlab.units import KIB
+
+US_IN_NS = 1000.0
+_ROUNDING = 0.02
+_SHARE = 0.99
+_UNKNOWN_AMOUNT = (
+    "bsrange", "bssplit", "exitall", "exitall_on_error", "experimental_verify", "filename", "filesize", "fill_device",
+    "latency_target", "loops", "number_ios", "offset", "offset_increment", "opendir", "read_iolog", "steadystate",
+    "verify", "verify_only", "zonemode", "zonesize",
+)  # fmt: skip
+"""Options by which the amount of work is not what `size` says: then it cannot be checked."""
+
+
+def read(text: str, before: int) -> list[Figure]:
+    """Every figure of one report. `before` lines stand above it. Raises ParseError or ToolError with the line."""
+    lines = _Lines(text, before)
+    report = decode(text, before)
+    try:
+        rows = measurements(report)
+    except ToolError as error:
+        error.where = f"line {lines.of_error(error.where)}, {error.where}"
+        raise
+    return [Figure(measurement=row, line=lines.of(row)) for row in rows]
+
+
+def decode(text: str, before: int = 0) -> Any:
+    """The report. Raises ParseError with the line where it is not whole."""
+    try:
+        return fio_report.decode(text)
+    except ParseError as error:
+        line = re.search(r"line (\d+)", error.where)
+        error.where = f"line {int(line[1]) + before}" if line else f"line {before + 1}"
+        raise
+
+
+def measurements(report: Any) -> list[Measurement]:
+    """The figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it says it
+    was asked; ParseError where a figure is not there or makes no sense."""
+    jobs = fio_report.entries(_as_version_3(report))
+    for job in jobs:
+        if job["error"]:
+            raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
+    shared = report.get("global options")
+    for job in jobs:
+        _check_amount(job, {**(shared if isinstance(shared, dict) else {}), **job["job options"]})
+    rows = fio_report.measurements(jobs, disks=report.get("disk_util"))
+    if not any(row.metric.endswith("_bandwidth") for row in rows):
+        raise ToolError("fio moved no bytes", where="io_bytes", got="0")
+    return rows
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def _as_version_3(report: Any) -> Any:
+    jobs = report.get("jobs") if isinstance(report, dict) else None
+    if not isinstance(jobs, list) or all(map(_is_version_3, jobs)):
+        return report
+    return {**report, "jobs": [_job(job) if isinstance(job, dict) else job for job in jobs]}
+
+
+def _is_version_3(job: Any) -> bool:
+    read = job.get("read") if isinstance(job, dict) else None
+    if not isinstance(read, dict) or "bw_bytes" not in read or "job options" not in job:
+        return False
+    latency = read.get("lat_ns")
+    return isinstance(latency, dict) and "N" in latency
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    sides = {key: _side(job[key]) for key in fio_report.SIDES if isinstance(job.get(key), dict)}
+    return {"job options": {}, **job, **sides}
+
+
+def _side(side: Mapping[str, Any]) -> dict[str, Any]:
+    """One direction in bytes and nanoseconds. What cannot be read stays as it is, and is refused where it is used."""
+    runtime = side.get("runtime")
+    moved = _io_bytes(side)
+    rate = moved * 1e3 / runtime if _is_number(moved) and _is_number(runtime) and runtime else 0
+    done = side.get("total_ios", round(float(side.get("iops", 0)) * float(runtime or 0) / 1e3) if rate else 0)
+    latencies = {
+        f"{key}_ns": _latency(side[key], done) for key in ("slat", "clat", "lat") if isinstance(side.get(key), dict)
+    }
+    today = {key: {"N": done, **side[key]} for key in fio_report.LATENCIES if isinstance(side.get(key), dict)}
+    return {**side, "io_bytes": moved, "bw_bytes": side.get("bw_bytes", rate), **latencies, **today}
+
+
+def _io_bytes(side: Mapping[str, Any]) -> Any:
+    """Bytes that were moved. Old versions say KiB under the same name: their own bandwidth, in KiB/s, tells which."""
+    moved, rate, runtime = (side.get(key) for key in ("io_bytes", "bw", "runtime"))
+    if "io_kbytes" in side or not all(map(_is_number, (moved, rate, runtime))) or not moved:
+        return moved
+    expected = rate * runtime / 1e3  # type: ignore[operator]
+    slack = _ROUNDING * expected + runtime / 1e3 + 1  # type: ignore[operator]
+    if abs(moved - expected) <= slack:
+        return moved * KIB
+    if abs(moved / KIB - expected) <= slack:
+        return moved
+    raise ParseError(
+        "fio's amount and bandwidth do not agree", where="io_bytes", got=f"{moved}, bw {rate} in {runtime} ms"
+    )
+
+
+def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
+    """A section in microseconds as one in nanoseconds. Where nothing was counted all of it is 0."""
+
+    def scaled(value: Any) -> Any:
+        return value * US_IN_NS if _is_number(value) else value
+
+    points = section.get("percentile")
+    found = {key: scaled(value) for key, value in section.items() if key not in ("percentile", "bins")}
+    if isinstance(points, dict):
+        found["percentile"] = {key: scaled(value) for key, value in points.items()}
+    return {**found, "N": done if section.get("mean") else 0}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- was it whole -----------------------------------------------------------------------------------------------------
+
+
+def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """A fio that was stopped leaves a whole report with error 0: what it did must be what it says was asked."""
+    asked = {name: str(value) for name, value in options.items()}
+    runtime_s = fio_report.runtime_s(job)
+    limit_s = fio_seconds(asked.get("runtime", asked.get("timeout", "")))
+    if limit_s and runtime_s >= _SHARE * limit_s:
+        return
+    if "time_based" in asked and asked["time_based"] != "0":
+        if limit_s:
+            raise _stopped(f"{runtime_s:g} s", f"{limit_s:g} s", job)
+        return
+    size = fio_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))))
+    if size is None or any(name in asked for name in _UNKNOWN_AMOUNT):
+        return
+    together = asked.get("group_reporting", "0") != "0"
+    clones = int(asked["numjobs"]) if together and asked.get("numjobs", "").isdecimal() else 1
+    # fio gives each file the same whole number of blocks, so the last may be short.
+    files = int(asked.get("nrfiles", "1")) if asked.get("nrfiles", "1").isdecimal() else 1
+    slack = clones * files * (fio_bytes(asked.get("bs", "4k").split(",")[0]) or 0)
+    if fio_report.moved(job) < _SHARE * clones * size - slack:
+        raise _stopped(f"{fio_report.moved(job):g} B", f"{clones * size} B", job)
+
+
+def _stopped(got: str, allowed: str, job: Mapping[str, Any]) -> ToolError:
+    return ToolError("fio stopped early", where=f"job {job.get('jobname', '')}", got=got, allowed=allowed)
+
+
+# --- where it stands --------------------------------------------------------------------------------------------------
+
+_SECTIONS = {
+    "total_latency": "lat", "submission_latency": "slat", "completion_latency": "clat", "latency_mean": "lat",
+    "latency_p": "clat",
+}  # fmt: skip
+_KEYS = {
+    "bandwidth": "bw_bytes", "iops": "iops", "bytes": "io_bytes", "user_cpu": "usr_cpu",
+    "system_cpu": "sys_cpu", "context_switches": "ctx", "major_faults": "majf", "minor_faults": "minf",
+    "disk_utilization": "util",
+}  # fmt: skip
+
+
+class _Lines:
+    """Finds the line of a figure in a report as fio lays it out."""
+
+    def __init__(self, text: str, before: int) -> None:
+        self._text, self._before = text, before
+        self._jobs = {label: match.start() for label, match in self._labelled()}
+
+    def _labelled(self) -> Iterator[tuple[str, re.Match[str]]]:
+        found = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
+        yield from zip(fio_report.labels([{"jobname": match[1]} for match in found]), found, strict=True)
+
+    def of(self, row: Measurement) -> int:
+        """The line, from 1; of a sum over several jobs that where the jobs begin."""
+        if len(self._jobs) > 1 and row.label not in self._jobs and row.metric != "disk_utilization":
+            return self._line(self._after('"jobs"', 0))
+        at = self._jobs.get(row.label, 0)
+        first = row.label if row.metric == "bytes" else row.metric.split("_")[0]
+        side = first if first in (*fio_report.SIDES, "sync") else ""
+        at = self._after(f'"{side}"', at) if side else at
+        name = row.metric.removeprefix(f"{side}_")
+        section = next((key for start, key in _SECTIONS.items() if name.startswith(start)), "")
+        at = self._after(f'"{section}', at) if section else at
+        if name == "elapsed":  # that of the direction that took longer, and not the option of the same name
+            found = re.compile(rf'"runtime"\s*:\s*{round(row.value * 1e3)}\b').search(self._text, at)
+            return self._line(found.start() if found else at)
+        return self._line(self._after(f'"{self._key(name)}"', at))
+
+    def of_error(self, place: str) -> int:
+        """The line of the job that an error is about, with its `error`."""
+        at = self._jobs.get(place.removeprefix("job "), 0)
+        return self._line(self._after('"error"', at))
+
+    def _key(self, name: str) -> str:
+        part = name.rpartition("latency_")[2]
+        return _KEYS.get(name) or fio_report.PERCENTILES.get(part, part)
+
+    def _after(self, word: str, at: int) -> int:
+        found = self._text.find(word, at)
+        return found if found >= 0 else at
+
+    def _line(self, at: int) -> int:
+        return self._before + self._text.count("\n", 0, at) + 1

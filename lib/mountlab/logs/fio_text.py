@@ -1,0 +1,282 @@
+"""fio's human output of versions 2 and 3.
+
+Version 2 writes KB and MB and means KiB and MiB; later ones spell out which they mean and print both. Figures have
+three to five digits here: fio rounds them for people.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mountlab.errors import ParseError, ToolError
+from mountlab.logs.base import Figure, times_ten, unreadable
+from mountlab.model import Measurement
+from mountlab.tools import fio_report
+from mountlab.units import KIB
+
+_HEADER = re.compile(r"^\S.*: \(g=\d+\): rw=")
+_VERSION = re.compile(r"^fio[- ]\d")
+_JOB = re.compile(
+    r"^(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
+)
+_NUMBER = r"\d{1,15}(?:\.\d{1,6})?"
+_OLD_SIDE = re.compile(
+    rf"^ +(?P<side>read|write|trim) ?: io=(?P<moved>{_NUMBER}[KMGTP]?i?B), bw=(?P<rate>{_NUMBER}[KMGTP]?i?B)/s, "
+    rf"iops=(?P<iops>{_NUMBER}[kKMG]?), runt= *(?P<ms>\d{{1,12}})msec$"
+)
+_SIDE = re.compile(
+    rf"^ +(?P<side>read|write|trim): IOPS=(?P<iops>{_NUMBER}[kMG]?), BW=(?P<rate>{_NUMBER}[kKMGTP]?i?B)/s "
+    rf"\((?P<again>{_NUMBER}[kKMGTP]?i?B)/s\)\((?P<moved>{_NUMBER}[kKMGTP]?i?B)/(?P<ms>\d{{1,12}})msec\)"
+    r"(?:; \d+ zone resets)?$"
+)
+_LOOKS_LIKE_A_SIDE = re.compile(r"^ +(read|write|trim|mixed) ?: ", re.IGNORECASE)
+_LATENCY = re.compile(
+    rf"^ +(?P<kind>slat|clat|lat) \((?P<unit>nsec|usec|msec|sec)\): min= *{_NUMBER}[kMG]?, max= *{_NUMBER}[kMG]?, "
+    rf"avg= *(?P<mean>{_NUMBER}), stdev= *{_NUMBER}$"
+)
+_POINTS = re.compile(r"^ +(?P<kind>clat|lat|slat) percentiles \((?P<unit>nsec|usec|msec|sec)\):$")
+_POINT = re.compile(r"(\d{1,3}\.\d+)th=\[ *(\d{1,12})\]")
+_POINT_LINE = re.compile(r"^ +\|(?: *\d{1,3}\.\d+th=\[ *\d{1,12}\],?)+$")
+_CPU = re.compile(
+    r"^ +cpu +: usr=(?P<user>\d{1,4}\.\d+)%, sys=(?P<system>\d{1,4}\.\d+)%, ctx=(?P<switches>\d{1,15}), "
+    r"majf=(?P<major>\d{1,15}), minf=(?P<minor>\d{1,15})$"
+)
+_STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):$")
+_OLD_TOTAL = re.compile(
+    rf"^ *(?P<side>READ|WRITE|TRIM): io=(?P<moved>{_NUMBER}[KMGTP]?i?B), aggrb=(?P<rate>{_NUMBER}[KMGTP]?i?B)/s, "
+    r"minb=\S+, maxb=\S+, mint=\d+msec, maxt=(?P<ms>\d{1,12})msec$"
+)
+_TOTAL = re.compile(
+    rf"^ *(?P<side>READ|WRITE|TRIM): bw=(?P<rate>{_NUMBER}[kKMGTP]?i?B)/s \(\S+\), \S+ \(\S+\), "
+    rf"io=(?P<moved>{_NUMBER}[kKMGTP]?i?B) \(\S+\), run=\d+-(?P<ms>\d{{1,12}})msec$"
+)
+_LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
+_POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
+_THOUSANDS = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+_TOLERANCE = 0.015
+_KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency"}
+_POINT_KIND = {"slat": "submission_latency", "clat": "latency", "lat": "total_latency"}
+_POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
+
+
+@dataclass
+class _Job:
+    name: str
+    group: int
+    line: int
+    figures: list[Figure] = field(default_factory=list)
+    sides: dict[str, tuple[float, float, int]] = field(default_factory=dict)
+    """Direction to B/s, seconds and line."""
+
+
+_ORDER = (_HEADER, _VERSION, _JOB, _STATUS)
+"""In which order the lines of one run come; headers, jobs and sums may be several."""
+
+
+def starts(lines: Sequence[str]) -> list[int]:
+    """The lines (from 0) with which runs begin: where the order of the lines of one run begins anew."""
+    found: list[int] = []
+    reached = len(_ORDER)
+    for number, line in enumerate(lines):
+        kind = next((place for place, pattern in enumerate(_ORDER) if pattern.match(line)), None)
+        if kind is None:
+            continue
+        if kind < reached or kind == reached == _ORDER.index(_VERSION):
+            found.append(number)
+        reached = kind
+    return found
+
+
+def has_results(lines: Sequence[str]) -> bool:
+    """Whether some lines tell how a job went."""
+    return any(map(_JOB.match, lines))
+
+
+def read(text: str) -> list[Figure]:
+    """The figures of one run. Raises ToolError where fio says that it failed, ParseError where anything is missing, cut
+    off, or disagrees with the sums at its end."""
+    lines = text.split("\n")
+    jobs = _jobs(lines)
+    if not jobs:
+        said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
+        if said:
+            raise ToolError("fio failed", where=f"line {said[0]}", got=said[1].strip()[:160])
+        raise ParseError("fio printed no figures", allowed="a line '...: (groupid=0, jobs=1): err= 0: ...'")
+    totals = _totals(lines)
+    _check_totals(jobs, totals, len(lines))
+    labels = fio_report.labels([{"jobname": job.name} for job in jobs])
+    if len(jobs) == 1:
+        return jobs[0].figures
+    labelled = [_labelled(figure, label) for label, job in zip(labels, jobs, strict=True) for figure in job.figures
+                if figure.measurement.metric != "bytes"]  # fmt: skip
+    return [*(_together(totals) if len({job.group for job in jobs}) == 1 else ()), *labelled]
+
+
+def _labelled(figure: Figure, label: str) -> Figure:
+    row = figure.measurement
+    return Figure(
+        measurement=Measurement(metric=row.metric, value=row.value, unit=row.unit, label=label), line=figure.line
+    )
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def _jobs(lines: Sequence[str]) -> list[_Job]:
+    jobs: list[_Job] = []
+    side = points = ""
+    power = 0
+    for number, line in enumerate(lines, start=1):
+        if _STATUS.match(line):
+            break
+        if match := _JOB.match(line):
+            if int(match["error"]):
+                raise ToolError(
+                    f"fio failed with error {match['error']}", where=f"line {number}", got=line.strip()[:160]
+                )
+            jobs.append(_Job(match["name"], int(match["group"]), number))
+            side = points = ""
+        elif jobs and _LOOKS_LIKE_A_SIDE.match(line):
+            side, points = _add_side(jobs[-1], line, number), ""
+        elif jobs and (match := _POINTS.match(line)):
+            points, power = match["kind"], _POWERS[match["unit"]]
+        elif jobs and points and line.lstrip().startswith("|"):
+            _add_points(jobs[-1], side, points, power, line, number)
+        elif jobs:
+            points = ""
+            _add_other(jobs[-1], side, line, number)
+    for job in jobs:
+        _close(job)
+    return jobs
+
+
+def _add_side(job: _Job, line: str, number: int) -> str:
+    new = _SIDE.match(line)
+    match, old = new or _OLD_SIDE.match(line), not new
+    if not match or match["side"] in job.sides or match["side"] == "trim":
+        raise unreadable(
+            "a line of fio's cannot be read", number, line, "read or write, once a job: IOPS, bandwidth, time"
+        )
+    found, side = match.groupdict(), match["side"]
+    rate, moved, seconds = _bytes(match["rate"], old=old), _bytes(match["moved"], old=old), times_ten(match["ms"], -3)
+    again = [moved / seconds if seconds else 0.0, *([_bytes(found["again"], old=old)] if found.get("again") else [])]
+    if not rate or any(abs(each - rate) > _TOLERANCE * rate + 1 for each in again):
+        raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{rate:g} B/s")
+    job.sides[side] = (rate, seconds, number)
+    iops = re.fullmatch(rf"({_NUMBER})([kKMG]?)", match["iops"])
+    assert iops
+    _add(job, f"{side}_bandwidth", rate, "B/s", number)
+    _add(job, f"{side}_iops", float(iops[1]) * _THOUSANDS[iops[2]], "1/s", number)
+    _add(job, "bytes", moved, "B", number, label=side)
+    return side
+
+
+def _bytes(text: str, *, old: bool) -> float:
+    """'76.6MiB' and '80.3MB' as they are meant; the 'KB' and 'MB' of version 2 as KiB and MiB."""
+    match = re.fullmatch(rf"({_NUMBER})([kKMGTP]?)(i?)B", text)
+    assert match
+    base = KIB if old or match[3] else 1000
+    return float(match[1]) * float(base ** " KMGTP".index(match[2].upper() or " "))
+
+
+def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "") -> None:
+    """A figure below the last digit that is printed is missing, and not zero."""
+    if value > 0 or unit == "1":
+        job.figures.append(
+            Figure(measurement=Measurement(metric=metric, value=value, unit=unit, label=label), line=line)
+        )
+
+
+def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: int) -> None:
+    if not side or (not _POINT_LINE.match(line) and line.strip() != "|"):
+        raise unreadable("fio's percentiles cannot be read", number, line, "| 50.00th=[   71], ...")
+    for percent, value in _POINT.findall(line):
+        name = _POINTS_KEPT.get(float(percent))
+        if name:
+            _add(job, f"{side}_{_POINT_KIND[kind]}_{name}", times_ten(value, power), "s", number)
+
+
+def _add_other(job: _Job, side: str, line: str, number: int) -> None:
+    if side and (match := _LATENCY.match(line)):
+        _add(job, f"{side}_{_KIND[match['kind']]}_mean", times_ten(match["mean"], _POWERS[match["unit"]]), "s", number)
+    elif match := _CPU.match(line):
+        shares = {"user_cpu": times_ten(match["user"], -2), "system_cpu": times_ten(match["system"], -2)}
+        for metric, share in shares.items() if any(shares.values()) else ():
+            _add(job, metric, share, "1", number)
+        for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
+            _add(job, metric, float(match[key]), "1", number)
+
+
+def _close(job: _Job) -> None:
+    if not job.sides:
+        raise ToolError("fio moved no bytes", where=f"line {job.line}", got=f"job {job.name}")
+    names = [(figure.measurement.metric, figure.measurement.label) for figure in job.figures]
+    if len(set(names)) != len(names):
+        raise unreadable(
+            "the outputs of several fio are mixed up", job.line, f"job {job.name}", "each figure once a job"
+        )
+    longest = max(job.sides.values(), key=lambda side: side[1])
+    _add(job, "elapsed", longest[1], "s", longest[2])
+
+
+# --- the sums at the end ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Total:
+    group: int
+    side: str
+    rate: float
+    moved: float
+    seconds: float
+    line: int
+
+
+def _totals(lines: Sequence[str]) -> list[_Total]:
+    found: list[_Total] = []
+    group = None
+    for number, line in enumerate(lines, start=1):
+        if status := _STATUS.match(line):
+            group = int(status[1])
+        elif group is not None and _LOOKS_LIKE_A_TOTAL.match(line):
+            old = "aggrb" in line
+            match = (_OLD_TOTAL if old else _TOTAL).match(line)
+            if not match:
+                raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
+            rate, moved = _bytes(match["rate"], old=old), _bytes(match["moved"], old=old)
+            found.append(_Total(group, match["side"].lower(), rate, moved, times_ten(match["ms"], -3), number))
+    return found
+
+
+def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> None:
+    """Each group has one sum for each direction, that of its jobs: else lines are missing, or of another run."""
+    asked = {(job.group, side) for job in jobs for side in job.sides}
+    given = [(total.group, total.side) for total in totals]
+    if set(given) != asked or len(given) != len(asked):
+        raise unreadable(
+            "fio's output is not whole", last, f"{len(given)} sums", f"{len(asked)}, below 'Run status group'"
+        )
+    for total in totals:
+        sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
+        moved = math.fsum(rate * seconds for rate, seconds, _ in sides)
+        if abs(total.moved - moved) > _TOLERANCE * len(sides) * moved or total.seconds < max(s for _, s, _ in sides):
+            got, allowed = (
+                f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s",
+                f"{moved:.4g} B, as its jobs say",
+            )
+            raise unreadable("fio's jobs and their sum do not agree", total.line, got, allowed)
+
+
+def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
+    """All jobs of one group. I/O rates and latencies have no sum here."""
+    for total in totals:
+        rows = (
+            Measurement(metric=f"{total.side}_bandwidth", value=total.rate, unit="B/s"),
+            Measurement(metric="bytes", value=total.moved, unit="B", label=total.side),
+        )
+        yield from (Figure(measurement=row, line=total.line) for row in rows)
+    longest = max(totals, key=lambda total: total.seconds)
+    yield Figure(measurement=Measurement(metric="elapsed", value=longest.seconds, unit="s"), line=longest.line)

@@ -1,0 +1,57 @@
+"""Many logs as one tidy frame, quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from mountlab.errors import MountlabError, ParseError
+from mountlab.logs import FORMATS, Known, decoded, read_log
+from mountlab.model import Measurement
+
+COLUMNS = ("file", "output", "metric", "label", "unit", "value")
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """Figures of many logs, and why others have none."""
+
+    frame: pd.DataFrame
+    """One row a figure, with the columns of COLUMNS; `output` counts from 1 in each file."""
+    problems: list[MountlabError]
+
+
+def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: Known | None = None) -> Tidy:
+    """Every figure in some logs, given by name and content. Raises ParameterError for a tool that nobody here reads."""
+    names: list[str] = []
+    numbers: list[int] = []
+    rows: list[Measurement] = []
+    problems: list[MountlabError] = []
+    for name, data in logs:
+        for number, found in _outputs(tool, name, data, known):
+            if isinstance(found, MountlabError):
+                problems.append(found)
+                continue
+            names += [name] * len(found)
+            numbers += [number] * len(found)
+            rows += found
+    columns = {
+        "file": names, "output": numbers, "metric": [row.metric for row in rows], "label": [row.label for row in rows],
+        "unit": [row.unit for row in rows], "value": [row.value for row in rows],
+    }  # fmt: skip
+    return Tidy(pd.DataFrame(columns, columns=list(COLUMNS)), problems)
+
+
+def _outputs(
+    tool: str, name: str, data: bytes, known: Known | None
+) -> Iterable[tuple[int, list[Measurement] | MountlabError]]:
+    quick = FORMATS[tool].quick(data) if tool in FORMATS else None
+    if quick is not None:
+        return [(1, quick)]
+    try:
+        outputs = read_log(tool, decoded(data), where=name, known=known)
+    except ParseError as error:
+        return [(1, error)]
+    return [(number, output.problem or output.measurements) for number, output in enumerate(outputs, start=1)]

@@ -1,0 +1,44 @@
+"""pg_test_fsync in any language, one run or several in a file."""
+
+from __future__ import annotations
+
+import re
+
+from mountlab.logs.base import Figure, Format, Known, Part, parts_at
+from mountlab.tools.pg_test_fsync import measurements, read_report
+
+HEAD_LINES = 2
+"""The seconds per test, and whether there is direct I/O. What stands above without a blank line is of a shell."""
+_LAST = re.compile(r"^ {8}write +\S")
+_FIRST = re.compile(r"^ {8}open_datasync +\S")
+
+
+def _split(text: str) -> list[Part]:
+    """Every second row of open_datasync is of a new run, which begins in the paragraph before its own."""
+    lines = text.splitlines(keepends=True)
+    firsts = [number for number, line in enumerate(lines) if _FIRST.match(line)][::2]
+    return parts_at(lines, [_beginning(lines, first) for first in firsts])
+
+
+def _beginning(lines: list[str], row: int) -> int:
+    blank = next((number for number in range(row, -1, -1) if not lines[number].strip()), 0)
+    above = next((number for number in range(blank - 1, -1, -1) if not lines[number].strip()), -1)
+    return max(above + 1, blank - HEAD_LINES, 0)
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    lines = part.text.split("\n")
+    end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
+    # What follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without its end of line was cut off.
+    text = "\n".join(lines[:end]) + ("\n" if end < len(lines) else "")
+    report = read_report(text)
+    rows = [n for n, line in enumerate(lines[:end], start=1) if line.startswith(" " * 8)]
+    places = {row.label: number for row, number in zip(report.rows, rows, strict=True)}
+    return [Figure(measurement=each, line=places[each.label]) for each in measurements(report)]
+
+
+def _name(part: Part) -> str:
+    return "pg_test_fsync"
+
+
+FORMAT = Format(split=_split, read=_read, name=_name)

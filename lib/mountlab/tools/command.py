@@ -1,0 +1,323 @@
+"""Any other program: the sweep gives its command line, and regular expressions that find the figures in its output."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
+from mountlab.model import FILES, METRICS, Measurement, Program, Scalar, Target, Workload
+from mountlab.options import Option, unknown_key
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput
+from mountlab.units import base_unit
+
+DIRECTORY, OUTPUT = "directory", "output"
+TIMED_OUT = 124
+_PLACE = re.compile(r"\{\{(\w+)\}\}|\{([a-z][a-z0-9_]*)\}")
+"""'{name}' stands for a value, '{{name}}' for '{name}' itself. Any other brace stays as it is."""
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?\Z")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+_METRIC_KEYS = {"pattern", "unit", "from", "all"}
+_ALL: dict[str, Callable[[list[float]], float]] = {
+    "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
+    "first": lambda values: values[0], "last": lambda values: values[-1],
+}  # fmt: skip
+_CHECKSUM = 'sha256sum "$(command -v "$1")"'
+_WARM = ("-type", "f", "-exec", "cat", "{}", "+")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How one metric is found in what the command printed."""
+
+    metric: str
+    label: str
+    pattern: re.Pattern[str]
+    unit: str
+    """'' where the group `unit` of the pattern finds it."""
+    source: str
+    """stdout, stderr, or the name of a file in the output directory."""
+    of_all: str
+    """What is made of several matches; '' where only one is right."""
+
+
+class CommandTool:
+    """Runs a command line that the sweep gives. Nothing about the program is known: what the sweep says is believed,
+    and what the patterns do not find fails the trial."""
+
+    name = "command"
+    programs: tuple[Program, ...] = ()
+    options: Mapping[str, Option] = {
+        "argv": Option(kind="text", help="the command line; {directory}, {output} and {name} of any further option"),
+        "metrics": Option(kind="mapping", help="metric, or metric/label, to pattern, unit, from and all"),
+        "space": Option(kind="size", help="the most that it holds in its directory at any time"),
+        "time": Option(kind="duration", default=10.0, help="about how long it takes, for the plan"),
+        "prepare": Option(kind="text", help="a command line that is run before, and not measured"),
+        "version": Option(kind="text", help="a command line that prints its version; none: a checksum of the program"),
+        "ok_status": Option(kind="any", default=0, help="exit statuses that are no failure: 0, or '0 3'"),
+        "cache": CACHE,
+    }
+    any_option = True
+    reserved: Mapping[str, str] = {
+        DIRECTORY: "{directory} is the trial's own directory on the file system under test",
+        OUTPUT: "{output} is the trial's own directory for results, in memory",
+    }
+    clock_s = 1e-9
+    """Not known: of another program's clock nothing can be said."""
+
+    box_help: tuple[str, ...] = ()
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Nothing is asked of the box."""
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        for needed, example in (
+            ("argv", "text such as 'mybench --dir {directory}'"), ("space", "text with a unit, such as 64MiB"),
+            ("metrics", "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}"),
+        ):  # fmt: skip
+            if needed not in options:
+                raise ParameterError(
+                    f"command needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
+                )
+        if not options["space"]:
+            raise ParameterError(
+                "a command that writes takes room", where=f"{where}.space", got="0", allowed="1B or more"
+            )
+        for name in options:
+            if not _NAME.match(name):
+                raise ParameterError(
+                    "not a name that can stand in braces", where=f"{where}.{name}", got=repr(name),
+                    allowed="small letters, digits and '_'",
+                )  # fmt: skip
+        _check_templates(options, where)
+        _figures(options, where)
+        _ok_status(options, where)
+        if options.get("cache") == "warm" and "prepare" not in options:
+            raise ParameterError(
+                "there is no file to fill the page cache with", where=f"{where}.cache", got="'warm'",
+                allowed="warm with `prepare`, which lays out what is read; else cold or as_is",
+            )  # fmt: skip
+
+    def programs_for(self, workload: Workload) -> tuple[Program, ...]:
+        """The first word of each command line, but for `prepare` where that is the same."""
+        options = workload.options
+        lines = [_words(str(options[key]), options, "", "") for key in ("argv", "prepare") if key in options]
+        first, *others = dict.fromkeys(words[0] for words in lines)
+        return _program(first, str(options.get("version", ""))), *(_program(name, "") for name in others)
+
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        options = workload.options
+        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
+        warm = (("find", directory, *_WARM),) if cache == "warm" else ()
+        argv = _words(str(options["argv"]), options, directory, output)
+        return Command(argv=argv, prepare=prepare, warm=warm, cache=cache)
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """One measurement for each metric of the sweep; all of them must be found."""
+        if output.exit_status not in _ok_status(workload.options, "ok_status"):
+            said = output.stderr.strip() or output.stdout.strip()
+            raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=said)
+        return [_measure(figure, output) for figure in _figures(workload.options, "workload")]
+
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
+        return int(workload.options["space"])
+
+    def expected_s(self, workload: Workload) -> float:
+        return 0.1 + float(workload.options["time"])
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        """All that the sweep names, but for what was asked for (bytes) and how long it took, if there is more."""
+        names = tuple(dict.fromkeys(figure.metric for figure in _figures(workload.options, "workload")))
+        return tuple(name for name in names if name not in ("bytes", "elapsed")) or names
+
+
+# --- the command lines ------------------------------------------------------------------------------------------------
+
+
+def _words(template: str, options: Mapping[str, Scalar], directory: str, output: str) -> tuple[str, ...]:
+    """Split first, filled in then: a value stays one word, whatever is in it."""
+    values = {**options, DIRECTORY: directory, OUTPUT: output}
+    return tuple(_filled(word, values) for word in shlex.split(template))
+
+
+def _filled(word: str, values: Mapping[str, Scalar]) -> str:
+    def value(match: re.Match[str]) -> str:
+        found = values.get(match[2], "") if match[2] else f"{{{match[1]}}}"
+        return f"{found:.15g}" if isinstance(found, float) else str(found)
+
+    return _PLACE.sub(value, word)
+
+
+def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
+    further = [name for name in options if name not in CommandTool.options]
+    used: set[str] = set()
+    for key in ("argv", "prepare", "version"):
+        if key not in options:
+            continue
+        place = f"{where}.{key}"
+        names = _names(str(options[key]), place)
+        for name in names:
+            if name not in (*further, DIRECTORY, OUTPUT) or (key == "version"):
+                raise ParameterError(
+                    "nothing is known by this name", where=place, got=f"{{{name}}}",
+                    allowed=", ".join(f"{{{each}}}" for each in (*further, DIRECTORY, OUTPUT)) if key != "version"
+                    else "no name in braces: a version is asked before anything is measured",
+                    next_step=did_you_mean(name, [*further, DIRECTORY, OUTPUT]) or f"write {{{{{name}}}}} for braces",
+                )  # fmt: skip
+        used |= set(names)
+    unused = [name for name in further if name not in used]
+    if unused:
+        raise unknown_key(unused[0], list(CommandTool.options), where=f"{where}.{unused[0]}", what="option for command "
+                          "that no command line uses")  # fmt: skip
+    if DIRECTORY not in _names(str(options["argv"]), f"{where}.argv"):
+        raise ParameterError(
+            "the command would not measure the file system", where=f"{where}.argv", got=str(options["argv"]),
+            allowed="a command line with {directory} in it",
+        )  # fmt: skip
+
+
+def _names(template: str, where: str) -> list[str]:
+    """The names in braces. Raises ParameterError for a line that a shell could not split either."""
+    try:
+        words = shlex.split(template)
+    except ValueError as error:
+        raise ParameterError(
+            "not a command line", where=where, got=template, allowed=f"quotes in pairs ({error})"
+        ) from error
+    if not words or _PLACE.search(words[0]) or "\0" in template:
+        raise ParameterError(
+            "a command line begins with a program", where=where, got=repr(template),
+            allowed="the name or the path of a program, without braces",
+        )  # fmt: skip
+    return [match[2] for word in words for match in _PLACE.finditer(word) if match[2]]
+
+
+def _program(name: str, version: str) -> Program:
+    words = tuple(shlex.split(version))
+    # Its version option is not known, and the program itself might begin to measure when it is asked.
+    asked = words or ("sh", "-c", _CHECKSUM, "checksum", name)
+    return Program(
+        name=name, packages={}, version=asked,
+        hint=f"install {name} on the box: the sweep's command runs it, and no package of it is known here",
+    )  # fmt: skip
+
+
+# --- the figures ------------------------------------------------------------------------------------------------------
+
+
+def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
+    words = str(options["ok_status"]).replace(",", " ").split()
+    if not words or not all(re.fullmatch(r"\d{1,3}", word) and int(word) < TIMED_OUT for word in words):
+        raise ParameterError(
+            "not exit statuses", where=f"{where}.ok_status", got=repr(options["ok_status"]),
+            allowed=f"0, or several as text: '0 3'; each below {TIMED_OUT}, where those of timeout and signals begin",
+        )  # fmt: skip
+    return [int(word) for word in words]
+
+
+def _figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
+    raw = json.loads(str(options["metrics"]))
+    return [_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
+
+
+def _figure(key: str, entry: Any, where: str) -> Figure:
+    metric, _, label = key.partition("/")
+    if metric not in METRICS:
+        raise unknown_key(metric, METRICS, where=where, what="metric")
+    if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+        raise ParameterError("a metric is told by a mapping of texts", where=where, got=repr(entry), allowed=_KEYS)
+    for name in entry:
+        if name not in _METRIC_KEYS:
+            raise unknown_key(name, sorted(_METRIC_KEYS), where=where, what="key of a metric")
+    pattern, unit, source = _pattern(entry, where), entry.get("unit", ""), entry.get("from", "stdout")
+    _check_unit(metric, unit, pattern, where)
+    if not _FILE.match(source):
+        raise ParameterError(
+            "not a place where a figure can stand", where=f"{where}.from", got=repr(source),
+            allowed="stdout, stderr, or the name of a file that the command writes into {output}",
+        )  # fmt: skip
+    if entry.get("all", "last") not in _ALL:
+        raise unknown_key(entry["all"], list(_ALL), where=f"{where}.all", what="way to make one figure of several")
+    return Figure(metric, label, pattern, unit, source, entry.get("all", ""))
+
+
+_KEYS = "pattern (a regular expression), unit, and if wanted from and all"
+
+
+def _pattern(entry: Mapping[str, str], where: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(entry.get("pattern", ""), re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ParameterError(
+            "not a regular expression",
+            where=f"{where}.pattern",
+            got=entry["pattern"],
+            allowed=f"Python's kind ({error})",
+        ) from error
+    named = set(pattern.groupindex)
+    if named not in ({"value"}, {"value", "unit"}) and (named or pattern.groups != 1):
+        raise ParameterError(
+            "a pattern needs one group around the number", where=f"{where}.pattern", got=repr(entry.get("pattern")),
+            allowed="one group, or the named groups (?P<value>...) and, if it prints one, (?P<unit>...)",
+        )  # fmt: skip
+    return pattern
+
+
+_UNITS = {
+    "B/s": "B/s, kB/s, KiB/s, MB/s, MiB/s", "1/s": "1/s, 1/min", "s": "s, ms, us, ns", "B": "B, kB, KiB, MiB",
+    "1": "1, %",
+}  # fmt: skip
+
+
+def _check_unit(metric: str, unit: str, pattern: re.Pattern[str], where: str) -> None:
+    if "unit" in pattern.groupindex and not unit:
+        return
+    found = base_unit(unit)
+    if "unit" in pattern.groupindex or found is None or found[0] != METRICS[metric]:
+        raise ParameterError(
+            f"not a unit of {metric}", where=f"{where}.unit", got=repr(unit) if unit else "nothing",
+            allowed=f"such as {_UNITS[METRICS[metric]]}; none where the group `unit` finds it",
+            next_step="KB is 1000 B to some programs and 1024 B to others: write kB or KiB" if "K" in unit else "",
+        )  # fmt: skip
+
+
+def _measure(figure: Figure, output: ToolOutput) -> Measurement:
+    where = f"{figure.source}, pattern {figure.pattern.pattern!r}"
+    texts = {**output.files, "stdout": output.stdout, "stderr": output.stderr}
+    matches = list(figure.pattern.finditer(texts.get(figure.source, "")))
+    if not matches:
+        seen = texts.get(figure.source)
+        got = "no such file" if seen is None else seen.strip()[-200:] or "nothing"
+        raise ParseError(f"{figure.metric} was not found", where=where, got=got, allowed="a match")
+    if len(matches) > 1 and not figure.of_all:
+        raise ParseError(
+            f"{figure.metric} was found more than once", where=where, got=f"{len(matches)} matches",
+            allowed="one match", next_step=f"say what to make of them: all: {', '.join(_ALL)}",
+        )  # fmt: skip
+    values = [_value(figure, match, where) for match in matches]
+    value = _ALL[figure.of_all or "first"](values)
+    if not math.isfinite(value) or value < 0 or (value == 0 and METRICS[figure.metric] != "1"):
+        raise ParseError(f"{figure.metric} cannot be this", where=where, got=f"{value:g}", allowed="a number above 0")
+    return Measurement(metric=figure.metric, label=figure.label, value=value, unit=METRICS[figure.metric])
+
+
+def _value(figure: Figure, match: re.Match[str], where: str) -> float:
+    """One match in base units."""
+    text = (match["value"] if "value" in figure.pattern.groupindex else match[1]) or ""
+    if not _NUMBER.match(text):
+        raise ParseError(f"{figure.metric} is not a number", where=where, got=repr(text), allowed="such as 12.5 or 1e6")
+    unit = figure.unit or match["unit"] or ""
+    found = base_unit(unit)
+    if found is None or found[0] != METRICS[figure.metric]:
+        raise ParseError(f"not a unit of {figure.metric}", where=where, got=repr(unit), allowed=METRICS[figure.metric])
+    value = float(text) * found[1]
+    if value < 0:
+        raise ParseError(f"{figure.metric} cannot be negative", where=where, got=match[0][:120], allowed="0 or more")
+    return value

@@ -1,0 +1,399 @@
+"""filebench 1.5: workloads of many operations on many files, made by us from a table (mountlab.tools.wml)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import NoReturn
+
+from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.options import Option, unknown_key
+from mountlab.tools import wml
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
+from mountlab.units import MIB
+
+SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
+"""Files in the output directory: what filebench runs, and what runs around it."""
+SETTLED = "settled"
+RUNTIME_S = 60
+LATE = 0.9
+"""Of work of a fixed amount filebench counts what comes after its clock has started: this share of it must be."""
+SLACK = 100
+"""Operations that may end while filebench adds up its lines."""
+_HINT = (
+    "filebench is not packaged here: install release 1.5-alpha3 of github.com/filebench/filebench on the box, so "
+    "that `filebench -h` answers; or leave out the workloads that need it"
+)
+
+
+class Filebench:
+    """One workload of the table, of the user's own, or of those that are installed with filebench. filebench makes its
+    files, they are flushed and put out of the page cache (where that is asked), and then it measures."""
+
+    name = "filebench"
+    programs: tuple[Program, ...] = (
+        Program(name="filebench", packages={}, version=("filebench", "-h"), version_word="version", hint=_HINT),
+        Program(name="setarch", packages=everywhere("util-linux"), version=("setarch", "--version")),
+    )
+    options: Mapping[str, Option] = {
+        "workload": Option(kind="choice", choices=tuple(sorted(wml.RECIPES)), help="what to do, by its usual name"),
+        "wml": Option(kind="text", help="a workload of your own, as text"),
+        "installed": Option(kind="text", help="a workload that was installed with filebench, by name"),
+        "runtime": Option(kind="duration", help="whole seconds that are measured; 60s where nothing is said"),
+        "nfiles": Option(kind="int", help="files (makedirs, removedirs: directories)"),
+        "filesize": Option(kind="size", help="of each file, on average where sizes vary"),
+        "sizes": Option(kind="choice", choices=("gamma", "fixed"), help="whether file sizes vary around their mean"),
+        "dirwidth": Option(kind="int", help="entries of a directory"),
+        "prealloc": Option(kind="int", help="per cent of the files that are there at the beginning"),
+        "threads": Option(kind="int"),
+        "writers": Option(kind="int", help="oltp: processes that write to the database"),
+        "iosize": Option(kind="size"),
+        "appendsize": Option(kind="size", help="the most that is appended at once"),
+        "burst": Option(kind="int", help="writes between two fsyncs"),
+        "rate": Option(kind="int", help="videoserver: reads a second"),
+        "direct": Option(kind="flag"),
+        "space": Option(kind="size", help="wml, installed: the most that its files take, for the plan"),
+        "cache": CACHE,
+    }
+    any_option = False
+    reserved: Mapping[str, str] = {
+        "dir": "Mountlab names the directory, so that nothing else is touched",
+        "run": "write runtime",
+    }
+    clock_s = 1e-3
+    box_help: tuple[str, ...] = ()
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Nothing is asked of the box."""
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        sources = [key for key in ("workload", "wml", "installed") if key in options]
+        if len(sources) != 1:
+            raise ParameterError(
+                "filebench needs one workload", where=f"{where}.workload", got=", ".join(sources) or "nothing",
+                allowed="workload: one of the usual names; or wml: a text; or installed: a name",
+            )  # fmt: skip
+        if sources == ["workload"]:
+            _check_recipe(options, where)
+        else:
+            _check_own(options, sources[0], where)
+        runtime = float(options.get("runtime", RUNTIME_S))
+        if runtime < 1 or runtime % 1:
+            raise ParameterError(
+                "filebench counts whole seconds", where=f"{where}.runtime", got=f"{runtime:g} s", allowed="1s or more"
+            )
+
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        settle = f"sh {output}/{SETTLE} {cache or 'as_is'} {directory}"
+        script = f"{output}/{SCRIPT}"
+        texts = {
+            f"{output}/{WRAPPER}": _resource("filebench.sh"),
+            f"{output}/{SETTLE}": _resource("filebench_settle.sh"),
+        }
+        prepare: tuple[tuple[str, ...], ...] = ()
+        if "installed" in workload.options:
+            texts[f"{output}/{INSTALLED}"] = _resource("filebench_installed.sh")
+            words = (str(workload.options["installed"]), directory, settle, str(_runtime(workload)), script)
+            prepare = (("sh", f"{output}/{INSTALLED}", *words),)
+        else:
+            texts[script] = wml.whole(_body(workload), directory, settle, _limit(workload))
+        argv = ("sh", f"{output}/{WRAPPER}", "filebench", "-f", script)
+        return Command(argv=argv, prepare=prepare, cache=cache, files=texts)
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """Rates are of the whole run, whose time follows from the count and the rate of its summary. A workload that
+        ends by itself gives no rates: filebench looks only once a second whether it has ended."""
+        said = f"{output.stdout}\n{output.stderr}"
+        if output.exit_status != 0:
+            raise ToolError(f"filebench failed with exit status {output.exit_status}", evidence=said)
+        report = read_report(output.stdout, output.stderr)
+        text = output.files.get(SCRIPT) or _body(workload)
+        kinds, fixed = wml.kinds(text), wml.is_fixed_work(text)
+        _check_operations(report, kinds)
+        if fixed:
+            _check_amount(workload, report)
+        elif report.took_s < _runtime(workload):
+            raise ToolError("filebench stopped early", got=f"{report.took_s} s", allowed=f"{_runtime(workload)} s",
+                            evidence=said)  # fmt: skip
+        if SETTLED not in output.files:
+            raise ToolError("filebench measured without its files being flushed before", got=f"no file {SETTLED!r}")
+        return [*_figures(report, fixed), *_moved(report, kinds)]
+
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
+        if "workload" not in workload.options:
+            return int(workload.options["space"])
+        name, given = str(workload.options["workload"]), _amounts(workload.options)
+        return wml.space_bytes(name, given, str(workload.options.get("sizes", "")), _runtime(workload))
+
+    def expected_s(self, workload: Workload) -> float:
+        # A second passes before filebench measures, and up to one after work of a fixed amount.
+        return 2.5 + self.space_bytes(workload) / GUESSED_BYTES_PER_S + (_limit(workload) or 0)
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        return ("operation_latency",) if wml.is_fixed_work(_body(workload)) else ("operation_rate",)
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def _check_recipe(options: Mapping[str, Scalar], where: str) -> None:
+    name = str(options["workload"])
+    takes = wml.takes(name)
+    for key in options:
+        if key not in takes | {"workload", "cache"}:
+            raise unknown_key(key, sorted(takes), where=f"{where}.{key}", what=f"option of filebench's {name}")
+    values = wml.amounts(name, _amounts(options))
+    for key in sorted(takes & values.keys() - {"prealloc", "direct"}):
+        if not values[key] and wml.RECIPES[name].defaults.get(key):
+            raise ParameterError("filebench would do nothing", where=f"{where}.{key}", got="0", allowed="1 or more")
+    if values.get("prealloc", 0) > 100:
+        got = str(values["prealloc"])
+        raise ParameterError("more files than there are", where=f"{where}.prealloc", got=got, allowed="0 to 100")
+    if values.get("dirwidth", 2) < 2:
+        raise ParameterError("a directory needs room", where=f"{where}.dirwidth", got="1", allowed="2 or more")
+    moved = {kind for kind in wml.kinds(wml.generate(name, {})).values() if kind in wml.READS | wml.WRITES}
+    check_cache(options, reads=not moved or bool(moved & wml.READS), where=where)
+
+
+def _check_own(options: Mapping[str, Scalar], source: str, where: str) -> None:
+    for key in options:
+        if key not in (source, "runtime", "space", "cache"):
+            raise ParameterError(
+                f"{key} is for workloads of Mountlab's own", where=f"{where}.{key}", got=key,
+                allowed="runtime, space, cache: everything else is in the text of the workload",
+            )  # fmt: skip
+    if not options.get("space"):
+        raise ParameterError(
+            "how much space the workload takes is not known", where=f"{where}.space", got="nothing",
+            allowed="the most that its files take, such as 2GiB",
+        )  # fmt: skip
+    if source == "installed" and not re.fullmatch(r"[A-Za-z0-9_-]+", str(options["installed"])):
+        raise ParameterError(
+            "not the name of a workload", where=f"{where}.installed", got=repr(options["installed"]),
+            allowed="letters, digits, '_' and '-', such as fileserver",
+        )  # fmt: skip
+    if source == "wml":
+        _check_text(options, where)
+
+
+def _check_text(options: Mapping[str, Scalar], where: str) -> None:
+    text = str(options["wml"])
+    wml.read_text(text, where=f"{where}.wml")
+    own, asked = wml.run_seconds(text), options.get("runtime")
+    if own and asked and own != float(asked):
+        raise ParameterError(
+            "two run times", where=f"{where}.runtime", got=f"{float(asked):g} s, and `run {own}` in the text",
+            allowed="one of them",
+        )  # fmt: skip
+
+
+def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
+    return {key: int(value) for key, value in options.items() if isinstance(value, int) and key != "space"}
+
+
+def _body(workload: Workload) -> str:
+    """The workload's text, or '' for an installed one, which only the box knows."""
+    options = workload.options
+    if "wml" in options:
+        return wml.read_text(str(options["wml"]), where=f"workloads.{workload.name}.wml")
+    if "installed" in options:
+        return ""
+    return wml.generate(str(options["workload"]), _amounts(options), str(options.get("sizes", "")))
+
+
+def _runtime(workload: Workload) -> int:
+    own = wml.run_seconds(str(workload.options.get("wml", "")))
+    return int(workload.options.get("runtime") or own or RUNTIME_S)
+
+
+def _limit(workload: Workload) -> int | None:
+    return None if wml.is_fixed_work(_body(workload)) else _runtime(workload)
+
+
+def _resource(name: str) -> str:
+    return files("mountlab.tools").joinpath(name).read_text()
+
+
+# --- what was said ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operations:
+    """One line of figures: of an operation, or of the whole run."""
+
+    name: str
+    count: int
+    bandwidth: float
+    """B/s, from a figure in whole tenths of MiB/s."""
+    latency_s: float
+    """On average, from a figure in whole microseconds."""
+    least_s: float = 0.0
+    most_s: float = 0.0
+    rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What filebench 1.5 prints of one run."""
+
+    version: str
+    took_s: int
+    elapsed_s: float
+    operations: tuple[Operations, ...]
+    summary: Operations
+    reads: float
+    writes: float
+    """Operations a second that read, and that wrote, in whole numbers."""
+
+
+_NUMBER = r"\d{1,18}(?:\.\d{1,6})?"
+_LINE = re.compile(
+    rf"(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_NUMBER})mb/s\s+"
+    rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
+)
+_SUMMARY = re.compile(
+    rf"\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
+    rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_NUMBER})mb/s\s+(?P<latency>{_NUMBER})ms/op"
+)
+_REASONS = {
+    r"No space left on device": "filebench ran out of space",
+    r"syntax error|Illegal character": "filebench could not read the workload",
+    r"Run stopped early|could not obtain a file": "filebench ran out of files: give more nfiles, fewer threads or a "
+    "shorter runtime",
+    r"NO VALID RESULTS": "filebench's run failed",
+    r"Failed to (?!write)|failed\b|Cannot ": "filebench failed",
+    r"(?s)Starting .*no run command": "filebench's work was over before it began to count: give it more work",
+    r"no run command": "the workload has no run line",
+    r"Running\.\.\.": "filebench was ended while it measured",
+    r"Starting ": "filebench was ended, or hung, before it measured: it does so under address-space randomisation",
+    r"Filebench Version": "filebench was ended before it measured",
+}
+"""What filebench says (or the last thing that it said) to what happened, the most telling first."""
+
+
+def read_report(stdout: str, stderr: str = "") -> Report:
+    """The figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError where
+    they are not whole."""
+    said = f"{stdout}\n{stderr}"
+    if re.search(r"Run stopped early|NO VALID RESULTS", said) or "IO Summary" not in stdout:
+        _no_figures(said)
+    lines = stdout.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
+    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    if len(starts) != 1 or len(ends) != 1 or ends[0] < starts[0]:
+        got = f"{len(starts)} breakdowns, {len(ends)} summaries"
+        raise ParseError("filebench's report is not that of one run", got=got, allowed="one of each")
+    summary = _match(_SUMMARY, lines, ends[0])
+    whole = _operations(summary, "")
+    if not whole.count or not whole.rate:
+        raise ToolError("filebench did nothing", got=summary[0])
+    elapsed = whole.count / whole.rate
+    rows = tuple(_row(lines, number, elapsed) for number in range(starts[0] + 1, ends[0]))
+    version, took = re.search(r"Filebench Version (\S+)", said), re.search(r"Run took (\d{1,9}) seconds", stdout)
+    if not took or len({row.name for row in rows}) != len(rows):
+        raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
+    return Report(
+        version=version[1] if version else "", took_s=int(took[1]), elapsed_s=elapsed, operations=rows, summary=whole,
+        reads=float(summary["reads"]), writes=float(summary["writes"]),
+    )  # fmt: skip
+
+
+def _no_figures(said: str) -> NoReturn:
+    for pattern, what in _REASONS.items():
+        if found := re.search(pattern, said):
+            line = next((each for each in said.splitlines() if each and each in said and found[0][-20:] in each), "")
+            raise ToolError(what, got=line.strip() or "no IO Summary", allowed="an IO Summary", evidence=said)
+    raise ParseError("filebench printed no IO Summary", got=said.strip()[-200:] or "nothing", allowed="an IO Summary")
+
+
+def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[str]:
+    match = pattern.fullmatch(lines[number].rstrip("\r\n"))
+    if not match or not lines[number].endswith("\n"):
+        raise ParseError(
+            "a line of filebench's report cannot be read", where=f"line {number + 1}", got=lines[number].strip()[:120],
+            allowed="NAME COUNTops RATEops/s BANDWIDTHmb/s LATENCYms/op [LEASTms - MOSTms]",
+        )  # fmt: skip
+    return match
+
+
+def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
+    """One operation. Its rate, printed in whole numbers, is computed anew, and must be near what is printed."""
+    match = _match(_LINE, lines, number)
+    printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
+    if abs(printed - rate) > 1 + 2e-3 * rate:
+        raise ParseError(
+            "filebench's count and rate do not agree", where=f"line {number + 1}", got=match[0].strip(),
+            allowed=f"{rate:.0f} ops/s in {elapsed_s:.3f} s",
+        )  # fmt: skip
+    return _operations(match, match["name"], rate)
+
+
+def _operations(match: re.Match[str], name: str, rate: float | None = None) -> Operations:
+    found = match.groupdict()
+    times = {key: float(found.get(key) or 0) / 1e3 for key in ("latency", "least", "most")}
+    return Operations(
+        name=name, count=int(found["count"]), bandwidth=float(found["bandwidth"]) * MIB, latency_s=times["latency"],
+        least_s=times["least"], most_s=times["most"], rate=float(found["rate"]) if rate is None else rate,
+    )  # fmt: skip
+
+
+def _check_operations(report: Report, kinds: Mapping[str, str]) -> None:
+    """Every operation of the workload must be in the report: a cut or mixed report has fewer or others."""
+    seen = {row.name for row in report.operations}
+    if kinds and seen != set(kinds):
+        raise ToolError(
+            "filebench did not report what was asked", got=", ".join(sorted(seen)), allowed=", ".join(sorted(kinds))
+        )
+    counted = sum(row.count for row in report.operations if kinds.get(row.name) not in wml.IDLE)
+    # The summary leaves out operations of some kinds, and of an installed workload nobody here knows the kinds.
+    short = report.summary.count - counted
+    if short > SLACK or (kinds and short < -SLACK):
+        raise ParseError(
+            "filebench's lines and its summary do not agree", got=f"{counted} operations by line",
+            allowed=f"{report.summary.count}",
+        )  # fmt: skip
+
+
+def _check_amount(workload: Workload, report: Report) -> None:
+    """Work of a fixed amount: most of it must have been counted."""
+    name = str(workload.options.get("workload", ""))
+    recipe = wml.RECIPES.get(name)
+    if recipe is None or not recipe.ends:
+        return
+    asked = int(recipe.count.format_map(wml.amounts(name, _amounts(workload.options))))
+    counted = next(row.count for row in report.operations if row.name == recipe.ends)
+    if counted < LATE * asked:
+        raise ToolError(
+            "filebench counted only the end of its work, since its clock starts late", got=f"{counted} x {recipe.ends}",
+            allowed=f"{LATE:.0%} of {asked} or more", next_step="give it more work",
+        )  # fmt: skip
+
+
+def _figures(report: Report, fixed: bool) -> Iterator[Measurement]:
+    yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
+    for row in (report.summary, *report.operations):
+        yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
+        if not fixed:
+            yield from _figure("operation_rate", row.name, row.rate, "1/s")
+            yield from _figure("bandwidth", row.name, row.bandwidth, "B/s")
+        yield from _figure("operation_latency", row.name, row.latency_s, "s")
+        yield from _figure("operation_latency_min", row.name, row.least_s if row.count else 0, "s")
+        yield from _figure("operation_latency_max", row.name, row.most_s if row.count else 0, "s")
+
+
+def _figure(metric: str, label: str, value: float, unit: str) -> Iterator[Measurement]:
+    """A figure below the last digit that filebench prints is missing, and not zero."""
+    if value:
+        yield Measurement(metric=metric, label=label, value=value, unit=unit)
+
+
+def _moved(report: Report, kinds: Mapping[str, str]) -> Iterator[Measurement]:
+    """Bytes by side, where the workload's text tells which operations read and which write."""
+    for side, of_side in (("read", wml.READS), ("write", wml.WRITES)):
+        moved = sum(row.bandwidth for row in report.operations if kinds.get(row.name) in of_side) * report.elapsed_s
+        if moved:
+            yield Measurement(metric="bytes", label=side, value=moved, unit="B")

@@ -1,0 +1,101 @@
+"""What the box's own fio says of its options, and whether a sweep's options are among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mountlab.errors import ParameterError, did_you_mean
+
+SCRIPT = """
+fio --cmdhelp=all
+for name; do echo "option $name"; fio --cmdhelp="$name"; done
+for engine in libaio io_uring mmap pvsync2; do echo "engine $engine"; fio --enghelp=$engine; done
+"""
+"""Prints the list of all options, what the named ones take, and the options of those engines that have any."""
+FEWEST = 50
+"""A list of fewer options is none of fio's."""
+_LISTED = re.compile(r" *([a-z][a-z0-9_]*) *: ")
+_PART = re.compile(r"^(option|engine) (\w+)$", re.MULTILINE)
+_FACT = re.compile(r" *(alias|type|default|range|valid values): *(.*)\Z")
+_VALUE = re.compile(r" {15,}: *(\S+)")
+_RANGE = re.compile(r"(min|max)=(-?\d+)")
+
+
+@dataclass(frozen=True)
+class Known:
+    """One option: what its value may be, as far as fio says."""
+
+    type: str = ""
+    values: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Help:
+    """What one fio takes."""
+
+    names: frozenset[str]
+    described: Mapping[str, Known]
+    engines: Mapping[str, frozenset[str]]
+    """Engine to the options that it adds."""
+
+
+def read_help(text: str) -> Help | None:
+    """The help that SCRIPT printed; None where it is none, as from a box without fio."""
+    listing, *parts = _PART.split(text)
+    named = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+    names = _listed(listing)
+    if len(names) < FEWEST:
+        return None
+    described = {name: _known(body.splitlines()) for kind, name, body in named if kind == "option"}
+    return Help(names, described, {name: _listed(body) for kind, name, body in named if kind == "engine"})
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(match[1] for line in text.splitlines() if (match := _LISTED.match(line)))
+
+
+def _known(lines: list[str]) -> Known:
+    facts = {match[1]: match[2] for line in lines if (match := _FACT.match(line))}
+    bounds = {match[1]: int(match[2]) for match in _RANGE.finditer(facts.get("range", ""))}
+    low, high = bounds.get("min"), bounds.get("max")
+    first = facts.get("valid values", "").split()[:1]
+    values = (*first, *(match[1] for line in lines if (match := _VALUE.match(line))))
+    # An upper bound that does not fit fio's own number is printed as -1.
+    return Known(facts.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None)
+
+
+def check_options(options: Mapping[str, str], known: Help, *, where: str) -> None:
+    """Raise ParameterError for an option that this fio does not have, or a value beyond what it says."""
+    engine = options.get("ioengine", "psync")
+    names = known.names | known.engines.get(engine, frozenset())
+    for name, value in options.items():
+        place = f"{where}.{name}"
+        if name not in names:
+            elsewhere = [other for other, own in known.engines.items() if name in own]
+            raise ParameterError(
+                "the box's fio has no such option" + (f" with ioengine {engine}" if elsewhere else ""),
+                where=place, got=name,
+                allowed=f"with ioengine {', '.join(elsewhere)}" if elsewhere else "what `fio --cmdhelp` lists",
+                next_step=did_you_mean(name, sorted(names)),
+            )  # fmt: skip
+        if name in known.described:
+            _check_value(value, known.described[name], place)
+
+
+def _check_value(value: str, known: Known, place: str) -> None:
+    if known.values and not known.type.startswith(("integer", "boolean")):
+        word = re.split(r"[:,]", value)[0]
+        if word not in known.values:
+            raise ParameterError(
+                "the box's fio does not take this value", where=place, got=repr(value), allowed=", ".join(known.values),
+                next_step=did_you_mean(word, known.values),
+            )  # fmt: skip
+    number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else None
+    low, high = known.low, known.high
+    if number is not None and ((low is not None and number < low) or (high is not None and number > high)):
+        bounds = f"from {low} on" if high is None else f"from {low or 0} to {high}"
+        raise ParameterError("beyond what the box's fio takes", where=place, got=value, allowed=bounds)

@@ -1,0 +1,234 @@
+"""What a sweep may ask of fio: its options, those that are Mountlab's, and how fio writes sizes and times."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from mountlab.errors import ParameterError, did_you_mean
+from mountlab.model import Scalar
+from mountlab.options import Option
+from mountlab.tools.base import CACHE
+from mountlab.units import kernel_bytes
+
+READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
+WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
+OPTIONS: Mapping[str, Option] = {
+    "rw": Option(kind="choice", choices=("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")),
+    "bs": Option(kind="size", default=4096),
+    "bssplit": Option(kind="text", help="a mix of block sizes, as fio writes it: 4k/60:64k/40"),
+    "size": Option(kind="size"),
+    "io_size": Option(kind="size"),
+    "numjobs": Option(kind="int", default=1),
+    "iodepth": Option(kind="int"),
+    "ioengine": Option(kind="text", default="psync"),
+    "direct": Option(kind="flag"),
+    "time_based": Option(kind="flag"),
+    "runtime": Option(kind="duration"),
+    "ramp_time": Option(kind="duration"),
+    "end_fsync": Option(kind="flag"),
+    "fsync": Option(kind="int"),
+    "fdatasync": Option(kind="int"),
+    "refill_buffers": Option(kind="flag", default=1),
+    "rwmixread": Option(kind="int"),
+    "group_reporting": Option(kind="flag", help="false: the figures of each job beside those of all together"),
+    "log_avg_msec": Option(kind="int", help="keep bandwidth, I/O rate and latency over time, averaged over so long"),
+    "jobs": Option(kind="text", help="the text of a job file, for several jobs at once"),
+    "cache": CACHE,
+}
+ENGINES = (
+    "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "libpmem",
+)  # fmt: skip
+"""Those that read and write files of fio's own making. Others talk to servers, run programs, or move no data."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_SIZE = re.compile(r"(0x[0-9a-f]+|\d{1,18}[kmgtp]?)(?:i?b|i)?\Z", re.IGNORECASE)
+_TIME = re.compile(r"(\d{1,15})(d|h|m|s|sec|ms|msec|us|usec)?\Z", re.IGNORECASE)
+_TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
+_SHARES = re.compile(r"([a-z_]+:)?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*\Z", re.IGNORECASE)
+"""'4k/60:64k/40', the only values of fio's with a '/' that are no path."""
+_SHARED = ("bssplit", "cmdprio_bssplit", "random_distribution")
+_DURATIONS = tuple(name for name, option in OPTIONS.items() if option.kind == "duration")
+_OURS = "Mountlab sets it, so that fio works in its own directory only"
+_PATHS = "it would make fio read, write or run something outside its own directory"
+_GROWS = "the plan could not tell how much space it takes: give size and numjobs"
+_ALIASES = {
+    "readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "blockalign": "ba", "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch", "timeout": "runtime",
+    "iodepth_batch_complete": "iodepth_batch_complete_min", "nr_files": "nrfiles", "ratemin": "rate_min",
+    "ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "disable_bw": "disable_bw_measurement",
+    "ss": "steadystate", "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time",
+}  # fmt: skip
+RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("name", "directory", "output", "output_format", "eta"), _OURS),
+    **dict.fromkeys(
+        ("filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client",
+         "daemonize", "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file",
+         "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mem", "iomem", "hugepage_file",
+         "merge_blktrace_file", "program", "arguments"),
+        _PATHS,
+    ),
+    **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
+    **dict.fromkeys(
+        ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"
+    ),
+    **{alias: f"write {name}" for alias, name in _ALIASES.items()},
+    "job_file": "write the text of the job file itself, as `jobs: |` and indented lines",
+    "ioscheduler": "it would leave another scheduler on the box",
+    "create_only": "Mountlab uses it to lay out files before a read is measured",
+    "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",
+    "kb_base": "sizes have their units spelled out in a sweep",
+    "stats": "a job without figures is no measurement",
+    "exitall": "what the other jobs had done by then could not be checked against what was asked",
+}  # fmt: skip
+
+
+def fio_bytes(text: str) -> int | None:
+    """The bytes that fio reads in '4k', '4kb', '4KiB' or '4096': always in 1024s. None where it is no size."""
+    match = _SIZE.match(text.strip())
+    return kernel_bytes(match[1]) if match else None
+
+
+def fio_seconds(text: str) -> float | None:
+    """The seconds that fio reads in '10', '10s' or '500ms'. None where it is no time."""
+    match = _TIME.match(text.strip())
+    return int(match[1]) * _TIME_UNITS.get((match[2] or "s").lower(), 1.0) if match else None
+
+
+def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
+    """Name and value of each option for fio itself, as text that it reads."""
+    mixed = "bssplit" in options or "bsrange" in options
+    for name, value in options.items():
+        if name not in ("cache", "jobs", "group_reporting") and not (name == "bs" and mixed):
+            yield name, _argument(name, value)
+
+
+def _argument(name: str, value: Scalar) -> str:
+    """fio reads times without a unit as seconds, and fractions not at all: give microseconds."""
+    if name in _DURATIONS:
+        return f"{round(float(value) * 1e6)}us"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def same(name: str, asked: str, echoed: str) -> bool:
+    """Whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and an option without a value."""
+    return asked == echoed or _meaning(name, asked) == _meaning(name, echoed)
+
+
+def _meaning(name: str, text: str) -> object:
+    number = fio_seconds(text) if name in _DURATIONS else fio_bytes(text or "1")
+    return text.lower() if number is None else number
+
+
+def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
+    """The smallest and the largest block that a job may move at once."""
+    text = str(options.get("bssplit") or options.get("bsrange") or options["bs"])
+    sizes = [fio_bytes(word.partition("/")[0]) for word in re.split(r"[,:-]", text)]
+    known = [size for size in sizes if size] or [int(fio_bytes(str(options["bs"])) or 1)]
+    return min(known), max(known)
+
+
+def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
+    """Raise ParameterError where the options of one job do not make sense together, or are not for a sweep to give."""
+    for needed, example in (("rw", "read, write, randread, ..."), ("size", "text with a unit, such as 256MiB")):
+        if needed not in options:
+            raise ParameterError(f"fio needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
+    _check_times(options, where)
+    if not options["numjobs"] or not options["bs"] or int(options["size"]) < blocks(options)[0]:
+        raise ParameterError(
+            "fio would do nothing",
+            where=where,
+            got=f"numjobs {options['numjobs']}, size {options['size']}, bs {options['bs']}",
+            allowed="one job or more, and a size of one block or more",
+        )
+    for name, value in options.items():
+        _check_name(name, value, f"{where}.{name}")
+    _check_engine(str(options["ioengine"]), f"{where}.ioengine")
+
+
+def check_common(options: Mapping[str, Scalar], *, where: str) -> None:
+    """Raise ParameterError where what is asked of all jobs together makes no sense."""
+    if options.get("log_avg_msec") == 0:
+        raise ParameterError(
+            "a log of every single I/O would fill the box's memory",
+            where=f"{where}.log_avg_msec", got="0", allowed="1 or more milliseconds",
+        )  # fmt: skip
+
+
+def _check_times(options: Mapping[str, Scalar], where: str) -> None:
+    if options.get("time_based") and not options.get("runtime"):
+        raise ParameterError(
+            "time_based without a runtime never ends",
+            where=f"{where}.runtime",
+            got="nothing",
+            allowed="text such as '60s'",
+        )
+    if options.get("ramp_time") and not options.get("time_based"):
+        # fio does not count what it moves during the ramp: without a set time no count can be expected.
+        raise ParameterError(
+            "ramp_time needs time_based",
+            where=f"{where}.ramp_time",
+            got="no time_based",
+            allowed="time_based: true, and a runtime",
+        )
+
+
+def _check_name(name: str, value: Scalar, where: str) -> None:
+    """Whole names of fio's own, and values that name no path: a path would lead out of our directory."""
+    if not _NAME.match(name) or str(value).startswith("external:"):
+        raise ParameterError(
+            "not an option that can be given to fio",
+            where=where,
+            got=repr(value),
+            allowed="fio's own options, in lower case",
+        )
+    _check_whole(name, where)
+    if name == "jobs" or (name in _SHARED and _SHARES.match(str(value))):
+        return
+    if "/" in str(value) or "\n" in str(value):
+        raise ParameterError(
+            "an option of fio's may name no path",
+            where=where,
+            got=repr(value),
+            allowed="values without '/': Mountlab gives fio its own directory, and nothing else",
+        )
+
+
+def _check_whole(name: str, where: str) -> None:
+    """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
+    known = (*OPTIONS, *RESERVED)
+    longer = [other for other in known if other.startswith(name)]
+    if name not in known and longer:
+        raise ParameterError(
+            "a shortened option of fio's",
+            where=where,
+            got=name,
+            allowed="whole names",
+            next_step=f"write {' or '.join(longer)}",
+        )
+
+
+def _check_engine(engine: str, where: str) -> None:
+    if engine not in ENGINES:
+        raise ParameterError(
+            "not an engine that reads and writes files",
+            where=where, got=repr(engine), allowed=", ".join(ENGINES), next_step=did_you_mean(engine, ENGINES),
+        )  # fmt: skip
+
+
+def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
+    """The least that so many clones of a job move, where no time ends them."""
+    smallest, largest = blocks(options)
+    files = _whole(options, "nrfiles")
+    each = int(options.get("io_size") or options["size"]) // files
+    # fio gives every file the same whole number of blocks; of mixed sizes the last one may not fit any more.
+    whole = each // largest * largest if smallest == largest else max(each - largest, smallest)
+    total = whole * files * _whole(options, "loops")
+    limit = fio_bytes(str(options.get("number_ios", ""))) or math.inf
+    return min(total, limit * smallest) * clones
+
+
+def _whole(options: Mapping[str, Scalar], name: str) -> int:
+    """A count of fio's, 1 where it is not given or not known."""
+    return fio_bytes(str(options.get(name, 1))) or 1

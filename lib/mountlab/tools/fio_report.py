@@ -1,0 +1,304 @@
+"""fio's JSON report: decoded, checked, and turned into measurements, one job or several together."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from mountlab.errors import ParseError
+from mountlab.model import Measurement
+from mountlab.tools import histograms
+from mountlab.tools.base import decode_json
+from mountlab.units import NS_PER_S
+
+FILE = "fio.json"
+PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_9": "99.900000"}
+MOST = 1e18
+"""Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
+SIDES = ("read", "write")
+LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
+Entry = Mapping[str, Any]
+"""One element of a report's `jobs`: a job, or a group of its clones."""
+_NO_NUMBER = re.compile(r":\s*-?(?:nan|inf)\b", re.IGNORECASE)
+
+
+def decode(text: str) -> Any:
+    """The JSON of a report. Notes and errors of fio's may stand before it, and a summary after it.
+
+    Raises ParseError where there is none, and where it is not whole. Where fio printed nan or inf, which is no JSON,
+    there is nothing.
+    """
+    start = re.search(r"^\{", text, re.MULTILINE)
+    if not start:
+        raise ParseError("fio wrote no report", where=FILE, got=repr(text[:60]) if text else "nothing")
+    with suppress(ValueError):  # the fast decoder knows no text after the JSON, no nan, and no line of an error
+        return decode_json(text[start.start() :])
+    try:
+        return json.JSONDecoder().raw_decode(text, start.start())[0]
+    except RecursionError as error:
+        raise ParseError("fio's report is not whole", where=FILE, got="endless brackets") from error
+    except json.JSONDecodeError as error:
+        plain = _NO_NUMBER.sub(": null", text)
+        if plain != text:
+            return decode(plain)
+        raise ParseError("fio's report is not whole", where=f"{FILE}, line {error.lineno}", got=error.msg) from error
+
+
+def entries(report: Any) -> list[Entry]:
+    """The jobs of a report, each with what every figure is read from. Raises ParseError where that is not there."""
+    jobs = report.get("jobs") if isinstance(report, dict) else None
+    if not isinstance(jobs, list) or not jobs:
+        raise ParseError("a report tells of one job or more", where=FILE, got="no jobs", allowed="a list `jobs`")
+    for number, job in enumerate(jobs):
+        place = f"jobs[{number}]"
+        mapping({place: job}, place, "jobs")
+        for key in (*SIDES, "job options"):
+            mapping(job, key, place)
+        number_of(job, "error", place)
+    return jobs
+
+
+def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+    """An object of the report. Raises ParseError where it is none."""
+    value = parent.get(key)
+    if not isinstance(value, dict):
+        raise _lacks(key, place, value, "an object")
+    return value
+
+
+def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
+    """A count or figure of the report: finite, and not below zero. Integers stay integers."""
+    value = parent.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise _lacks(key, place, value, "a number from 0 to 1e18")
+    return value
+
+
+def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
+    got = "nothing" if value is None else f"{str(value)[:60]} ({type(value).__name__})"
+    what = "fio's report is not json+ of version 3"
+    return ParseError(what, where=f"{FILE}: {place}.{key}", got=got, allowed=allowed)
+
+
+def moved(entry: Entry) -> float:
+    """Bytes read and written."""
+    return sum(number_of(entry[side], "io_bytes", side) for side in SIDES)
+
+
+def runtime_s(entry: Entry) -> float:
+    """The longer of the two sides' times."""
+    return max(_runtime_ms(entry[side], side) for side in SIDES) / 1e3
+
+
+def _runtime_ms(data: Mapping[str, Any], side: str) -> float:
+    return number_of(data, "runtime", side) if number_of(data, "io_bytes", side) else 0.0
+
+
+def measurements(
+    jobs: Sequence[Entry], *, phases: Sequence[int] | None = None, disks: object = None
+) -> list[Measurement]:
+    """Every figure of a report: of all jobs together, and of several also each under its label.
+
+    `phases` says for each job which of them ran at the same time; without it jobs of one group did, and of several
+    groups no common rate is known: then there are only the labelled rows.
+    """
+    if len(jobs) == 1:
+        return [*_rows(jobs[0]), *_disk_rows(disks)]
+    groups = {job.get("groupid") for job in jobs}
+    known = [0] * len(jobs) if phases is None and len(groups) == 1 else phases
+    together = _rows(_together(jobs, known), _elapsed_s(jobs, known)) if known is not None else []
+    labelled = [
+        _with_label(row, label)
+        for label, job in zip(labels(jobs), jobs, strict=True)
+        for row in _rows(job)
+        if row.metric != "bytes"  # whose label tells the side
+    ]
+    return [*together, *labelled, *_disk_rows(disks)]
+
+
+def labels(jobs: Sequence[Entry]) -> list[str]:
+    """The names of the jobs; clones are numbered as fio numbers their files."""
+    names = [str(job.get("jobname", ""))[:60] or "job" for job in jobs]
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        found.append(f"{name}.{seen.get(name, 0)}" if names.count(name) > 1 else name)
+        seen[name] = seen.get(name, 0) + 1
+    return found
+
+
+def _with_label(row: Measurement, label: str) -> Measurement:
+    return Measurement(metric=row.metric, value=row.value, unit=row.unit, label=label)
+
+
+def _elapsed_s(jobs: Sequence[Entry], phases: Sequence[int]) -> float:
+    """The time of the longest job of each phase, one phase after the other."""
+    longest: dict[int, float] = {}
+    for phase, job in zip(phases, jobs, strict=True):
+        longest[phase] = max(longest.get(phase, 0.0), runtime_s(job))
+    return sum(longest.values())
+
+
+def _rows(job: Entry, elapsed_s: float | None = None) -> list[Measurement]:
+    sides = [side for side in SIDES if number_of(job[side], "io_bytes", side)]
+    rows = [row for side in sides for row in _side(side, job[side])]
+    if sides:
+        rows.append(Measurement(metric="elapsed", value=elapsed_s or runtime_s(job), unit="s"))
+    return [*rows, *_sync(job), *_machine(job)]
+
+
+def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
+    if not number_of(data, "runtime", side):
+        raise ParseError("fio ran for less than its clock can tell (1 ms)", where=f"{FILE}: {side}.runtime", got="0")
+    rates = [
+        Measurement(metric=f"{side}_bandwidth", value=float(number_of(data, "bw_bytes", side)), unit="B/s"),
+        Measurement(metric=f"{side}_iops", value=float(number_of(data, "iops", side)), unit="1/s"),
+    ]
+    for rate in rates:
+        if not rate.value:
+            raise ParseError("fio moved bytes at no rate", where=f"{FILE}: {side}", got=f"{rate.metric} 0")
+    amount = Measurement(metric="bytes", label=side, value=float(number_of(data, "io_bytes", side)), unit="B")
+    return [*rates, amount, *_latencies(side, data)]
+
+
+def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
+    """The mean of the whole latency and the percentiles of its completion, as fio gives them; and, where fio counted
+    them, the parts."""
+    whole, completion = mapping(data, "lat_ns", side), mapping(data, "clat_ns", side)
+    yield from _mean(f"{side}_latency", whole, f"{side}.lat_ns")
+    yield from _percentiles(f"{side}_latency", completion, f"{side}.clat_ns")
+    yield from _percentiles(f"{side}_total_latency", whole, f"{side}.lat_ns")
+    yield from _mean(f"{side}_completion_latency", completion, f"{side}.clat_ns")
+    if "slat_ns" in data:
+        submission = mapping(data, "slat_ns", side)
+        yield from _mean(f"{side}_submission_latency", submission, f"{side}.slat_ns")
+        yield from _percentiles(f"{side}_submission_latency", submission, f"{side}.slat_ns")
+
+
+def _mean(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
+    """Where fio's clock was too coarse to see any time pass, a latency is missing and not zero."""
+    if number_of(section, "N", place) and (mean := number_of(section, "mean", place)):
+        yield Measurement(metric=f"{metric}_mean", value=mean / NS_PER_S, unit="s")
+
+
+def _percentiles(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
+    """Those that are switched off are missing."""
+    percentiles = mapping(section, "percentile", place) if "percentile" in section else {}
+    for name, key in PERCENTILES.items():
+        if key in percentiles and (value := number_of(percentiles, key, f"{place}.percentile")):
+            yield Measurement(metric=f"{metric}_{name}", value=value / NS_PER_S, unit="s")
+
+
+def _sync(job: Entry) -> Iterator[Measurement]:
+    """What each fsync or fdatasync took, where the job did any."""
+    section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
+    if isinstance(section, dict) and section.get("N"):
+        yield from _mean("sync_latency", section, "sync.lat_ns")
+        yield from _percentiles("sync_latency", section, "sync.lat_ns")
+
+
+_MACHINE = {
+    "user_cpu": ("usr_cpu", 100.0), "system_cpu": ("sys_cpu", 100.0), "context_switches": ("ctx", 1.0),
+    "major_faults": ("majf", 1.0), "minor_faults": ("minf", 1.0),
+}  # fmt: skip
+"""Metric to fio's key, and what it is divided by. Shares are of one processor, averaged over the clones of a job."""
+
+
+def _machine(job: Entry) -> Iterator[Measurement]:
+    """What the job cost. No processor time at all is time that was too short for the kernel's ticks: it is missing."""
+    unseen = {"usr_cpu", "sys_cpu"} if not job.get("usr_cpu") and not job.get("sys_cpu") else set()
+    for metric, (key, divisor) in _MACHINE.items():
+        if job.get(key) is not None and key not in unseen:
+            yield Measurement(metric=metric, value=number_of(job, key, "jobs") / divisor, unit="1")
+
+
+def _disk_rows(disks: object) -> Iterator[Measurement]:
+    """How much of the time each disk was busy, by fio's own count; without a label where there is but one. Runs that
+    were over before fio first looked at the disks have none."""
+    known = [disk for disk in disks if isinstance(disk, dict) and "util" in disk] if isinstance(disks, list) else []
+    rows = [disk for disk in known if disk.get("read_ios") or disk.get("write_ios")]
+    names = [str(disk.get("name", "")) for disk in rows]
+    for name, disk in zip(names, rows, strict=True):
+        value = number_of(disk, "util", "disk_util") / 100
+        if names.count(name) == 1:
+            yield Measurement(metric="disk_utilization", label=name if len(rows) > 1 else "", value=value, unit="1")
+
+
+# --- several jobs as one ----------------------------------------------------------------------------------------------
+
+
+def _together(jobs: Sequence[Entry], phases: Sequence[int]) -> Entry:
+    """One entry for all jobs: amounts added up, over the time of the longest job of each phase; merged percentiles."""
+    busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
+    return {
+        **{side: _side_together([job[side] for job in jobs], phases, side) for side in SIDES},
+        "sync": {"lat_ns": _latency_together([_sync_section(job) for job in jobs], "sync.lat_ns")},
+        **{key: _weighted(jobs, key, busy) for key in ("usr_cpu", "sys_cpu")},
+        **{key: _sum(jobs, key) for key in ("ctx", "majf", "minf")},
+    }
+
+
+def _sync_section(job: Entry) -> Mapping[str, Any]:
+    section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
+    return section if isinstance(section, dict) else {}
+
+
+def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], side: str) -> dict[str, Any]:
+    longest: dict[int, float] = {}
+    for phase, data in zip(phases, sides, strict=True):
+        longest[phase] = max(longest.get(phase, 0.0), _runtime_ms(data, side))
+    total = {key: sum(number_of(data, key, side) for data in sides) for key in ("io_bytes", "total_ios")}
+    runtime = sum(longest.values())
+    rate = 1e3 / runtime if runtime else 0.0
+    latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
+    return {**total, **latencies, "runtime": runtime, "bw_bytes": total["io_bytes"] * rate,
+            "iops": total["total_ios"] * rate}  # fmt: skip
+
+
+def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
+    return mapping(data, key, side) if key in data else {}
+
+
+def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
+    """The mean over all I/Os, and the percentiles of the merged bins; no percentiles where a job has no bins."""
+    counted = [each for each in sections if each.get("N")]
+    numbers = [number_of(each, "N", place) for each in counted]
+    means = [number_of(each, "mean", place) for each in counted]
+    total = sum(numbers)
+    mean = sum(n * each for n, each in zip(numbers, means, strict=True)) / total if total else 0.0
+    bins = [histograms.read_bins(each, where=f"{FILE}: {place}") for each in counted]
+    whole = {"N": total, "mean": mean}
+    if not counted or None in bins:
+        return whole
+    merged = histograms.merge(each for each in bins if each)
+    return {**whole, "percentile": {key: histograms.percentile_ns(merged, float(key)) for key in PERCENTILES.values()}}
+
+
+def _weighted(jobs: Sequence[Entry], key: str, weights: Sequence[float]) -> float | None:
+    """The mean over the time of every job; None where one does not say."""
+    if not sum(weights) or any(job.get(key) is None for job in jobs):
+        return None
+    values = [number_of(job, key, "jobs") for job in jobs]
+    return math.fsum(w * value for w, value in zip(weights, values, strict=True)) / sum(weights)
+
+
+def _sum(jobs: Sequence[Entry], key: str) -> float | None:
+    return None if any(job.get(key) is None for job in jobs) else sum(number_of(job, key, "jobs") for job in jobs)
+
+
+def histograms_of(report: Any) -> dict[tuple[str, str], histograms.Histogram]:
+    """Every histogram of a json+ report, to be merged over trials, by job and place: ('log', 'write.clat_ns')."""
+    jobs = entries(report)
+    found = {}
+    for label, job in zip(labels(jobs), jobs, strict=True):
+        for side in (*SIDES, "sync"):
+            data = mapping(job, side, label) if side in job else {}
+            for key in LATENCIES:
+                bins = histograms.read_bins(_section(data, key, side), where=f"{FILE}: {label}.{side}.{key}")
+                if bins:
+                    found[label, f"{side}.{key}"] = bins
+    return found

@@ -1,0 +1,369 @@
+"""fs_mark: many small files, created, written, flushed and closed by one process or many."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.options import Option
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, check_cache
+from mountlab.units import KIB, MIB
+
+LOG = "fs_log.txt"
+SYNCS: dict[str, int] = {
+    "none": 0, "fsync": 1, "sync": 2, "post_reverse": 3, "sync_post_reverse": 4, "post": 5, "sync_post": 6,
+}  # fmt: skip
+"""Our word for each of fs_mark's methods (-S)."""
+FLUSH_THE_MACHINE = ("sync", "sync_post_reverse", "sync_post")
+"""Methods that call sync(), which writes out every file system of the machine."""
+CALLS = ("creat", "write", "fsync", "sync", "close", "unlink")
+"""The system calls that -v times, in the order of its columns."""
+LETTERS: dict[str, str] = {
+    "count": "n", "file_size": "s", "sync": "S", "threads": "t", "write_size": "w", "name_length": "p",
+    "random_length": "r", "directories": "D", "files_per_directory": "N", "loops": "L",
+}  # fmt: skip
+BLOCK_BYTES = 4 * KIB
+FEWEST_RANDOM = 8
+"""Letters and digits at the end of a name. Names begin with the second; with fewer, files would share a name."""
+MOST: dict[str, int] = {
+    "count": 1_000_000,
+    "threads": 64,
+    "write_size": MIB,
+    "file_size": 2**31 - 1,
+    "name_length": 127,
+}
+"""fs_mark's own limits; beyond that of file_size its numbers overflow, and at a name of 128 it is aborted."""
+_GUESSED_FILES_PER_S = {"none": 20_000.0}
+_GUESSED_FLUSHED_PER_S = 1_000.0
+
+_HEADER = re.compile(r"^#  (\S*fs_mark)  (.*)$")
+_THREADS = re.compile(r"^#\tVersion (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
+_TABLE = re.compile(r"^#?FSUse%\s+Count\s+Size\s+Files/sec\s+App Overhead( +CREAT \(Min/Avg/Max\).*)?$")
+_ROW = re.compile(r"^ *(\d{1,20}) +(\d{1,20}) +(\d{1,20}) +(\d{1,20}\.\d) +(\d{1,20})((?: +\d{1,20}){18})?$", re.ASCII)
+_LOOKS_LIKE_A_ROW = re.compile(r"^\s+[\d.]", re.ASCII)
+_COMPLAINT = re.compile(
+    r"^(Insufficient free space|fopen failed|fscanf read|fs_mark:|Error in |fill_dir:|Usage: fs_mark)"
+)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One row of the table: what was done since the row before."""
+
+    used_percent: int
+    count: int
+    """Files written since fs_mark began."""
+    size: int
+    files_per_s: float
+    overhead_us: int
+    calls_us: Mapping[str, tuple[int, int, int]]
+    """System call to least, mean and most microseconds; {} without -v."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What fs_mark printed of one run."""
+
+    version: str
+    options: Mapping[str, str]
+    """As it repeats them: letter to value; '' for one that takes none."""
+    threads: int
+    iterations: tuple[Iteration, ...]
+
+
+class FsMark:
+    """Makes files in its directory and counts how many a second. Each thread is a process; `count` is for each thread
+    and each loop."""
+
+    name = "fs_mark"
+    programs: tuple[Program, ...] = (
+        # It knows no option for its version: its usage says what it is, and the header of each output the version.
+        Program(name="fs_mark", packages=everywhere("fs_mark", apt="fsmark"), version=("fs_mark", "-h")),
+    )
+    options: Mapping[str, Option] = {
+        "count": Option(kind="int", help="files for each thread and each loop (-n)"),
+        "file_size": Option(kind="size", help="size of each file (-s)"),
+        "loops": Option(kind="int", default=1, help="how often all of it is done; the files stay (-L)"),
+        "sync": Option(
+            kind="choice", choices=tuple(SYNCS), default="fsync",
+            help="when files are flushed (-S 0 to 6): never; each before it is closed; sync() after all and one fsync "
+            "per thread; after all each is opened again and flushed, last first; the same after a sync(); the same "
+            "in order; the same in order after a sync()",
+        ),
+        "directories": Option(kind="int", help="subdirectories in which files are laid (-D)"),
+        "files_per_directory": Option(kind="int", help="files in a subdirectory before the next is taken (-N)"),
+        "threads": Option(kind="int", default=1, help="processes at a time (-t)"),
+        "write_size": Option(kind="size", default=16 * KIB, help="bytes of one write() (-w)"),
+        "name_length": Option(kind="int", default=40, help="bytes of a file's name (-p)"),
+        "random_length": Option(kind="int", default=24, help="random bytes at the end of a name (-r)"),
+        "call_times": Option(kind="flag", default=0, help="time each system call too (-v)"),
+        "keep_files": Option(kind="flag", default=1, help="leave the files; without, each is unlinked, and timed (-k)"),
+        "cache": CACHE,
+    }  # fmt: skip
+    any_option = False
+    reserved: Mapping[str, str] = {
+        **{letter: f"write {name}" for name, letter in LETTERS.items()},
+        "v": "write call_times", "k": "write keep_files",
+        "F": "the plan could not tell how much space it takes: give count and loops",
+        "d": "Mountlab names the directory, so that nothing else is written",
+        "l": "Mountlab names the log file, which would lie in the directory of the run",
+    }  # fmt: skip
+    clock_s = 1e-6
+
+    box_help: tuple[str, ...] = ()
+
+    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
+        """Nothing is asked of the box."""
+
+    def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        for needed, example in (("count", "a number, such as 1000"), ("file_size", "text with a unit, such as '4KiB'")):
+            if needed not in options:
+                raise ParameterError(
+                    f"fs_mark needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
+                )
+        for name in ("count", "loops", "threads", "write_size", "name_length"):
+            if not 1 <= int(options[name]) <= MOST.get(name, 1_000_000):
+                raise _beyond(name, options, f"1 to {MOST.get(name, 1_000_000)}", where)
+        if int(options["file_size"]) > MOST["file_size"]:
+            raise _beyond("file_size", options, f"at most {MOST['file_size']} B", where)
+        if not FEWEST_RANDOM <= int(options["random_length"]) <= int(options["name_length"]):
+            # With few random bytes files of one second share a name, and fs_mark counts files that it did not make.
+            raise _beyond("random_length", options, f"{FEWEST_RANDOM} to name_length ({options['name_length']})", where)
+        if not options["keep_files"] and int(options["loops"]) > 1:
+            raise _beyond("keep_files", options, "true with loops above 1: fs_mark's -L keeps the files", where)
+        _check_directories(options, where)
+        check_cache(options, reads=False, where=where)
+
+    def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
+        options = workload.options
+        given = [(LETTERS[name], _text(name, options[name])) for name in LETTERS if name in options]
+        # -L keeps the files: without it fs_mark runs once and unlinks them.
+        words = [
+            word for letter, value in given if letter != "L" or options["keep_files"] for word in (f"-{letter}", value)
+        ]
+        # Its own limit for the name of a directory can be as low as 40 bytes, so it is started inside of it.
+        inside = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "inside", directory)
+        verbose = ("-v",) if options["call_times"] else ()
+        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        return Command(argv=(*inside, "fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose), cache=cache)
+
+    def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
+        """Files a second over all iterations, and of each where there are several."""
+        if output.exit_status != 0:
+            said = output.stderr.strip() or "\n".join(output.stdout.strip().splitlines()[-2:])
+            raise ToolError(f"fs_mark failed with exit status {output.exit_status}", evidence=said)
+        report = read_report(output.stdout)
+        _check_asked(workload, report)
+        return measurements(report)
+
+    def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
+        """Files take whole blocks, and stay until the trial ends."""
+        each = max(1, math.ceil(int(workload.options["file_size"]) / BLOCK_BYTES)) * BLOCK_BYTES
+        return each * _files(workload)
+
+    def expected_s(self, workload: Workload) -> float:
+        rate = _GUESSED_FILES_PER_S.get(str(workload.options["sync"]), _GUESSED_FLUSHED_PER_S)
+        return 0.1 + _files(workload) / rate
+
+    def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        return ("file_rate",)
+
+
+def read_report(text: str) -> Report:
+    """The only run in a text. Raises ParseError where there is none, several, or one that is not whole, and ToolError
+    where fs_mark says that it failed."""
+    found = read_reports(text)
+    if len(found) != 1:
+        raise ParseError("the output of one run of fs_mark is needed", got=f"{len(found)} runs", allowed="one")
+    return found[0]
+
+
+def read_reports(text: str) -> list[Report]:
+    """Every run in a text (its standard output, or its log file), in order. Raises as read_report does."""
+    # What ends without a newline was cut off, and a number that was cut off is another number.
+    lines = text.split("\n")
+    starts = [at for at, line in enumerate(lines) if _HEADER.match(line)]
+    if not starts:
+        raise _no_header(lines)
+    return [
+        _read(lines, start, end, text.endswith("\n"))
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+
+
+def _no_header(lines: list[str]) -> ToolError | ParseError:
+    usage = next((at for at, line in enumerate(lines) if line.startswith("Usage: fs_mark")), None)
+    if usage is not None:
+        return ToolError("fs_mark did not take its options, and printed its usage", evidence="\n".join(lines[:usage]))
+    got = next((line for line in lines if line.strip()), "nothing")
+    return ParseError("fs_mark printed no header", got=got[:200], allowed="'#  fs_mark  -n ...'")
+
+
+def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
+    header = _HEADER.match(lines[start])
+    version = _THREADS.match(lines[start + 1]) if start + 1 < end else None
+    table = next((at for at in range(start, end) if _TABLE.match(lines[at])), None)
+    if not header or not version or table is None:
+        raise ParseError(
+            "fs_mark's header is not whole", where=f"line {start + 1}", got=lines[start][:200],
+            allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
+        )  # fmt: skip
+    last = end - 1 if whole or end < len(lines) else end - 2
+    verbose = bool(_TABLE.match(lines[table])[1])  # type: ignore[index]
+    rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, verbose, cut_off=at > last))]
+    report = Report(version[1], _options(header[2]), int(version[2]), tuple(rows))
+    _check_rows(report, table + 1)
+    return report
+
+
+def _options(echoed: str) -> dict[str, str]:
+    """'-n  1000  -v  -d  /srv ' as {'n': '1000', 'v': '', 'd': '/srv'}."""
+    words = echoed.split()
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return {
+        word[1]: word[2:] or ("" if after.startswith("-") else after)
+        for word, after in pairs
+        if re.match(r"-[A-Za-z]", word)
+    }
+
+
+def _row(line: str, number: int, verbose: bool, *, cut_off: bool) -> Iteration | None:
+    """A row of the table; None for a line that is none (what `time` adds, averages of newer versions)."""
+    if _COMPLAINT.match(line):
+        raise ToolError("fs_mark did not finish", where=f"line {number}", evidence=line)
+    match = _ROW.match(line)
+    if not match and not _LOOKS_LIKE_A_ROW.match(line):
+        return None
+    if not match or cut_off or bool(match[6]) != verbose or not float(match[4]):
+        raise _no_row(line, number, verbose)
+    times = [int(word) for word in (match[6] or "").split()]
+    calls = {call: (times[3 * i], times[3 * i + 1], times[3 * i + 2]) for i, call in enumerate(CALLS)} if times else {}
+    return Iteration(int(match[1]), int(match[2]), int(match[3]), float(match[4]), int(match[5]), calls)
+
+
+def _no_row(line: str, number: int, verbose: bool) -> ParseError:
+    return ParseError(
+        "a row of fs_mark's table cannot be read", where=f"line {number}", got=line[:200],
+        allowed=f"{23 if verbose else 5} numbers and the end of the line, files a second above 0",
+    )  # fmt: skip
+
+
+def _check_rows(report: Report, line: int) -> None:
+    """As many rows as it was told loops, each with as many files more as its threads make."""
+    if not report.iterations:
+        raise ToolError("fs_mark printed no figure", where=f"after line {line}", got="no row", allowed="one a loop")
+    asked = max(1, _whole(report, "L", 1))
+    if "F" not in report.options and len(report.iterations) != asked:
+        raise ToolError("fs_mark stopped early", got=f"{len(report.iterations)} iterations", allowed=f"{asked} (-L)")
+    each = _whole(report, "n", 1000) * report.threads
+    for number, row in enumerate(report.iterations, start=1):
+        if row.count != each * number:
+            raise ToolError(
+                "fs_mark did not make the files that were asked", where=f"iteration {number}",
+                got=f"{row.count} files", allowed=f"{each * number}: -n x threads x iterations",
+            )  # fmt: skip
+
+
+def _whole(report: Report, letter: str, otherwise: int) -> int:
+    text = report.options.get(letter, str(otherwise))
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ParseError(f"fs_mark repeats -{letter} without a number", where="its header", got=repr(text[:60]))
+    return int(text)
+
+
+def _check_asked(workload: Workload, report: Report) -> None:
+    """What fs_mark says it was asked must be what we asked."""
+    options = workload.options
+    for name, letter in LETTERS.items():
+        if name not in options or (letter == "L" and not options["keep_files"]):
+            continue
+        asked, echoed = _text(name, options[name]), report.options.get(letter, "nothing")
+        if asked != echoed:
+            _not_asked(f"-{letter} ({name})", echoed, asked)
+    for row in report.iterations:
+        if row.size != options["file_size"]:
+            _not_asked("the size of its files", f"{row.size} B", f"{options['file_size']} B")
+    if bool(report.iterations[0].calls_us) != bool(options["call_times"]):
+        _not_asked("-v", "no call times" if options["call_times"] else "call times", "the other")
+
+
+def _not_asked(where: str, got: str, asked: str) -> NoReturn:
+    raise ToolError("fs_mark did not run what was asked", where=where, got=got, allowed=asked)
+
+
+def measurements(report: Report) -> list[Measurement]:
+    """Every figure of a run. The whole is all files by all time, which the rate of each iteration tells; a mean of the
+    rates would give slow iterations too little weight."""
+    rows = report.iterations
+    counts = [row.count - before for row, before in zip(rows, (0, *(row.count for row in rows)), strict=False)]
+    elapsed_s = sum(count / row.files_per_s for count, row in zip(counts, rows, strict=True))
+    found = [
+        Measurement(metric="file_rate", value=rows[-1].count / elapsed_s, unit="1/s"),
+        Measurement(metric="elapsed", value=elapsed_s, unit="s"),
+        Measurement(metric="space_used", value=rows[-1].used_percent / 100, unit="1"),
+    ]
+    if rows[-1].size:
+        found.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * rows[-1].count), unit="B"))
+    if overhead_us := sum(row.overhead_us for row in rows):
+        found.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s"))
+    if len(rows) > 1:
+        found += [
+            Measurement(metric="file_rate", label=f"iteration {i}", value=row.files_per_s, unit="1/s")
+            for i, row in enumerate(rows, start=1)
+        ]
+    return found + _latencies(report)
+
+
+def _latencies(report: Report) -> list[Measurement]:
+    """Times of system calls. fs_mark counts whole microseconds and cuts off the rest: a call that it did not make, or
+    that took less than one, is missing and not zero."""
+    if not report.iterations[0].calls_us:
+        return []
+    method = report.options.get("S", "1")
+    found: list[Measurement] = []
+    for call in CALLS:
+        times = [row.calls_us[call] for row in report.iterations]
+        # After sync() one file is flushed for each thread, and fs_mark divides its time by the number of all files.
+        if call == "fsync" and method == "2":
+            continue
+        label = "reopen+fsync+close" if call == "fsync" and method != "1" else call
+        values = {
+            "operation_latency_min": min(least for least, _, _ in times),
+            "operation_latency": sum(mean for _, mean, _ in times) / len(times),
+            "operation_latency_max": max(most for _, _, most in times),
+        }
+        found += [Measurement(metric=m, label=label, value=us / 1e6, unit="s") for m, us in values.items() if us]
+    return found
+
+
+def _files(workload: Workload) -> int:
+    return math.prod(int(workload.options[name]) for name in ("count", "threads", "loops"))
+
+
+def _text(name: str, value: Scalar) -> str:
+    return str(SYNCS[str(value)]) if name == "sync" else str(value)
+
+
+def _check_directories(options: Mapping[str, Scalar], where: str) -> None:
+    """Without a number of files for each, fs_mark takes the next directory every 180 seconds: it would use one."""
+    given = [name for name in ("directories", "files_per_directory") if name in options]
+    if len(given) == 1:
+        missing = "files_per_directory" if given == ["directories"] else "directories"
+        raise ParameterError(
+            "directories and files_per_directory go together", where=f"{where}.{missing}", got="nothing",
+            allowed="both: without files_per_directory fs_mark changes the directory every 180 seconds only",
+        )  # fmt: skip
+    for name, least in (("directories", 2), ("files_per_directory", 1)):
+        if name in options and not least <= int(options[name]) <= MOST["count"]:
+            raise _beyond(name, options, f"{least} to {MOST['count']}", where)
+
+
+def _beyond(name: str, options: Mapping[str, Scalar], allowed: str, where: str) -> ParameterError:
+    return ParameterError(
+        "fs_mark cannot do this", where=f"{where}.{name}", got=f"{name} {options[name]}", allowed=allowed
+    )

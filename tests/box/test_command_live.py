@@ -1,0 +1,99 @@
+"""The command tool, for real: a benchmark that nobody knows, from nothing but an entry in a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab import care, store, workflow
+from mountlab.boxes import open_box
+from mountlab.errors import PlanError
+from ownbox import own_box
+from sweeps import EXT4, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+
+BENCHMARK = """#!/bin/sh
+# Writes $2 KiB into the directory $1, and makes a rate of it.
+[ "$1" = "" ] && exit 7
+echo "$@" > "$3/said"
+[ "$2" = stuck ] && exec sleep 300
+head -c "$2" /dev/zero > "$1/file" || exit 3
+cat "$1/seed" || exit 4
+printf 'wrote %s KiB\\nrate: 2.5 MiB/s\\nrate: 3.5 MiB/s\\n' "$2" >&2
+"""
+METRICS = {
+    "write_bandwidth": {"pattern": r"rate: (?P<value>[\d.]+) (?P<unit>\S+)", "from": "stderr", "all": "mean"},
+    "file_rate/of the seed": {"pattern": r"^seed (\d+)$", "unit": "1/min"},
+    "bytes/write": {"pattern": r"^wrote (\d+)", "unit": "KiB", "from": "stderr"},
+}
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    own_box(tmp_path, monkeypatch)
+    program = tmp_path / "my bench"
+    program.write_text(BENCHMARK)
+    program.chmod(0o755)
+    return {
+        "tool": "command", "argv": f"'{program}' {{directory}} {{size}} {{output}}", "size": [100, 200],
+        "space": "1MiB", "metrics": METRICS, "prepare": "sh -c 'echo seed 120 > \"$1/seed\"' prepare {directory}",
+    }  # fmt: skip
+
+
+def measure(tmp_path: Path, entry: dict[str, Any], **design: Any) -> store.Run:
+    resolved = sweep(
+        filesystems={"tmpfs": TMPFS, "ext4": EXT4}, workloads={"mine": entry}, design={"repeats": 1, **design}
+    )
+    path = workflow.run(resolved, results=tmp_path / "results")
+    with open_box(store.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []
+    return store.load_run(path)
+
+
+def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, entry)
+    assert [*run.trials["reason"]] == [""] * 4
+    found = run.measurements.set_index(["cell", "metric", "label"])["value"]
+    assert found["ext4/mine size=200", "write_bandwidth", ""] == 3 * 1024**2
+    assert found["tmpfs/mine size=100", "file_rate", "of the seed"] == 2.0
+    assert found["tmpfs/mine size=100", "bytes", "write"] == 100 * 1024
+    program = tmp_path / "my bench"
+    known = run.info["facts"]["programs"][str(program)]
+    assert known["version"].startswith(hashlib.sha256(program.read_bytes()).hexdigest())
+    raw = run.path / "raw" / run.trials["trial_id"].iloc[0]
+    assert (raw / "said").read_text().split()[1] in ("100", "200")
+
+
+def test_what_the_patterns_do_not_find_fails_the_trial(tmp_path: Path, entry: dict[str, Any]) -> None:
+    metrics = {"elapsed": {"pattern": "took (.*) s", "unit": "s"}}
+    run = measure(tmp_path, {**entry, "size": 1, "metrics": metrics})
+    assert set(run.trials["status"]) == {"failed"}
+    assert "elapsed was not found" in run.trials["reason"].iloc[0]
+
+
+def test_a_full_file_system_fails_the_trial_with_the_status(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, {**entry, "size": 200_000_000})
+    assert set(run.trials["status"]) == {"failed"}
+    assert all("exit status 3" in reason and "No space left" in reason for reason in run.trials["reason"])
+
+
+def test_one_that_hangs_is_ended_and_nothing_is_left(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, {**entry, "size": "stuck"}, trial_timeout="1s")
+    assert all("ran longer than 1 s" in reason for reason in run.trials["reason"])
+
+
+def test_a_program_that_is_not_there_is_told_by_the_plan(tmp_path: Path, entry: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="the box lacks nobench") as caught:
+        measure(tmp_path, {**entry, "argv": "nobench {directory} {size}"})
+    assert "install nobench on the box" in caught.value.next_step
+    assert not (tmp_path / "results").exists() or not any((tmp_path / "results").iterdir())
+
+
+def test_every_run_cleans_up_after_a_failed_preparation(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, {**entry, "size": 1, "prepare": "false"})
+    assert all("the preparation failed" in reason for reason in run.trials["reason"])
+    shutil.rmtree(tmp_path / "results")
