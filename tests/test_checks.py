@@ -334,6 +334,22 @@ def test_without_failures_nothing_is_said() -> None:
     assert found("failed-trials", build(make())) == []
 
 
+@pytest.mark.parametrize(
+    ("entry", "where"),
+    [({"size": "64MiB"}, "mounted with that source"), ({}, "the box's own")],
+    ids=["own", "the box's"],
+)
+def test_what_shmfs_is_today_is_told(entry: dict[str, str], where: str) -> None:
+    caveat = the_only("historic-name", build(make(filesystems={"shm": {"type": "shmfs", **entry}})))
+    assert (caveat.severity, caveat.subject) == ("note", "shm")
+    assert "the name that tmpfs had in kernel 2.4" in caveat.message
+    assert where in caveat.message
+
+
+def test_a_name_of_today_needs_no_explanation() -> None:
+    assert found("historic-name", build(make())) == []
+
+
 def test_cells_that_were_skipped_are_named_with_the_reason_and_count_as_no_failure() -> None:
     the_sweep = make(filesystems={"ext4": EXT4, "huge": {"type": "hugetlbfs", "size": "64MiB"}})
     evidence = build(the_sweep)

@@ -28,6 +28,19 @@ def facts(sweep: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+WITH_FILEBENCH = ("d4-external-journal", "d6-inode-readahead", "d7-atime")
+
+
+@pytest.mark.parametrize("name", WITH_FILEBENCH)
+@pytest.mark.parametrize("preset", [["filebench"], ["small", "filebench", "tiny"]], ids=["full", "small"])
+def test_the_study_s_own_tool_is_a_preset(name: str, preset: list[str]) -> None:
+    sweep = load_sweep(store.PARAMS / "sweeps" / f"{name}.yml", {"preset": preset}).sweep
+    assert {workload.tool for workload in sweep.workloads} == {"filebench"}
+    assert sweep.metrics == ("operation_rate",)
+    plan = make_plan(sweep, BOX, facts(sweep), run_id="r1", owner="me", seed=1)
+    assert plan.trials[0].command.argv[0] == "sh"
+
+
 def sizes() -> list[Any]:
     return [
         pytest.param(path, preset, id=f"{path.stem}-{preset or 'full'}")

@@ -327,6 +327,21 @@ def uncapped_memory(evidence: Evidence) -> Iterator[Caveat]:
             )
 
 
+def historic_names(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems that no kernel of today knows by the name in the sweep."""
+    for fs in evidence.sweep.filesystems:
+        if fs.type == "shmfs":
+            where = "mounted with that source" if fs.size_bytes else "the box's own, in a directory below /dev/shm"
+            yield Caveat(
+                code="historic-name",
+                severity="note",
+                scope="filesystem",
+                subject=fs.name,
+                message="shmfs is the name that tmpfs had in kernel 2.4, and lives on in the source column of old "
+                f"fstab lines: what was measured is a tmpfs, {where}.",
+            )
+
+
 def not_cold(evidence: Evidence) -> Iterator[Caveat]:
     """Without root the caches of the box cannot be dropped."""
     if evidence.facts.get("rights") == "none" and evidence.sweep.design.drop_caches:
@@ -384,6 +399,7 @@ CHECKS: dict[str, Check] = {
     "too-short": too_short,
     "loop-image": loop_images,
     "size-not-enforced": uncapped_memory,
+    "historic-name": historic_names,
     "caches-not-dropped": not_cold,
 }
 """Caveat code to check."""
