@@ -50,7 +50,8 @@ def test_nothing_of_ours_is_left_on_the_box(run: Run) -> None:
 
 def test_warmup_trials_are_kept_and_not_counted(run: Run) -> None:
     assert run.trials["warmup"].sum() == 4 * 5
-    assert set(run.estimates["n"]) == {3}
+    main = run.estimates[run.estimates["metric"].isin(["read_bandwidth", "write_bandwidth", "mount_time"])]
+    assert set(main["n"]) == {3}  # others may be missing from a trial: fio counts no disk in a few milliseconds
 
 
 def test_a_warm_read_is_recognised_as_served_by_the_page_cache_and_a_cold_one_is_not(run: Run) -> None:
