@@ -66,7 +66,7 @@ test: env lint ## linters, types and all tests: box, browser and slow ones too
 	@$(PYTEST) $(ARGS)
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: about an hour
-	@$(PYTEST) --hypothesis-profile=fuzz --numprocesses=2 tests/fuzz $(ARGS)
+	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

@@ -190,6 +190,8 @@ def test_a_changed_number_is_an_honest_figure_or_the_documented_error(name: str,
 
 
 @given(tools, st.binary(max_size=300))
+@example("fio", b"\x0b{")
+@example("dd", b"1+0\x0c1+0\x1d8 bytes copied, 1.5 s, 5 B/s")
 def test_no_bytes_are_anything_but_an_honest_figure_or_the_documented_error(tool: str, data: bytes) -> None:
     outputs(f"{tool}/", data)
 
@@ -197,6 +199,7 @@ def test_no_bytes_are_anything_but_an_honest_figure_or_the_documented_error(tool
 @given(tools, st.text(alphabet="0123456789.,+-e sbMGK()/{}[]:\"'\n\r\t|#%u=", max_size=300))
 @example("dd", "8 bytes copied, 1e-999 s, 1 B/s\n")
 @example("dd", "1+0\n1+0\n٣ bytes, 1 s, 3 B/s\n")
+@example("dd", "8 bytes copied, 1e999 s, 1 B/s\n8 bytes copied, 8 s, 1e999 B/s\n")
 @example("fio", '{"jobs": [{"jobname": "x", "error": 0, "read": {"bw": 1, "runtime": true, "io_bytes": 1}}]}')
 def test_no_text_is_anything_but_an_honest_figure_or_the_documented_error(tool: str, text: str) -> None:
     outputs(f"{tool}/", text.encode())

@@ -36,7 +36,7 @@ def read_log(tool: str, text: str, *, where: str = "", known: Known | None = Non
     log = FORMATS[tool]
     parts = log.split(text)
     if not parts:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
         raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")
     return [_output(log, part, where, known or {}) for part in parts]
 

@@ -101,6 +101,11 @@ def times_ten(number: str, power: int) -> float:
     return float(f"{number}e{power}")
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, each with its newline. (str.splitlines also splits at form feeds and the like.)"""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def parts_at(lines: list[str], starts: list[int], forms: list[str] | None = None) -> list[Part]:
     """The parts that begin at some lines (from 0); what stands before the first belongs to it."""
     edges = [0, *starts[1:], len(lines)] if starts else []  # what stands before the first belongs to it
@@ -123,9 +128,9 @@ def placed(error: MountlabError, part: Part, where: str) -> MountlabError:
         return f"line {int(match[1]) + part.line - 1}"
 
     if not re.search(r"line \d+", error.where):
-        lines = [line.strip() for line in part.text.splitlines()]
+        lines = [line.strip() for line in part.text.split("\n")]
         last = max((number for number, line in enumerate(lines, start=1) if line), default=1)
-        line = lines.index(error.got) + 1 if error.got in lines else last
+        line = lines.index(error.got) + 1 if error.got and error.got in lines else last
         error.where = f"line {line}" + (f" ({error.where})" if error.where else "")
     error.where = ", ".join(filter(None, (where, re.sub(r"line (\d+)", later, error.where))))
     return error

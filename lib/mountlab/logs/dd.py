@@ -9,10 +9,10 @@ import math
 import re
 
 from mountlab.errors import ToolError
-from mountlab.logs.base import Figure, Format, Known, Part, parts_at, unreadable
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unreadable
 from mountlab.model import Measurement
 
-_NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?"
+_NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+'\"]+(?:\((?P<sizes>[^)\n]*)\)[^\d\n]*)?"
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?[,，、(]\s*"
@@ -21,6 +21,7 @@ _SUMMARY = re.compile(
 _RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
 _PROGRESS = re.compile(r"^\d{1,20} [^\d\n]+\(\d[^)\n]*\)[^\d\n]*\d{1,20} s[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
+LONG_S = 100
 _COMPLAINT = re.compile(r"(?:^|[\s/])dd: (?!warning: )")
 _SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
 _PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -31,7 +32,7 @@ _NO_SUMMARY = (
 
 def _split(text: str) -> list[Part]:
     """Each summary ends an output; what is left over, where it is of dd, is one that was cut off."""
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     ends = [at + 1 for at in range(len(lines)) if _ends(lines, at)]
     rest = lines[ends[-1] if ends else 0 :]
     cut = any(
@@ -42,8 +43,11 @@ def _split(text: str) -> list[Part]:
 
 def _ends(lines: list[str], at: int) -> bool:
     """Whether a line is the summary of an output, and not one of its progress."""
-    counted = at > 0 and _RECORDS.match(lines[at - 1])
-    return bool(_SUMMARY.match(lines[at]) and (counted or not _PROGRESS.match(lines[at])))
+    match = _SUMMARY.match(lines[at])
+    if not match or not _PROGRESS.match(lines[at]):
+        return bool(match)
+    # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
+    return at > 0 and bool(_RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
 
 
 def _begins(line: str) -> bool:
@@ -52,7 +56,7 @@ def _begins(line: str) -> bool:
 
 
 def _read(part: Part, known: Known) -> list[Figure]:
-    lines = part.text.splitlines()
+    lines = part.text.split("\n")
     _check_words(lines)
     at, copied, seconds = _summary(lines)
     _check_records(lines, at, copied)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mountlab.errors import ParseError, ToolError
-from mountlab.logs.base import Figure, Format, Known, Part, parts_at, times_ten, unreadable
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unreadable
 from mountlab.model import Measurement
 from mountlab.tools.filebench import Operations, Report, read_report
 from mountlab.units import MIB
@@ -26,7 +26,7 @@ _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax 
 
 def _split(text: str) -> list[Part]:
     """Each version line begins a run; where someone has cut it off, each summary ends one."""
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     starts = [number for number, line in enumerate(lines) if _VERSION.match(line)]
     if not starts:
         ends = [number + 1 for number, line in enumerate(lines) if "IO Summary" in line]
@@ -112,7 +112,7 @@ def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations
 
 
 def _name(part: Part) -> str:
-    version = next((match[1] for line in part.text.splitlines() if (match := _VERSION.match(line))), "")
+    version = next((match[1] for line in part.text.split("\n") if (match := _VERSION.match(line))), "")
     return f"filebench {version}" if version else "filebench, version not told"
 
 

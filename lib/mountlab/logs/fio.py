@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from mountlab.errors import ToolError, TrialError
 from mountlab.logs import fio_json, fio_text
-from mountlab.logs.base import Figure, Format, Known, Part, parts_at
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
 from mountlab.model import Measurement
 from mountlab.tools.base import decode_json
 
@@ -21,7 +21,7 @@ _NEAR = 0.01
 
 def _split(text: str) -> list[Part]:
     """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     reports = [number for number, line in enumerate(lines) if _JSON.match(line)]
     if not reports:
         starts = fio_text.starts(lines)
@@ -83,7 +83,9 @@ def _quick(data: bytes) -> list[Measurement] | None:
     if data[:1] != b"{":
         return None
     try:
-        return fio_json.measurements(decode_json(data))
+        report = decode_json(data)
+        fio_json.check_torn(report, lambda key: data.count(key.encode()))
+        return fio_json.measurements(report)
     except (ValueError, TrialError):
         return None  # read line by line, for an error that says where
 

@@ -6,7 +6,7 @@ fio 2 counts latencies in microseconds, bandwidth in KiB/s and, before 2.18 or s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mountlab.errors import ParseError, ToolError
@@ -18,6 +18,7 @@ from mountlab.units import KIB
 
 US_IN_NS = 1000.0
 _ROUNDING = 0.02
+_ONCE_A_JOB = ("jobname", "usr_cpu", "ctx", "majf")
 _SHARE = 0.99
 _UNKNOWN_AMOUNT = (
     "bsrange", "bssplit", "exitall", "exitall_on_error", "experimental_verify", "filename", "filesize", "fill_device",
@@ -42,11 +43,28 @@ def read(text: str, before: int) -> list[Figure]:
 def decode(text: str, before: int = 0) -> Any:
     """The report. Raises ParseError with the line where it is not whole."""
     try:
-        return fio_report.decode(text)
+        report = fio_report.decode(text)
     except ParseError as error:
         line = re.search(r"line (\d+)", error.where)
         error.where = f"line {int(line[1]) + before}" if line else f"line {before + 1}"
         raise
+    check_torn(report, text.count)
+    return report
+
+
+def check_torn(report: Any, count: Callable[[str], int]) -> None:
+    """Raise ParseError where lines between jobs are lost, so that one job has the keys of two: JSON keeps the last.
+
+    `count` says how often a text stands in the report.
+    """
+    jobs = report.get("jobs") if isinstance(report, dict) else None
+    number = len(jobs) if isinstance(jobs, list) else 0
+    for key in _ONCE_A_JOB:
+        found = count(f'"{key}"')
+        if found not in (0, number):
+            raise ParseError(
+                "lines of fio's report are missing", got=f"{found} x {key}", allowed=f"{number}, one a job"
+            )
 
 
 def measurements(report: Any) -> list[Measurement]:
@@ -93,7 +111,8 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
     runtime = side.get("runtime")
     moved = _io_bytes(side)
     rate = moved * 1e3 / runtime if _is_number(moved) and _is_number(runtime) and runtime else 0
-    done = side.get("total_ios", round(float(side.get("iops", 0)) * float(runtime or 0) / 1e3) if rate else 0)
+    iops = side.get("iops")
+    done = side.get("total_ios", round(iops * runtime / 1e3) if rate and _is_number(iops) else 0)  # type: ignore[operator]
     latencies = {
         f"{key}_ns": _latency(side[key], done) for key in ("slat", "clat", "lat") if isinstance(side.get(key), dict)
     }
@@ -104,8 +123,10 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
 def _io_bytes(side: Mapping[str, Any]) -> Any:
     """Bytes that were moved. Old versions say KiB under the same name: their own bandwidth, in KiB/s, tells which."""
     moved, rate, runtime = (side.get(key) for key in ("io_bytes", "bw", "runtime"))
-    if "io_kbytes" in side or not all(map(_is_number, (moved, rate, runtime))) or not moved:
+    if "io_kbytes" in side or "bw_bytes" in side or not moved:
         return moved
+    if not all(map(_is_number, (moved, rate, runtime))):
+        raise ParseError("whether io_bytes are bytes or KiB cannot be told", where="bw", got=repr(rate)[:60])
     expected = rate * runtime / 1e3  # type: ignore[operator]
     slack = _ROUNDING * expected + runtime / 1e3 + 1  # type: ignore[operator]
     if abs(moved - expected) <= slack:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import pandas as pd
 
@@ -11,7 +13,8 @@ from mountlab.errors import MountlabError, ParseError
 from mountlab.logs import FORMATS, Known, decoded, read_log
 from mountlab.model import Measurement
 
-COLUMNS = ("file", "output", "metric", "label", "unit", "value")
+_OF_A_ROW = ("metric", "label", "unit", "value")
+COLUMNS = ("file", "output", *_OF_A_ROW)
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,18 @@ class Tidy:
 
 def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: Known | None = None) -> Tidy:
     """Every figure in some logs, given by name and content. Raises ParameterError for a tool that nobody here reads."""
-    names: list[str] = []
-    numbers: list[int] = []
-    rows: list[Measurement] = []
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     problems: list[MountlabError] = []
     for name, data in logs:
         for number, found in _outputs(tool, name, data, known):
             if isinstance(found, MountlabError):
                 problems.append(found)
                 continue
-            names += [name] * len(found)
-            numbers += [number] * len(found)
-            rows += found
-    columns = {
-        "file": names, "output": numbers, "metric": [row.metric for row in rows], "label": [row.label for row in rows],
-        "unit": [row.unit for row in rows], "value": [row.value for row in rows],
-    }  # fmt: skip
+            # Plain values at once: a hundred thousand objects kept would be searched for garbage again and again.
+            columns["file"] += [name] * len(found)
+            columns["output"] += [number] * len(found)
+            for column in _OF_A_ROW:
+                columns[column] += map(attrgetter(column), found)
     return Tidy(pd.DataFrame(columns, columns=list(COLUMNS)), problems)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mountlab.logs.base import Figure, Format, Known, Part, parts_at
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
 from mountlab.tools.fs_mark import measurements, read_report
 
 _HEADER = re.compile(r"^#  \S*fs_mark  ")
@@ -13,7 +13,7 @@ _ROW = re.compile(r"^ *\d+ +\d+ +\d+ +\d+\.\d")
 
 
 def _split(text: str) -> list[Part]:
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     refused = next((number for number, line in enumerate(lines) if _USAGE.match(line)), None)
     headless = any("FSUse%" in line for line in lines)
@@ -22,7 +22,7 @@ def _split(text: str) -> list[Part]:
 
 def _read(part: Part, known: Known) -> list[Figure]:
     report = read_report(part.text)
-    rows = [n for n, line in enumerate(part.text.splitlines(), start=1) if _ROW.match(line)]
+    rows = [n for n, line in enumerate(part.text.split("\n"), start=1) if _ROW.match(line)]
     return [Figure(measurement=row, line=rows[_iteration(row.label)]) for row in measurements(report)]
 
 

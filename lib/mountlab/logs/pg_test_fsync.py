@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mountlab.logs.base import Figure, Format, Known, Part, parts_at
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
 from mountlab.tools.pg_test_fsync import measurements, read_report
 
 HEAD_LINES = 2
@@ -15,7 +15,7 @@ _FIRST = re.compile(r"^ {8}open_datasync +\S")
 
 def _split(text: str) -> list[Part]:
     """Every second row of open_datasync is of a new run, which begins in the paragraph before its own."""
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     firsts = [number for number, line in enumerate(lines) if _FIRST.match(line)][::2]
     return parts_at(lines, [_beginning(lines, first) for first in firsts])
 

@@ -108,7 +108,7 @@ def measurements(
     """
     if len(jobs) == 1:
         return [*_rows(jobs[0]), *_disk_rows(disks)]
-    groups = {job.get("groupid") for job in jobs}
+    groups = {str(job.get("groupid")) for job in jobs}
     known = [0] * len(jobs) if phases is None and len(groups) == 1 else phases
     together = _rows(_together(jobs, known), _elapsed_s(jobs, known)) if known is not None else []
     labelled = [
