@@ -65,7 +65,7 @@ check: env lint ## linters, types and the fast tests: before every commit
 test: env lint ## linters, types and all tests: box, browser and slow ones too
 	@$(PYTEST) $(ARGS)
 
-fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: about an hour
+fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
 
 lint: env
