@@ -239,17 +239,17 @@ def _fstab(arguments: Arguments) -> int:
     from mountlab.options import unknown_key
     from mountlab.permanent import permanent_lines
 
-    sweep = store.read_sweep(arguments.run).sweep
-    if sweep.imported:
+    run = store.load_run(arguments.run)
+    if run.sweep.imported:
         what = "how the file systems of imported logs were mounted is not known"
         raise StoreError(what, where=store.shown(arguments.run))
-    by_name = {fs.name: fs for fs in sweep.filesystems}
+    by_name = {fs.name: fs for fs in run.sweep.filesystems}
     if arguments.filesystem not in by_name:
         raise unknown_key(
             arguments.filesystem, by_name, where=store.shown(arguments.run), what="file system of this run"
         )
     at = arguments.at or f"/mnt/{arguments.filesystem}"
-    doubts = store.doubts_of_mount(store.load_run(arguments.run), arguments.filesystem)
+    doubts = store.doubts_of_mount(run, arguments.filesystem)
     print(permanent_lines(by_name[arguments.filesystem], store.read_box(arguments.run), at=at, doubts=doubts))
     return 0
 
@@ -298,13 +298,9 @@ def _box_clean(arguments: Arguments) -> int:
             lock.check_free(connection, roots(connection)[0])
         found = care.clean(connection, dry_run=arguments.dry_run)
     for each in found:
-        state = (
-            ("given back" if each.kind == "borrowed" else "removed")
-            if each.removed
-            else "found"
-            if arguments.dry_run
-            else "STILL THERE"
-        )
+        state = "found" if arguments.dry_run else "STILL THERE"
+        if each.removed:
+            state = "given back" if each.kind == "borrowed" else "removed"
         print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
     if not found:
         print("nothing of ours is on the box")

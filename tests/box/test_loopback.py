@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from mountlab.errors import BoxError, BoxTimeout, HostKeyError, ParameterError, 
 from mountlab.facts import gather
 from mountlab.model import Box, Program
 from ordinary import Ordinary, ordinary_user
+from processes import is_alive, processes_with, soon
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
 
@@ -41,24 +42,6 @@ def local() -> Iterator[BoxConnection]:
 def endpoint() -> Iterator[Endpoint]:
     with private_sshd(LOCAL) as running:
         yield running
-
-
-def soon(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
-    """Whether `condition` comes true within `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie, which only waits for its parent, is not alive."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -316,18 +299,6 @@ with private_sshd(Box(name="local", host="", embedded="loopback")) as endpoint:
         process.kill()
     assert soon(lambda: not directory.exists())
     assert soon(lambda: not processes_with(str(directory)))
-
-
-def processes_with(text: str) -> list[int]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if text.encode() in command and is_alive(int(process.name)):
-            found.append(int(process.name))
-    return found
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_sshd() -> None:

@@ -6,10 +6,10 @@ import re
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ from mountlab.errors import BoxError, HostKeyError
 from mountlab.model import Box
 from mountlab.report import write_report
 from ordinary import ordinary_user
+from processes import processes_with
+from processes import soon as soon_after
 from sweeps import sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
@@ -37,13 +39,8 @@ def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
     return done.text if ok else done.error_text
 
 
-def soon(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+soon = partial(soon_after, timeout_s=10.0)
+"""An emulated machine takes longer to go."""
 
 
 # --- what it is -------------------------------------------------------------------------------------------------------
@@ -183,7 +180,7 @@ def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -
             sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
         sh(connection, "touch /run/before; (sleep 0.5; reboot -f) >/dev/null 2>&1 &")
         connection.close()
-        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, 60)
+        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=60)
         connection = connect(vm_box, endpoint)
         assert not connection.run(("test", "-e", "/run/before")).ok
         assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
@@ -211,17 +208,6 @@ with virtual_box(store.load_box("vm")) as endpoint:
         process.kill()
     assert soon(lambda: not directory.exists())
     assert soon(lambda: not processes_with(str(directory)))
-
-
-def processes_with(text: str) -> list[int]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if text.encode() in (process / "cmdline").read_bytes():
-                found.append(int(process.name))
-        except OSError:  # it ended meanwhile
-            continue
-    return found
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,7 @@ give_back() { # KIND NAME; what was written down before the box was started agai
     if saved=$(awk -F '\t' -v k="$1" -v n="$2" -v b="$boot" '$1 == b && $2 == k && $3 == n { v = $4; found = 1 }
         END { print v; exit !found }' "$record"); then
         case $1 in
-        setting) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
-        beside) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
+        setting | beside) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
         zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
         module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
         esac || return

@@ -1,0 +1,37 @@
+"""Processes that a test watches: whether they are there, and whether they go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def soon(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
+    """Whether `condition` comes true within `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie, which only waits for its parent, is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def processes_with(text: str) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if text.encode() in command and is_alive(int(process.name)):
+            found.append(int(process.name))
+    return found
