@@ -11,6 +11,7 @@ from typing import Any
 import openpyxl
 import pandas as pd
 import pytest
+import yaml
 from mountlab.__main__ import main
 from mountlab.errors import ParameterError
 from mountlab.export import FORMATS, Pivot, export_files, workbook
@@ -28,6 +29,7 @@ E: dict[str, Any] = {
     },
 }  # fmt: skip
 """Study E: four patterns, four numbers of jobs, four block sizes."""
+STUDY = yaml.safe_load((Path(__file__).parents[1] / "params" / "sweeps" / "e-nvm.yml").read_text())["workloads"]["fio"]
 SWEEP: Sweep = resolve(E, where="tests").sweep
 
 
@@ -63,6 +65,33 @@ def test_the_table_of_study_e_has_a_row_for_each_pattern_and_jobs_and_a_column_f
     assert list(table["filesystem"]) == ["pmfs"] * 8 + ["ext4"] * 8
     assert table.iloc[0, 2:].tolist() == [1.0, 2.0, 3.0, 4.0], "MB/s, in the order of the sweep"
     assert table.iloc[8, 2:].tolist() == [65.0, 66.0, 67.0, 68.0]
+
+
+def test_the_spreadsheet_of_study_e_shows_reads_and_writes_of_its_64_cells_in_one_table() -> None:
+    """Rows X-J, a column for each block size, MB/s, as the study printed it."""
+    assert [STUDY[name] for name in ("rw", "bs", "numjobs")] == [
+        E["workloads"]["fio"][name] for name in ("rw", "bs", "numjobs")
+    ]
+    wanted = pivot("rw,numjobs:bs", "read_bandwidth,write_bandwidth", "MB/s")
+    ((name, content),) = exported("csv", wanted, estimates().query("filesystem == 'ext4'")).items()
+    table = pd.read_csv(io.BytesIO(content))
+    assert name == "read_bandwidth+write_bandwidth-by-bs.csv"
+    assert list(table.columns) == ["rw-numjobs", "1KiB", "2KiB", "4KiB", "8KiB"]
+    assert list(table["rw-numjobs"]) == [f"{rw}-{jobs}" for rw in STUDY["rw"] for jobs in (1, 2, 4, 8)]
+    assert table.iloc[:, 1:].to_numpy().ravel().tolist() == [float(n) for n in range(65, 129)], (
+        "each of 64 cells, in order"
+    )
+
+
+def test_a_cell_that_both_read_and_wrote_has_a_row_for_each() -> None:
+    frame = estimates()
+    both = pd.concat([frame, frame.assign(metric="write_bandwidth")]).drop_duplicates(
+        ["filesystem", "rw", "numjobs", "bs", "metric"]
+    )
+    (content,) = exported("csv", pivot("rw,numjobs:bs", "read_bandwidth,write_bandwidth"), both).values()
+    table = pd.read_csv(io.BytesIO(content))
+    assert list(table.columns[:3]) == ["filesystem", "metric", "rw-numjobs"]
+    assert len(table) == 2 * (8 + 16)
 
 
 def test_values_are_in_base_units_where_no_unit_is_asked_for() -> None:
@@ -105,8 +134,9 @@ def test_rows_with_labels_are_rows_of_their_own() -> None:
         (("rw,numjobs", "read_bandwidth", None), "a pivot is ROWS:COLUMNS"),
         ((":bs", "read_bandwidth", None), "a pivot is ROWS:COLUMNS"),
         (("bs:bs", "read_bandwidth", None), "a pivot is ROWS:COLUMNS"),
-        (("rw:bs", None, None), "a pivot is of one metric"),
+        (("rw:bs", None, None), "a pivot is of a metric"),
         (("rw:bs", "speed", None), "unknown metric"),
+        (("rw:bs", "read_bandwidth,read_iops", "MB/s"), "the metrics of one table have one unit"),
         (("rw:bs", "read_bandwidth", "ms"), "not a unit for this metric"),
         (("rw:bs", "read_bandwidth", "KB/s"), "not a unit for this metric"),
         ((None, "read_bandwidth", None), "--metric and --unit are for --pivot"),

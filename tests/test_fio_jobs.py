@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab import store
+from mountlab.errors import ParameterError, ParseError, StoreError, ToolError
 from mountlab.model import MARK_BYTES, Measurement, Scalar, Target, Workload, higher_is_better
 from mountlab.params import resolve
 from mountlab.tools import fio_report
@@ -40,6 +42,8 @@ ioengine=libaio
 iodepth=4
 direct=1
 """
+
+SWEEP = "{question: Q, filesystems: {d: {type: dir}}, workloads: {w: {tool: fio, job_file: my.fio}}}"
 
 
 def workload(text: str = TEXT, **options: Any) -> Workload:
@@ -178,15 +182,48 @@ def test_the_least_that_a_job_must_have_moved(options: dict[str, Scalar], least:
     assert asked_bytes({**DEFAULTS, **options}, 3) == 3 * least
 
 
-def test_a_path_to_a_job_file_is_refused_and_says_where_its_text_belongs() -> None:
+def test_a_job_file_is_read_and_its_text_is_kept_with_the_run(tmp_path: Path) -> None:
     """A run must hold all that it takes to repeat it."""
-    entry = {"tool": "fio", "job_file": "my.fio"}
-    raw = {"name": "s", "question": "?", "filesystems": {"d": {"type": "dir"}}, "workloads": {"w": entry}}
-    with pytest.raises(ParameterError, match="job_file is not for a sweep to set") as caught:
+    (tmp_path / "my.fio").write_text(TEXT)
+    (tmp_path / "s.yml").write_text(SWEEP)
+    read = store.load_sweep(tmp_path / "s.yml")
+    assert [job.name for job in jobs_of(read.sweep.workloads[0].options)] == ["log", "data", "check"]
+    assert read.parameters["workloads"]["w"] == {"tool": "fio", "jobs": TEXT}
+    assert resolve(read.parameters, where="run.json").sweep.workloads == read.sweep.workloads
+
+
+def test_a_job_file_that_is_not_there_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "s.yml").write_text(SWEEP)
+    with pytest.raises(StoreError, match=r"my\.fio") as caught:
+        store.load_sweep(tmp_path / "s.yml")
+    assert caught.value.next_step == "correct its path in the sweep file"
+
+
+@pytest.mark.parametrize(
+    ("entry", "what", "allowed"),
+    [({"job_file": "my.fio"}, "no directory here", "`jobs`"),
+     ({"job_file": ["a.fio", "b.fio"]}, "named by its path", "one path"),
+     ({"job_file": "my.fio", "jobs": TEXT}, "both a file and `jobs`", "one of them")],
+)  # fmt: skip
+def test_a_job_file_is_one_path_and_read_where_the_sweep_file_is(
+    entry: dict[str, Any], what: str, allowed: str
+) -> None:
+    with pytest.raises(ParameterError, match=what) as caught:
+        resolve({**yaml.safe_load(SWEEP), "name": "s", "workloads": {"w": {"tool": "fio", **entry}}}, where="s.yml")
+    assert caught.value.where == "s.yml: workloads.w.job_file"
+    assert allowed in caught.value.allowed
+
+
+def test_texts_of_several_lines_are_no_levels_of_a_factor() -> None:
+    """The label of a level is a part of the name of its cell."""
+    raw = {
+        **yaml.safe_load(SWEEP),
+        "name": "s",
+        "workloads": {"w": {"tool": "fio", "jobs": [TEXT, TEXT + "size=2m\n"]}},
+    }
+    with pytest.raises(ParameterError, match="one line") as caught:
         resolve(raw, where="s.yml")
-    assert "jobs: |" in caught.value.allowed
-    read = resolve({**raw, "workloads": {"w": {"tool": "fio", "jobs": TEXT}}}, where="s.yml").sweep.workloads[0]
-    assert [job.name for job in jobs_of(read.options)] == ["log", "data", "check"]
+    assert caught.value.next_step == "write a workload for each text"
 
 
 # --- what is run ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from mountlab.importer import import_file, import_patterns
 from mountlab.sections import answer, box, question, reproduce, trials, versions
 from mountlab.store import Run, load_run, read_info, read_journal, read_sweep
 
-DATA = Path(__file__).parent / "data"
+ROOT = Path(__file__).parents[1]
+DATA, README = ROOT / "tests" / "data", ROOT / "README.md"
 DD = "200+0 records in\n200+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {seconds} s, {rate} MB/s\n"
 
 
@@ -324,3 +328,25 @@ def test_import_reports_what_it_read(
     text = page.read_text()
     assert "measured elsewhere" in text
     assert "not known" in text
+
+
+@pytest.mark.slow
+def test_what_the_readme_says_of_logs_is_what_happens(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, seconds in (("ext4", 0.279), ("tmpfs", 0.139)):
+        write(
+            tmp_path, {f"logs/{name}-{bs}-{n}.txt": dd(seconds + n / 1000) for bs in ("64K", "1M") for n in (1, 2, 3)}
+        )
+    shutil.copytree(ROOT / "results" / "tour", tmp_path / "results" / "tour")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mountlab.importer.import_patterns.__kwdefaults__", {"results": results_dir})
+    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", README.read_text(), re.MULTILINE)
+    said = {}
+    for line in lines:
+        assert main(shlex.split(line, comments=True)) == 0, line
+        said[line.split()[0]] = capsys.readouterr().out
+    assert set(said) == {"parse", "import", "export"}
+    assert "bandwidth         749.0 MB/s" in said["parse"]
+    assert "bs=64K" in said["import"]
+    assert {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()} == {".xlsx", ".csv"}

@@ -28,6 +28,7 @@ COVERED_BY = [
     (r"make bench", "tests/test_makefile.py", '"bench"'),
     (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/box/test_box_verbs.py", '"prepare"'),
     (r"(\.venv/bin/)?python -m mountlab fstab \S+ \S+", "tests/test_permanent.py", '"fstab"'),
+    (r"(\.venv/bin/)?python -m mountlab (parse|import|export) .+", "tests/test_importer.py", "README.read_text()"),
     (
         r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+",
         "tests/box/test_papermill.py",

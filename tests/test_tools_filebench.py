@@ -15,7 +15,7 @@ from mountlab.model import Workload
 from mountlab.options import read_value
 from mountlab.params import resolve
 from mountlab.plan import check_feasible
-from mountlab.store import load_box
+from mountlab.store import load_box, load_sweep
 from mountlab.tools import wml
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.filebench import Filebench, read_report
@@ -439,3 +439,12 @@ def test_a_box_without_it_refuses_the_sweep_with_how_to_get_it() -> None:
         check_feasible(resolve(raw, where="tests").sweep, load_box("local"), facts)
     assert caught.value.next_step.startswith("filebench is not packaged here: install release 1.5-alpha3")
     assert "box prepare" not in caught.value.next_step
+
+
+def test_a_text_of_the_user_s_own_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "own.f").write_text(OWN)
+    entry = "{tool: filebench, wml_file: own.f, runtime: 7s, space: 100MiB}"
+    (tmp_path / "s.yml").write_text(f"{{question: Q, filesystems: {{d: {{type: dir}}}}, workloads: {{w: {entry}}}}}")
+    read = load_sweep(tmp_path / "s.yml")
+    assert read.parameters["workloads"]["w"]["wml"] == OWN
+    assert read.sweep.workloads == resolve(read.parameters, where="run.json").sweep.workloads

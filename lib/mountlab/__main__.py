@@ -98,7 +98,7 @@ def _log_verbs(verbs: Any) -> None:
     export.add_argument("run", type=Path, help="a directory below results/")
     export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
-    export.add_argument("--metric", help="with --pivot: such as read_bandwidth")
+    export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
     export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
 

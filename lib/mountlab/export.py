@@ -34,16 +34,22 @@ _MOST_ROWS = 1_048_576
 
 @dataclass(frozen=True, kw_only=True)
 class Pivot:
-    """A table with a row for each combination of some factors, and a column for each level of another."""
+    """A table with a row for each combination of some factors, and a column for each level of another.
+
+    Of several metrics every cell shows the one that it has: what read says its reads, what wrote its writes.
+    """
 
     rows: tuple[str, ...]
     column: str
-    metric: str
+    metrics: tuple[str, ...]
     unit: str | None = None
 
     @classmethod
     def read(cls, text: str | None, metric: str | None, unit: str | None) -> Pivot | None:
-        """From 'rw,numjobs:bs'; None where none is asked for. Raises ParameterError."""
+        """From 'rw,numjobs:bs' and 'read_bandwidth,write_bandwidth'; None where none is asked for.
+
+        Raises ParameterError.
+        """
         if text is None:
             if metric or unit:
                 raise ParameterError("--metric and --unit are for --pivot", where="export", got="no --pivot")
@@ -54,19 +60,36 @@ class Pivot:
             raise ParameterError(
                 "a pivot is ROWS:COLUMNS", where="--pivot", got=repr(text), allowed="factors, such as rw,numjobs:bs"
             )
-        if metric is None:
-            raise ParameterError("a pivot is of one metric", where="--metric", got="nothing", allowed="--metric NAME")
-        if metric not in METRICS:
-            raise unknown_key(metric, METRICS, where="--metric", what="metric")
-        known = base_unit(unit) if unit else None
-        if unit and (known is None or known[0] != METRICS[metric]):
-            raise ParameterError(
-                "not a unit for this metric",
-                where="--unit",
-                got=repr(unit),
-                allowed=f"units of {METRICS[metric]}, such as MB/s",
-            )
-        return cls(rows=names, column=column.strip(), metric=metric, unit=unit)
+        metrics = _metrics(metric)
+        _check_unit(unit, METRICS[metrics[0]])
+        return cls(rows=names, column=column.strip(), metrics=metrics, unit=unit)
+
+    @property
+    def heading(self) -> str:
+        return f"{' or '.join(self.metrics)}, {self.unit or METRICS[self.metrics[0]]}"
+
+
+def _metrics(text: str | None) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
+    if not names:
+        raise ParameterError("a pivot is of a metric", where="--metric", got="nothing", allowed="--metric NAME")
+    for name in names:
+        if name not in METRICS:
+            raise unknown_key(name, METRICS, where="--metric", what="metric")
+    units = {METRICS[name] for name in names}
+    if len(units) > 1:
+        raise ParameterError(
+            "the metrics of one table have one unit", where="--metric", got=", ".join(sorted(units)),
+            allowed="such as read_bandwidth,write_bandwidth", next_step="export a table for each",
+        )  # fmt: skip
+    return names
+
+
+def _check_unit(unit: str | None, base: str) -> None:
+    known = base_unit(unit) if unit else None
+    if unit and (known is None or known[0] != base):
+        allowed = f"units of {base}" + (", such as MB/s" if base == "B/s" else "")
+        raise ParameterError("not a unit for this metric", where="--unit", got=repr(unit), allowed=allowed)
 
 
 def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
@@ -76,7 +99,7 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
     """
     if form not in FORMATS:
         raise unknown_key(form, list(FORMATS), where="--format", what="format")
-    name = "tables" if pivot is None else f"{pivot.metric}-by-{pivot.column}"
+    name = "tables" if pivot is None else f"{'+'.join(pivot.metrics)}-by-{pivot.column}"
     wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
     if form == "xlsx":
         return {f"{name}.xlsx": workbook(wanted)}
@@ -90,10 +113,14 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
 
 def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[str, pd.DataFrame]:
     """One table for each of STATISTICS. The first columns say what a row is of: the file system and the workload where
-    there are several, the label where there is one, and the factors of the rows joined by '-'."""
-    own = estimates[estimates["metric"] == pivot.metric]
+    there are several, the metric where a cell has several of them, the label where there is one, and the factors of the
+    rows joined by '-'."""
+    own = estimates[estimates["metric"].isin(pivot.metrics)]
     if own.empty:
-        got, allowed = pivot.metric, ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded"
+        got, allowed = (
+            ", ".join(pivot.metrics),
+            ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded",
+        )
         raise ParameterError("the run has no such figures", where="--metric", got=got, allowed=allowed)
     levels = {name: _levels(sweep, name) for name in dict.fromkeys(n for w in sweep.workloads for n in w.factors)}
     levels |= {
@@ -101,21 +128,20 @@ def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[st
         "workload": [*dict.fromkeys(w.name for w in sweep.workloads)],
     }
     _check_factors(own, pivot, levels)
+    cell = [name for name in own if name in (*levels, "label")]
     leading = [
         name
-        for name in (*_NEVER_FACTORS, "label")
+        for name in (*_NEVER_FACTORS, "metric", "label")
         if name not in (*pivot.rows, pivot.column) and own[name].nunique() > 1
+        if name != "metric" or own.duplicated(cell).any()
     ]
     keys = [*leading, *pivot.rows]
     order = own.assign(**{name: pd.Categorical(own[name], levels.get(name) or own[name].unique()) for name in keys})
     order = order.assign(**{pivot.column: pd.Categorical(own[pivot.column], levels[pivot.column])})
-    heading = f"{pivot.metric}, {pivot.unit or METRICS[pivot.metric]}"
-    return {statistic: _pivoted(order, pivot, keys, len(leading), statistic, heading) for statistic in STATISTICS}
+    return {statistic: _pivoted(order, pivot, keys, len(leading), statistic) for statistic in STATISTICS}
 
 
-def _pivoted(
-    rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int, statistic: str, heading: str
-) -> pd.DataFrame:
+def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int, statistic: str) -> pd.DataFrame:
     factor = base_unit(pivot.unit)[1] if pivot.unit and statistic != "n" else 1.0  # type: ignore[index]
     values = rows.assign(**{statistic: rows[statistic] / factor}) if factor != 1 else rows
     wide = values.pivot(index=list(keys), columns=pivot.column, values=statistic).sort_index()
@@ -125,7 +151,7 @@ def _pivoted(
     joined = {"-".join(keys[leading:]): index[list(keys[leading:])].agg("-".join, axis=1).tolist()}
     cells = {str(column): wide[column].tolist() for column in wide.columns}
     table = pd.DataFrame({**first, **joined, **cells})
-    table.attrs["title"] = f"{statistic}: {heading}" if statistic != "n" else "n: trials"
+    table.attrs["title"] = f"{statistic}: {pivot.heading}" if statistic != "n" else "n: trials"
     return table
 
 

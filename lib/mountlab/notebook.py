@@ -40,7 +40,8 @@ def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
     given = {key: namespace.get(key) for key in SWEEP_KEYS if namespace.get(key) is not None}
     overrides = dict(namespace.get("overrides") or {})
     if "workloads" in given:
-        return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides)
+        read = store.reader_in(Path.cwd())
+        return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides, read=read)
     return load_sweep(namespace["sweep_file"], **{**given, **overrides})
 
 

@@ -28,6 +28,8 @@ class Option:
     choices: tuple[str, ...] = ()
     default: Scalar | None = None
     help: str = ""
+    file_key: str = ""
+    """The key by which a sweep file names a file that holds this text; '' where there is none."""
 
 
 @dataclass(frozen=True)

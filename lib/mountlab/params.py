@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -154,10 +154,14 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise ParameterError("the value is not valid YAML", where=f"-p {text}", got=value) from error
 
 
-def resolve(raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] | None = None) -> Resolved:
+def resolve(
+    raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] | None = None,
+    read: Callable[[str], str] | None = None,
+) -> Resolved:  # fmt: skip
     """Apply presets and overrides to a sweep file's mapping and check the whole.
 
-    Raises ParameterError for the first thing that is wrong.
+    `read` gives the text of a file that the sweep names (`job_file`), which takes the place of the name: a run holds
+    all that it takes to repeat it. Raises ParameterError for the first thing that is wrong, and what `read` raises.
     """
     merged = {key: value for key, value in raw.items() if value is not None}
     for key in merged:
@@ -167,6 +171,7 @@ def resolve(raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] 
     merged = _apply_presets({**merged, **({"preset": changes.pop("preset")} if "preset" in changes else {})}, where)
     for key, value in changes.items():
         _set(merged, key, value)
+    merged = _with_texts(merged, read, f"{where}: workloads")
     return Resolved(_sweep(validated(SweepFile, merged, where), where), merged)
 
 
@@ -213,6 +218,36 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
         target.pop(path[-1], None)
     else:
         target[path[-1]] = value
+
+
+def _with_texts(merged: Raw, read: Callable[[str], str] | None, where: str) -> Raw:
+    entries = merged.get("workloads")
+    if not isinstance(entries, dict):
+        return merged
+    return {**merged, "workloads": {n: _with_text(entry, read, f"{where}.{n}") for n, entry in entries.items()}}
+
+
+def _with_text(entry: Any, read: Callable[[str], str] | None, where: str) -> Any:
+    """With the text of each file that the workload names in the place of its name."""
+    tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
+    keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
+    texts = {keys[each]: _text_of(entry[each], read, entry, keys[each], f"{where}.{each}") for each in keys}
+    return {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
+
+
+def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: str, where: str) -> str:
+    if not isinstance(path, str) or not path:
+        raise ParameterError(
+            "a file is named by its path", where=where, got=repr(path), allowed="one path, beside the sweep file",
+        )  # fmt: skip
+    if key in entry:
+        raise ParameterError(f"both a file and `{key}` are given", where=where, got=path, allowed="one of them")
+    if read is None:
+        raise ParameterError(
+            "there is no directory here from which to read a file", where=where, got=path,
+            allowed=f"its text, as `{key}`", next_step="name the sweep by its file",
+        )  # fmt: skip
+    return read(path)
 
 
 def validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
@@ -312,6 +347,11 @@ def _levels(values: list[Any], option: Option, where: str) -> list[Any]:
     if not values:
         raise ParameterError("a factor needs at least one level", where=where, got="[]")
     read = [read_value(value, option, where=where) for value in values]
+    if any("\n" in each.label for each in read):
+        raise ParameterError(
+            "a level of a factor is one line, since it names a cell", where=where, got="text of several lines",
+            allowed="one text", next_step="write a workload for each text",
+        )  # fmt: skip
     seen = [{each.value, each.label} for each in read]
     repeated = [value for i, value in enumerate(values) if any(seen[i] & other for other in seen[:i])]
     if repeated:

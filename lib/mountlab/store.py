@@ -12,7 +12,7 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -102,7 +102,12 @@ def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolv
     names = ", ".join(sorted(each.name for each in (PARAMS / "sweeps").glob("*.yml")))
     text = read_text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
     raw = parse_yaml(text, where=shown(path))
-    return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides)
+    return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
+
+
+def reader_in(directory: Path) -> Callable[[str], str]:
+    """Reads the files that a sweep names; relative paths are looked up in `directory`."""
+    return lambda name: read_text(directory / name, "file named by the sweep", "correct its path in the sweep file")
 
 
 def load_box(name: str) -> Box:

@@ -40,7 +40,7 @@ class Filebench:
     )
     options: Mapping[str, Option] = {
         "workload": Option(kind="choice", choices=tuple(sorted(wml.RECIPES)), help="what to do, by its usual name"),
-        "wml": Option(kind="text", help="a workload of your own, as text"),
+        "wml": Option(kind="text", help="a workload of your own, as text", file_key="wml_file"),
         "installed": Option(kind="text", help="a workload that was installed with filebench, by name"),
         "runtime": Option(kind="duration", help="whole seconds that are measured; 60s where nothing is said"),
         "nfiles": Option(kind="int", help="files (makedirs, removedirs: directories)"),

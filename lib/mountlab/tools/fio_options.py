@@ -34,7 +34,7 @@ OPTIONS: Mapping[str, Option] = {
     "rwmixread": Option(kind="int"),
     "group_reporting": Option(kind="flag", help="false: the figures of each job beside those of all together"),
     "log_avg_msec": Option(kind="int", help="keep bandwidth, I/O rate and latency over time, averaged over so long"),
-    "jobs": Option(kind="text", help="the text of a job file, for several jobs at once"),
+    "jobs": Option(kind="text", help="the text of a job file, for several jobs at once", file_key="job_file"),
     "cache": CACHE,
 }
 ENGINES = (
@@ -74,7 +74,6 @@ RESERVED: Mapping[str, str] = {
         ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"
     ),
     **{alias: f"write {name}" for alias, name in _ALIASES.items()},
-    "job_file": "write the text of the job file itself, as `jobs: |` and indented lines",
     "ioscheduler": "it would leave another scheduler on the box",
     "create_only": "Mountlab uses it to lay out files before a read is measured",
     "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",
