@@ -66,20 +66,30 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Say why a test cannot run here; let tests on the box share one worker, so that they run one after another.
+    """Say why a test cannot run here; let tests on one box share a worker, so that they run one after another.
 
     Here, and not when collection is over: by then xdist has read the groups.
     """
     for reason in _obstacles(item):
         item.add_marker(pytest.mark.skip(reason=reason))
     if item.get_closest_marker("box"):
-        item.add_marker(pytest.mark.xdist_group("box"))
+        item.add_marker(pytest.mark.xdist_group("vm" if _on_the_vm(item) else "box"))
+
+
+def _on_the_vm(item: pytest.Item) -> bool:
+    """The virtual box has a kernel and devices of its own: its tests and those of the local box do not meet."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return item.path.stem.endswith("_vm") or "vm" in parameters.values()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where pytest-xdist did not heed the groups: tests that share the box would disturb each other."""
     if getattr(session.config.option, "loadgroup", False):
-        loose = [item.nodeid for item in session.items if item.get_closest_marker("box") and "@box" not in item.nodeid]
+        loose = [
+            item.nodeid
+            for item in session.items
+            if item.get_closest_marker("box") and not item.nodeid.endswith(("@box", "@vm"))
+        ]
         if loose:
             raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")
 

@@ -238,6 +238,12 @@ def test_ramfs_is_not_told_a_size_that_it_would_ignore() -> None:
     assert commands(replace(fs, options=("noatime",)))[-1].endswith("mount -t ramfs -o noatime mountlab /mr/r1/mnt/f")
 
 
+def test_ramfs_tells_of_no_free_space_and_fs_mark_makes_no_file_without() -> None:
+    fs, family = made("ramfs", size_bytes=GIB), FAMILIES["ramfs"]
+    assert "ramfs tells of none" in str(family.refuses(fs, replace(WORKLOAD, tool="fs_mark")))
+    assert family.refuses(fs, WORKLOAD) is None
+
+
 def test_hugetlbfs_reserves_its_pages_gives_them_back_and_takes_mmap_only() -> None:
     """Trap: hugetlbfs refuses write()."""
     fs, family = made("hugetlbfs", size_bytes=GIB), FAMILIES["hugetlbfs"]

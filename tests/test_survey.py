@@ -10,6 +10,7 @@ from mountlab.errors import UnsafeError
 from mountlab.filesystems.base import script_argv
 from mountlab.model import Box, ScratchDevice
 from mountlab.survey import survey
+from mountlab.tools import TOOLS
 from sweeps import sweep
 
 DISK, JOURNAL = "/dev/disk/by-id/disk", "/dev/disk/by-id/journal"
@@ -31,7 +32,7 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 def box(**said: tuple[int, str]) -> ReplayBox:
     """`data` and `log` to the exit status and standard error of the guard."""
-    made = ReplayBox(BOX)
+    made = ReplayBox(BOX).answer(TOOLS["dd"].box_help, "Usage: dd [OPERAND]...\n")
     for name, device in (("data", DISK), ("log", JOURNAL)):
         status, text = said.get(name, (0, f"identity: id-of-{name}\n/dev/{name} (1 GiB) is blank\n"))
         for overwrite in ("", ID):

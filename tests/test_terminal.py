@@ -75,3 +75,17 @@ def test_a_comparison_without_an_interval_shows_none() -> None:
     row = answer_text(SWEEP, [comparison(low=nan, high=nan, n=1, verdict="undecided")], []).splitlines()[3]
     assert "[" not in row
     assert row.endswith("1  none: n is below 2")
+
+
+def test_what_was_not_measured_on_both_sides_is_told_apart_from_one_pair() -> None:
+    nan = float("nan")
+    row = answer_text(SWEEP, [comparison(ratio=nan, low=nan, high=nan, n=0, verdict="undecided")], []).splitlines()[3]
+    assert row.endswith("0  none: no block has both")
+
+
+def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
+    """pg_test_fsync gives a rate for each of sixteen methods."""
+    rows = [comparison(metric="sync_rate", label="one 8kB: fsync"), comparison(metric="sync_rate", label="")]
+    lines = answer_text(SWEEP, rows, []).splitlines()
+    assert lines[3].startswith("dd-write (one 8kB: fsync)  tmpfs / ext4")
+    assert lines[4].startswith("dd-write                   tmpfs / ext4")

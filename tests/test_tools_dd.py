@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.errors import MountlabError, ParseError, ToolError, TrialError
+from mountlab.errors import MountlabError, ParameterError, ParseError, ToolError, TrialError
 from mountlab.model import Scalar, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.dd import Dd, read_summary
@@ -55,7 +55,7 @@ def test_a_write_is_one_command_with_nothing_prepared(options: dict[str, Scalar]
 def test_a_read_reads_a_file_that_was_written_and_flushed_before() -> None:
     command = Dd().command(workload(direction="read"), "/m/t", "/out")
     assert [" ".join(argv) for argv in command.prepare] == [
-        "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fdatasync"
+        "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fsync"
     ]
     assert " ".join(command.argv) == "dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"
     assert (command.warm, command.cache) == ((), None)
@@ -71,6 +71,51 @@ def test_only_a_warm_read_reads_the_file_once_before(cache: str, warm: int) -> N
     command = Dd().command(workload(direction="read", cache=cache), "/m/t", "/out")
     assert command.cache == cache
     assert [" ".join(argv) for argv in command.warm] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"] * warm
+
+
+BUSYBOX = (DATA.parent / "versions" / "dd-busybox-1.35.0.txt").read_text()
+TOLD = "1+0 records in\n1+0 records out\n512 bytes (512B) copied, 0.000024 seconds, 20.3MB/s\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "allowed"),
+    [({}, "conv", "fsync, none"), ({"conv": "fsync", "oflag": "dsync"}, "oflag", "direct, none"),
+     ({"conv": "fsync", "oflag": "sync"}, "oflag", "direct, none")],
+)  # fmt: skip
+def test_what_busybox_does_not_know_is_refused_with_what_it_knows(
+    options: dict[str, Scalar], key: str, allowed: str
+) -> None:
+    own = workload(**options).options
+    with pytest.raises(ParameterError, match=f"which is BusyBox's, has no such {key}") as caught:
+        Dd().check_help(own, BUSYBOX + TOLD, where="w")
+    assert (caught.value.where, caught.value.got, caught.value.allowed) == (f"w.{key}", repr(own[key]), allowed)
+    assert "install coreutils" in caught.value.next_step
+    gnu = (DATA.parent / "versions" / "dd-9.1-help.txt").read_text()
+    Dd().check_help(own, gnu, where="w")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"conv": "fsync"}, {"conv": "none", "oflag": "direct"}, {"direction": "read"},
+     {"direction": "read", "iflag": "direct"}],
+)  # fmt: skip
+def test_what_busybox_knows_passes(options: dict[str, Scalar]) -> None:
+    """A read lays out its file with a flush that BusyBox knows too."""
+    Dd().check_help(workload(**options).options, BUSYBOX + TOLD, where="w")
+    prepare = Dd().command(workload(**options), "/m/t", "/out").prepare
+    assert all("conv=fdatasync" not in argv for argv in prepare)
+
+
+def test_a_busybox_that_does_not_tell_the_time_is_refused_in_the_plan() -> None:
+    """That of Debian prints its records and nothing else."""
+    with pytest.raises(ParameterError, match="does not tell how long it took") as caught:
+        Dd().check_help(workload(conv="fsync").options, f"{BUSYBOX}1+0 records in\n1+0 records out\n", where="w")
+    assert (caught.value.where, caught.value.got) == ("w.tool", "1+0 records out")
+    assert "install coreutils" in caught.value.next_step
+
+
+def test_the_summary_of_busybox_is_read() -> None:
+    assert read_summary(TOLD) == (512, 0.000024)
 
 
 def test_the_space_that_it_takes_is_blocks_times_block_size() -> None:

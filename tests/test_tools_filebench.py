@@ -420,6 +420,28 @@ def test_no_text_gives_anything_but_figures_above_zero_or_a_documented_error(tex
     assert all(row.count >= 0 and 0 <= row.rate < float("inf") for row in report.operations)
 
 
+def coarse(text: str) -> str:
+    """As the release 1.5-alpha3 prints it: latencies in tenths of milliseconds."""
+    return re.sub(r"(\d+\.\d)\d\dms/op", r"\1ms/op", text)
+
+
+def test_the_mean_latency_of_the_release_is_not_believed() -> None:
+    """It divides the time of all operations by the number of reads and writes."""
+    own = recorded_workload("varmail")
+    rows = {(row.metric, row.label): row.value for row in TOOL.parse(own, said(recording("varmail")))}
+    release = {(row.metric, row.label): row.value for row in TOOL.parse(own, said(coarse(recording("varmail"))))}
+    assert rows["operation_latency", ""] > 0
+    assert ("operation_latency", "") not in release
+    assert release["operation_rate", ""] == rows["operation_rate", ""]
+
+
+def test_work_of_a_fixed_amount_has_no_answer_from_the_release() -> None:
+    own = recorded_workload("delete")
+    with pytest.raises(ToolError, match="no mean latency that can be believed") as caught:
+        TOOL.parse(own, said(coarse(recording("delete"))))
+    assert "master branch" in caught.value.next_step
+
+
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
@@ -437,7 +459,7 @@ def test_a_box_without_it_refuses_the_sweep_with_how_to_get_it() -> None:
     facts = {"rights": "root", "user": "root", "programs": has, "package_manager": "apt"}
     with pytest.raises(PlanError, match="the box lacks filebench") as caught:
         check_feasible(resolve(raw, where="tests").sweep, load_box("local"), facts)
-    assert caught.value.next_step.startswith("filebench is not packaged here: install release 1.5-alpha3")
+    assert caught.value.next_step.startswith("filebench is not packaged here: build the master branch")
     assert "box prepare" not in caught.value.next_step
 
 

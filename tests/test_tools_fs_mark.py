@@ -290,3 +290,14 @@ def test_the_whole_lies_between_its_iterations(tenths: list[int], threads: int) 
     head = head.replace("1 thread(s)", f"{threads} thread(s)")
     found = values(measurements(read_report(head + "".join(rows))))
     assert min(tenths) / 10 * 0.999999 <= found["file_rate"] <= max(tenths) / 10 * 1.000001
+
+
+def test_a_failure_says_why_and_not_only_what_came_of_it() -> None:
+    """With too little room it says so on stdout, and on stderr that the log of its child is not there."""
+    stdout, came = text("no-space.stdout").rstrip().rsplit("\n", 1)
+    output = ToolOutput(exit_status=1, stdout=f"{stdout}\n", stderr=f"{came}\n", files={})
+    with pytest.raises(ToolError, match="fs_mark failed with exit status 1") as caught:
+        FS_MARK.parse(workload(), output)
+    assert [line.split(":")[0][:23] for line in caught.value.evidence.splitlines()] == [
+        "Insufficient free space", "fopen failed to open",
+    ]  # fmt: skip

@@ -33,14 +33,17 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = words.ratio_figures(each.ratio, each.low, each.high)
+    what = words.workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
     return (
-        words.workload_label(each.workload, each.factors), each.metric, f"{each.candidate} / {each.baseline}",
-        figures.value, figures.interval, str(each.n), _verdict(each, smallest_effect),
+        what, each.metric, f"{each.candidate} / {each.baseline}", figures.value, figures.interval, str(each.n),
+        _verdict(each, smallest_effect),
     )  # fmt: skip
 
 
 def _verdict(each: Comparison, smallest_effect: float) -> str:
-    return words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "none: n is below 2"
+    if words.has_interval(each):
+        return words.verdict_text(each.verdict, smallest_effect)
+    return "none: n is below 2" if each.n else "none: no block has both"
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:

@@ -196,15 +196,6 @@ def test_one_that_takes_too_long_is_ended_with_all_its_workers(tmp_path: Path) -
     assert (filebenches(), workers()) == ([], [])
 
 
-def test_a_full_file_system_is_told(tmp_path: Path) -> None:
-    own = OWN.replace("size=16k", "size=1m")
-    run = ran(
-        tmp_path, {"own": {"tool": "filebench", "wml": own, "space": "1MiB"}},
-        filesystems={"tmpfs": {"type": "tmpfs", "size": "32MiB"}},
-    )  # fmt: skip
-    assert "No space left on device" in only_reason(run)
-
-
 @pytest.mark.parametrize("phase", [0.3, 2.0])
 def test_one_that_is_killed_gives_no_figures_and_leaves_nothing(tmp_path: Path, phase: float) -> None:
     killed: list[int] = []

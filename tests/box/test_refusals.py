@@ -96,22 +96,6 @@ def test_a_box_that_does_not_answer(parameters: Path, capsys: pytest.CaptureFixt
     assert "next:" in error
 
 
-def test_a_box_without_the_tool(
-    parameters: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The box of the test has a fio, so the program that is asked for gets another name."""
-    from mountlab.model import Program
-    from mountlab.tools import TOOLS
-
-    absent = Program(name="fio-that-nobody-has", packages={"apt": "fio"}, version=("fio-that-nobody-has", "--version"))
-    monkeypatch.setattr(TOOLS["fio"], "programs", (absent,))
-    fio = {"tool": "fio", "rw": "write", "size": "1MiB"}
-    code, error = refused(parameters, capsys, {"workloads": {"fio": fio}})
-    assert code == 2
-    assert "error: the box lacks fio-that-nobody-has" in error
-    assert "next:    python -m mountlab box prepare local" in error
-
-
 def test_mounting_without_the_right_to(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (parameters / "boxes" / "local.yml").write_text("embedded: loopback\nbecome: none\n")
     code, error = refused(parameters, capsys, {})

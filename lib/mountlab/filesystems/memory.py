@@ -119,6 +119,11 @@ class Ramfs(_Memory):
             if name not in (*OF_ANY_MOUNT, "mode")
         }
 
+    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
+        if workload.tool != "fs_mark":
+            return None
+        return "fs_mark makes no file where it sees no free space, and ramfs tells of none (tmpfs does)"
+
 
 def _page_size(fs: Filesystem) -> str:
     """Bytes of the page size that the options ask for; '' for the usual one."""

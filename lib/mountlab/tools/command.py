@@ -13,7 +13,7 @@ from typing import Any
 from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
 from mountlab.model import FILES, METRICS, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option, unknown_key
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, checksum
 from mountlab.units import base_unit
 
 DIRECTORY, OUTPUT = "directory", "output"
@@ -28,7 +28,6 @@ _ALL: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
     "first": lambda values: values[0], "last": lambda values: values[-1],
 }  # fmt: skip
-_CHECKSUM = 'sha256sum "$(command -v "$1")"'
 _WARM = ("-type", "f", "-exec", "cat", "{}", "+")
 
 
@@ -200,9 +199,8 @@ def _names(template: str, where: str) -> list[str]:
 
 
 def _program(name: str, version: str) -> Program:
-    words = tuple(shlex.split(version))
     # Its version option is not known, and the program itself might begin to measure when it is asked.
-    asked = words or ("sh", "-c", _CHECKSUM, "checksum", name)
+    asked = tuple(shlex.split(version)) or checksum(name)
     return Program(
         name=name, packages={}, version=asked,
         hint=f"install {name} on the box: the sweep's command runs it, and no package of it is known here",

@@ -1,4 +1,4 @@
-"""dd (GNU coreutils): one sequential stream of writes or reads."""
+"""dd (of GNU coreutils or BusyBox): one sequential stream of writes or reads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from mountlab.units import MIB
 FILE = "dd.img"
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+]+(?:\([^)\n]*\)[^\d\n]*)?"
-    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s[,，].*$",
+    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
     re.MULTILINE,
 )
 """The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'. A verb may come
-first (Ukrainian), words may be several (Croatian), commas may be wide (Chinese)."""
+first (Ukrainian), words may be several (Croatian), commas may be wide (Chinese). BusyBox writes 'seconds'."""
+_VERSION = "dd --version 2>/dev/null || dd --help"
+"""BusyBox has no version but at the head of its help."""
+_HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
+"""Its help, and whether it tells how long it took: BusyBox may be built without that line."""
 
 
 class Dd:
@@ -27,7 +31,9 @@ class Dd:
     without a flush dd times the page cache."""
 
     name = "dd"
-    programs: tuple[Program, ...] = (Program(name="dd", packages=everywhere("coreutils"), version=("dd", "--version")),)
+    programs: tuple[Program, ...] = (
+        Program(name="dd", packages=everywhere("coreutils"), version=("sh", "-c", _VERSION, "version", "dd")),
+    )
     options: Mapping[str, Option] = {
         "direction": Option(kind="choice", choices=("write", "read")),
         "bs": Option(kind="size", default=MIB),
@@ -44,10 +50,20 @@ class Dd:
     }
     clock_s = 1e-9
 
-    box_help: tuple[str, ...] = ()
+    box_help: tuple[str, ...] = ("sh", "-c", _HELP, "dd-help")
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
+        """Only BusyBox's dd lacks options of this table."""
+        if "BusyBox" not in text:
+            return
+        if not _SUMMARY.search(text):
+            raise ParameterError(
+                "the box's dd, which is BusyBox's, does not tell how long it took", where=f"{where}.tool",
+                got=text.strip().splitlines()[-1], allowed="'... bytes ... copied, ... seconds, ...'",
+                next_step="install coreutils on the box, or measure with fio",
+            )  # fmt: skip
+        for name in ("conv", "oflag") if options["direction"] == "write" else ("iflag",):
+            _check_known(name, str(options[name]), text, where)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
@@ -74,7 +90,7 @@ class Dd:
         if options["direction"] == "write":
             flags = (*_flag("conv", options), *_flag("oflag", options))
             return Command(argv=("dd", "if=/dev/zero", *to, *_extent(options), *flags), cache=cache)
-        prepare = ("dd", "if=/dev/zero", *to, *_extent(options), "conv=fdatasync")
+        prepare = ("dd", "if=/dev/zero", *to, *_extent(options), "conv=fsync")
         read = ("dd", *source, "of=/dev/null", *_extent(options), *_flag("iflag", options))
         warm = (("dd", *source, "of=/dev/null", *_extent(options)),) if cache == "warm" else ()
         return Command(argv=read, prepare=(prepare,), warm=warm, cache=cache)
@@ -121,6 +137,17 @@ def read_summary(stderr: str) -> tuple[int, float]:
     if not 0 < seconds < math.inf:
         raise ParseError("dd tells no time that can have passed", got=matches[-1][0], allowed="more than 0 s")
     return int(matches[-1]["bytes"]), seconds
+
+
+def _check_known(name: str, value: str, text: str, where: str) -> None:
+    """Raise ParameterError where the help lists no such word of `name`."""
+    words = {word for found in re.findall(rf"\b{name}=([\w|]+)", text) for word in found.split("|")}
+    known = [word for word in Dd.options[name].choices if word in words or word == "none"]
+    if value not in known:
+        raise ParameterError(
+            f"the box's dd, which is BusyBox's, has no such {name}", where=f"{where}.{name}", got=repr(value),
+            allowed=", ".join(known), next_step="write one of these, or install coreutils on the box",
+        )  # fmt: skip
 
 
 def _cache(workload: Workload) -> Cache | None:

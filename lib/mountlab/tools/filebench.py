@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import NoReturn
 
@@ -24,8 +24,8 @@ LATE = 0.9
 SLACK = 100
 """Operations that may end while filebench adds up its lines."""
 _HINT = (
-    "filebench is not packaged here: install release 1.5-alpha3 of github.com/filebench/filebench on the box, so "
-    "that `filebench -h` answers; or leave out the workloads that need it"
+    "filebench is not packaged here: build the master branch of github.com/filebench/filebench on the box (its release "
+    "1.5-alpha3 gets the mean latency wrong), so that `filebench -h` answers; or leave out the workloads that need it"
 )
 
 
@@ -116,6 +116,7 @@ class Filebench:
         _check_operations(report, kinds)
         if fixed:
             _check_amount(workload, report)
+            _check_latency(report)
         elif report.took_s < _runtime(workload):
             raise ToolError("filebench stopped early", got=f"{report.took_s} s", allowed=f"{_runtime(workload)} s",
                             evidence=said)  # fmt: skip
@@ -259,6 +260,9 @@ _SUMMARY = re.compile(
     rf"\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
     rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_NUMBER})mb/s\s+(?P<latency>{_NUMBER})ms/op"
 )
+_FINE = re.compile(r"\.\d{3}\Z")
+"""How builds since May 2017 print latencies. Those before, the release 1.5-alpha3 among them, print tenths of ms, and
+for the summary divide the time of all operations by the number of those that read or write."""
 _REASONS = {
     r"No space left on device": "filebench ran out of space",
     r"syntax error|Illegal character": "filebench could not read the workload",
@@ -289,6 +293,8 @@ def read_report(stdout: str, stderr: str = "") -> Report:
         raise ParseError("filebench's report is not that of one run", got=got, allowed="one of each")
     summary = _match(_SUMMARY, lines, ends[0])
     whole = _operations(summary, "")
+    if not _FINE.search(summary["latency"]):
+        whole = replace(whole, latency_s=0.0)
     if not whole.count or not whole.rate:
         raise ToolError("filebench did nothing", got=summary[0])
     elapsed = whole.count / whole.rate
@@ -370,6 +376,15 @@ def _check_amount(workload: Workload, report: Report) -> None:
         raise ToolError(
             "filebench counted only the end of its work, since its clock starts late", got=f"{counted} x {recipe.ends}",
             allowed=f"{LATE:.0%} of {asked} or more", next_step="give it more work",
+        )  # fmt: skip
+
+
+def _check_latency(report: Report) -> None:
+    """Of work of a fixed amount the mean latency is the answer."""
+    if not report.summary.latency_s:
+        raise ToolError(
+            "filebench tells no mean latency that can be believed", got="a build of before May 2017, or less than 1 us",
+            allowed="latencies with three digits after the point", next_step=_HINT,
         )  # fmt: skip
 
 

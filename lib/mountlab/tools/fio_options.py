@@ -79,8 +79,12 @@ RESERVED: Mapping[str, str] = {
     "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",
     "kb_base": "sizes have their units spelled out in a sweep",
     "stats": "a job without figures is no measurement",
+    "wait_for": "it would wait for another job: give `jobs`, a text with several, and there write stonewall",
     "exitall": "what the other jobs had done by then could not be checked against what was asked",
 }  # fmt: skip
+
+_WHOLE = ("rate", "iodepth_batch")
+"""Options of fio's own with which the names of others begin."""
 
 
 def fio_bytes(text: str) -> int | None:
@@ -196,7 +200,7 @@ def _check_name(name: str, value: Scalar, where: str) -> None:
 
 def _check_whole(name: str, where: str) -> None:
     """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
-    known = (*OPTIONS, *RESERVED)
+    known = (*OPTIONS, *RESERVED, *_WHOLE)
     longer = [other for other in known if other.startswith(name)]
     if name not in known and longer:
         raise ParameterError(

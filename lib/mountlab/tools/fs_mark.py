@@ -11,7 +11,7 @@ from typing import NoReturn
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, check_cache
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, check_cache, checksum
 from mountlab.units import KIB, MIB
 
 LOG = "fs_log.txt"
@@ -82,8 +82,8 @@ class FsMark:
 
     name = "fs_mark"
     programs: tuple[Program, ...] = (
-        # It knows no option for its version: its usage says what it is, and the header of each output the version.
-        Program(name="fs_mark", packages=everywhere("fs_mark", apt="fsmark"), version=("fs_mark", "-h")),
+        # Its version is told by nothing but the head of each output.
+        Program(name="fs_mark", packages=everywhere("fs_mark", apt="fsmark"), version=checksum("fs_mark")),
     )
     options: Mapping[str, Option] = {
         "count": Option(kind="int", help="files for each thread and each loop (-n)"),
@@ -155,8 +155,7 @@ class FsMark:
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Files a second over all iterations, and of each where there are several."""
         if output.exit_status != 0:
-            said = output.stderr.strip() or "\n".join(output.stdout.strip().splitlines()[-2:])
-            raise ToolError(f"fs_mark failed with exit status {output.exit_status}", evidence=said)
+            raise ToolError(f"fs_mark failed with exit status {output.exit_status}", evidence=_said(output))
         report = read_report(output.stdout)
         _check_asked(workload, report)
         return measurements(report)
@@ -267,6 +266,13 @@ def _check_rows(report: Report, line: int) -> None:
                 "fs_mark did not make the files that were asked", where=f"iteration {number}",
                 got=f"{row.count} files", allowed=f"{each * number}: -n x threads x iterations",
             )  # fmt: skip
+
+
+def _said(output: ToolOutput) -> str:
+    """Its complaints: on stdout stands why, on stderr only what came of it."""
+    complaints = [line for line in output.stdout.splitlines() if _COMPLAINT.match(line)]
+    lines = [*complaints, *output.stderr.splitlines()]
+    return "\n".join(lines or output.stdout.strip().splitlines()[-2:])
 
 
 def _whole(report: Report, letter: str, otherwise: int) -> int:
