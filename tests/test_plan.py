@@ -355,9 +355,7 @@ def test_a_read_prepares_its_file_and_warms_the_cache_where_asked() -> None:
     the_plan = plan(workloads={"r": {**DD_READ, "cache": "warm"}})
     directory = f"{MNT}/tmpfs/t0001"
     assert "cache=warm" in script(the_plan)
-    assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fsync; }}" in script(
-        the_plan
-    )
+    assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fsync; }}" in script(the_plan)
     assert f"warm() {{ dd if={directory}/dd.img of=/dev/null bs=1048576 count=8; }}" in script(the_plan)
 
 
