@@ -16,9 +16,10 @@ NOT_FAST := box or browser or slow
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
 EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
+EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report lab bench check test fuzz lint lock clean-env
+.PHONY: help env demo plan run resume report compare lab bench calibrate check test fuzz lint lock clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -53,11 +54,20 @@ report: ## RUN=: write the report of a run again
 	@lib/env.sh
 	@$(PY) -m mountlab report "$(RUN)" $(ARGS)
 
+compare: ## A= B=: what differs between two runs, and their ratios
+	$(call needs,A,$(EXAMPLE_PAIR))
+	$(call needs,B,$(EXAMPLE_PAIR))
+	@lib/env.sh
+	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
+
 lab: env ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks
 
 bench: env ## how much time Mountlab itself takes: per trial, per report
 	@$(PY) -m mountlab bench $(ARGS)
+
+calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
+	@$(PY) -m mountlab calibrate $(ARGS)
 
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mountlab.model import Trial
+from mountlab.model import Stop, Trial
 from mountlab.params import Resolved, resolve
 from mountlab.plan import PlannedTrial
 
@@ -47,3 +48,4 @@ class Silent:
 
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...

@@ -17,6 +17,7 @@ from mountlab.model import (
     Filesystem,
     OptionEvidence,
     PublishedFigure,
+    Stop,
     Sweep,
     Verdict,
     Workload,
@@ -48,9 +49,11 @@ class SyntheticRun:
     comparisons: list[Comparison]
     caveats: list[Caveat] = field(default_factory=list)
     checks_passed: list[str] = field(default_factory=list)
+    not_checked: dict[str, str] = field(default_factory=dict)
     options: list[OptionEvidence] = field(default_factory=list)
     published: list[PublishedFigure] = field(default_factory=list)
     answer_metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    stops: list[Stop] = field(default_factory=list)
     path: Path = Path("results/synthetic")
 
 
@@ -61,7 +64,8 @@ def comparison(**changes: Any) -> Comparison:
         "metric": "write_bandwidth", "label": "", "ratio": 6.9, "low": 6.5, "high": 7.3, "n": 5, "level": 0.95,
         "p": 0.001, "p_adjusted": 0.002, "verdict": "faster", "method": "paired t on logs",
     }  # fmt: skip
-    return Comparison(**{**values, **changes})
+    values |= changes
+    return Comparison(**{"low_all": values["low"], "high_all": values["high"], **values})
 
 
 def synthetic_run(*, hostile: str = "", blocks: int = 5, caveats: bool = True) -> SyntheticRun:

@@ -18,10 +18,11 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
+CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
-    "filesystem_params", "params", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words",
-    "terminal", "html", "plots", "sections", "import_params", "export",
+    "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
+    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
+    "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
@@ -32,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors"},
     "model": {"errors", "units"},
     "evidence": BASE,
+    "counters": BASE | {"evidence"},
     "options": BASE,
     "filesystems": BASE | {"evidence", "options"},
     "effect": BASE | {"evidence", "filesystems"},

@@ -29,7 +29,6 @@ ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-
 
 IMPORTED_AS = {"jupyter-client": "jupyter_client", "pyyaml": "yaml"}
 NOT_IMPORTED = {
-    "ipywidgets": "tqdm's progress bar in a notebook",
     "jupyterlab": "make lab",
     "uv": "make env, make lock",
     "mypy": "make check",

@@ -319,3 +319,40 @@ def test_facts_as_reports_show_them() -> None:
     assert facts.show("programs", {"fio": {"path": "/usr/bin/fio", "version": "fio-3.33"}}) == "fio: fio-3.33"
     assert facts.show("programs", {}) == "none"
     assert facts.show("something else", 3) == "3"
+
+
+# --- what the caveats look at -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "power"),
+    [("known", "no battery"),
+     ("known\nsupply\tMains\t\t1\t\t\nsupply\tBattery\t\t\tCharging\t80", "mains"),
+     ("known\nsupply\tMains\t\t0\t\t\nsupply\tBattery\tSystem\t\tDischarging\t64", "battery (64 %)"),
+     ("known\nsupply\tBattery\tDevice\t\tDischarging\t20", "no battery"),
+     ("known\nsupply\tBattery\t\t\tFull\t100", "mains")],
+    ids=["none", "charging", "on battery", "of a mouse", "full"],
+)  # fmt: skip
+def test_where_the_power_comes_from(lines: str, power: str) -> None:
+    assert facts.parse_power(lines) == power
+
+
+@pytest.mark.parametrize(
+    ("lines", "rate", "what"),
+    [("sda\tsata\t6.0 Gbps\t", 600e6, "SATA 6 Gb/s"), ("sda\tusb\t480\t", 48e6, "USB 480 Mb/s"),
+     ("sda\tpci\t8.0 GT/s PCIe\t4", 8e9 * 128 / 130 * 4 / 8, "PCI Express 8 GT/s x4"),
+     ("sda\tpci\t5.0 GT/s PCIe\t2\nsda\tpci\t16.0 GT/s\t16", 1e9, "PCI Express 5 GT/s x2"),
+     ("sda\tpci\tUnknown\t255\nsda\tusb\t10000\t", 1.25e9, "USB 10000 Mb/s")],
+)  # fmt: skip
+def test_the_slowest_link_to_a_disk(lines: str, rate: float, what: str) -> None:
+    assert facts.parse_links(lines) == {"sda": {"bytes_per_s": pytest.approx(rate), "what": what}}
+    assert facts.show("disk_links", facts.parse_links(lines)) == f"sda: {what}"
+
+
+def test_disks_whose_links_do_not_tell_have_none() -> None:
+    with pytest.raises(ValueError, match="no link that tells its speed"):
+        facts.parse_links("sda\tpci\tUnknown\t0\n")
+
+
+def test_swap_in_use_is_what_is_not_free() -> None:
+    assert facts.parse_used_swap("SwapTotal: 1000 kB\nSwapFree: 400 kB") == 600 * 1024

@@ -25,3 +25,25 @@ def test_the_tour_runs_without_a_box(tmp_path: Path) -> None:
     assert any("as fast as ext4" in page for page in pages)
     assert any("<svg" in page for page in pages)
     assert not [output for output in outputs(executed) if output.output_type == "error"]
+
+
+def test_what_n_would_have_told_runs_without_a_box_and_without_widgets(tmp_path: Path) -> None:
+    executed = tmp_path / "executed" / "what.ipynb"
+    execute(store.NOTEBOOKS / "60_what_would_n_have_told.ipynb", executed, {"kind": "gamma", "n": 4, "others": [12]})
+    found = outputs(executed)
+    assert not [output for output in found if output.output_type == "error"]
+    assert any("<svg" in output.get("data", {}).get("text/html", "") for output in found)
+    told = "".join(output.get("text", "") for output in found)
+    assert "n = 4, gamma: " in told
+    assert "n = 12, gamma: " in told
+    assert not any("widget" in kind for output in found for kind in output.get("data", {}))
+
+
+def test_repeats_are_planned_without_a_box(tmp_path: Path) -> None:
+    executed = tmp_path / "executed" / "plan.ipynb"
+    execute(store.NOTEBOOKS / "40_plan_repeats.ipynb", executed, {})
+    shown = "".join(str(output) for output in outputs(executed))
+    assert "which has 9 of the 9 cells" in shown
+    assert "<svg" in shown
+    assert "5 blocks show a difference of" in shown
+    assert not [output for output in outputs(executed) if output.output_type == "error"]

@@ -341,3 +341,72 @@ def test_published_ratios_stand_beside_ours() -> None:
     assert {"tmpfs: dd, write 2 GiB", "published", "ours", "11"} <= set(texts(plot))
     assert "ours not measured" in plot.alt
     assert plot.title == "Of 2 published ratios, 1 points the same way as ours and for 1 ours is undecided."
+
+
+# --- simulated runs ---------------------------------------------------------------------------------------------------
+
+SIMULATED = [([1.0, 3.0], 0.5, 3.5), ([2.8, 3.2], 2.5, 3.5), ([2.0, 2.1], -4.0, 44.0), ([0.9, 1.0], 0.8, 1.1)]
+
+
+def test_simulated_runs_show_their_trials_and_intervals_over_the_truth() -> None:
+    plot = plots.plot_simulated(SIMULATED, truth=2.0, finding="Two of four miss")
+    assert marker_places(plot, "o") == pytest.approx([0.5, 1.5, 1.4, 1.6, 1.0, 1.05, 0.45, 0.5])
+    drawn = intervals(plot)[1::2]  # below the dots of two trials each, which look like an interval to this test
+    left, right = plot.figure.axes[0].get_xlim()
+    assert drawn == [pytest.approx(ends) for ends in ((0.25, 1.75), (1.25, 1.75), (left, right), (0.4, 0.55))]
+
+
+def test_simulated_intervals_that_miss_the_truth_have_a_cross_at_the_near_end() -> None:
+    plot = plots.plot_simulated(SIMULATED, truth=2.0, finding="Two of four miss")
+    assert marker_places(plot, "X") == pytest.approx([1.25, 0.55])
+    assert plot.title == "Two of four miss"
+    assert plot.alt == "4 simulated runs with their intervals; 2 of them miss the truth. Two of four miss"
+    assert "mean over the truth = 1; dots: trials; ✖: misses the truth" in texts(plot)
+
+
+def test_a_vast_simulated_interval_does_not_hide_the_others() -> None:
+    low, high = plots.plot_simulated(SIMULATED, truth=2.0, finding="").figure.axes[0].get_xlim()
+    assert high - low < 5
+    assert marker_places(plots.plot_simulated(SIMULATED, truth=2.0, finding=""), ">") == [high]
+
+
+def test_no_simulated_run_cannot_be_plotted() -> None:
+    with pytest.raises(InputError, match="there is no simulated run to plot"):
+        plots.plot_simulated([], truth=1.0, finding="")
+
+
+# --- smallest differences ---------------------------------------------------------------------------------------------
+
+CURVES = {"w: write bandwidth": {3: 12.0, 5: 1.5, 10: 1.2, 20: 1.1}, HOSTILE: {5: 1.05, 10: 1.02, 20: math.nan}}
+
+
+def test_each_line_is_the_smallest_difference_in_percent_by_blocks() -> None:
+    """What cannot be drawn is left out: a difference of ten times and more, and an unknown one."""
+    plot = plots.plot_smallest_difference(CURVES, planned={"w: write bandwidth": 10.0, HOSTILE: 7.0}, power=0.8)
+    axes = plot.figure.axes[0]
+    drawn = [line for line in axes.lines if len(line.get_xdata()) > 1]
+    assert [list(map(float, line.get_xdata())) for line in drawn] == [[5, 10, 20], [5, 10]]
+    assert [list(map(float, line.get_ydata())) for line in drawn] == [
+        pytest.approx([50, 20, 10]), pytest.approx([5, 2]),
+    ]  # fmt: skip
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+
+def test_a_dot_marks_the_planned_blocks_where_the_line_has_them() -> None:
+    plot = plots.plot_smallest_difference(CURVES, planned={"w: write bandwidth": 10.0, HOSTILE: 7.0}, power=0.8)
+    marks = plot.legend
+    assert marker_places(plot, marks["w: write bandwidth"].marker) == [10.0]
+    assert marker_places(plot, marks[HOSTILE].marker) == []
+    assert plot.title == "w: write bandwidth: 10 blocks show 20\u00a0% or more, with a chance of 80\u00a0%"
+
+
+def test_the_smallest_differences_are_told_to_those_who_do_not_see_them() -> None:
+    plot = plots.plot_smallest_difference(CURVES, planned={"w: write bandwidth": 10.0}, power=0.8)
+    assert plot.alt.startswith("Smallest difference shown with a chance of 80\u00a0%, by number of blocks. w: write")
+    assert "10 blocks show 2\u00a0% or more" in plot.alt
+    assert ElementTree.fromstring(plot.svg()).tag == f"{SVG}svg"
+
+
+def test_no_smallest_difference_cannot_be_plotted() -> None:
+    with pytest.raises(InputError, match="there is no smallest difference to plot"):
+        plots.plot_smallest_difference({"w": {3: math.inf, 5: math.nan}}, planned={}, power=0.8)

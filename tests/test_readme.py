@@ -25,6 +25,8 @@ COVERED_BY = [
     (r"make run SWEEP=\S+( BOX=\S+)?( ARGS=.+)?", "tests/box/test_make.py", '"run"'),
     (r"make resume RUN=\S+", "tests/box/test_make.py", '"resume"'),
     (r"make report RUN=\S+", "tests/box/test_make.py", '"report"'),
+    (r"make plan SWEEP=\S+( BOX=\S+)? ARGS=\"--pilot \S+\"", "tests/box/test_factors_live.py", '"--pilot"'),
+    (r"make compare A=\S+ B=\S+", "tests/test_makefile.py", '"compare", "A=results/x"'),
     (r"make bench", "tests/test_makefile.py", '"bench"'),
     (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/box/test_box_verbs.py", '"prepare"'),
     (r"(\.venv/bin/)?python -m mountlab fstab \S+ \S+", "tests/test_permanent.py", '"fstab"'),

@@ -99,9 +99,9 @@ def test_headings_are_in_order(page: Page) -> None:
 
 def test_every_part_is_there(page: Page) -> None:
     assert [text for level, text in page.headings if level == 2] == [
-        "Caveats", "Figures of each metric", "Every trial", "In the order of the run", "Published figures beside ours",
-        "Options: asked, and in effect", "Left out", "All trials", "The box", "Versions and seed", "Parameters",
-        "Run it again",
+        "Caveats", "Figures of each metric", "What explains how much", "Every trial", "In the order of the run",
+        "Why each cell stopped", "Published figures beside ours", "Options: asked, and in effect", "Left out",
+        "All trials", "The box", "Versions and seed", "Parameters", "Run it again",
     ]  # fmt: skip
 
 

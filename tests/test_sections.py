@@ -11,13 +11,15 @@ import yaml
 from mountlab import sections, words
 from mountlab.html import Html
 from mountlab.model import OptionEvidence
+from mountlab.stats import explained
 from pages import Page
 from synthetic_run import SyntheticRun, synthetic_run
 
 PARTS = (
     sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
     sections.run_order, sections.published, sections.options, sections.left_out, sections.trials, sections.box,
-    sections.versions, sections.parameters, sections.reproduce,
+    sections.versions, sections.parameters, sections.reproduce, sections.stopping,
+    sections.not_checked, sections.explained,
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()
@@ -231,3 +233,66 @@ def test_parameters_are_the_yaml_that_was_resolved() -> None:
 
 def test_the_command_that_runs_it_again() -> None:
     assert repr(sections.reproduce(RUN)) == "make run SWEEP=params/sweeps/ramdisk.yml BOX=local"
+
+
+# --- what could not be checked ----------------------------------------------------------------------------------------
+
+
+def test_checks_that_could_not_look_are_named_with_the_reason() -> None:
+    told = repr(sections.not_checked(changed(not_checked={"box-busy": "no such counters were kept"})))
+    assert "1 check could not be made" in told
+    assert "box busy: no such counters were kept" in told
+    assert "Every check could be made." in repr(sections.not_checked(changed(not_checked={})))
+
+
+def test_excluded_trials_are_counted_and_listed_with_their_reasons() -> None:
+    trials = RUN.trials.copy()
+    trials.loc[trials.index[3], ["status", "reason"]] = ["excluded", "the backup ran"]
+    told = repr(sections.trials(changed(trials=trials)))
+    assert "1 excluded" in told
+    assert "the backup ran" in told
+
+
+# --- cells that do not exist ------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_the_sweep_excludes_is_not_shown_as_missing() -> None:
+    """'n/a' is for what was planned and gave no figure."""
+    gone = "ramfs/fio rw=write"
+    estimates = RUN.estimates[RUN.estimates["cell"] != gone]
+    assert words.NOT_IN_SWEEP not in repr(sections.overview(changed(estimates=estimates)))
+    run = changed(estimates=estimates, sweep=replace(RUN.sweep, excluded=(gone,)))
+    assert repr(sections.overview(run)).count(words.NOT_IN_SWEEP) == 1
+    assert repr(sections.overview(changed(estimates=estimates))).count(words.MISSING) == (
+        repr(sections.overview(run)).count(words.MISSING) + 1
+    )
+
+
+# --- what explains how much, and all together -------------------------------------------------------------------------
+
+
+def test_the_shares_of_the_variance_are_those_of_the_statistics() -> None:
+    metric = next(m for m in RUN.answer_metrics["dd-write"])
+    shown = repr(sections.explained(RUN))
+    found = explained(RUN.measurements, workload="dd-write", metric=metric, level=RUN.sweep.design.level)
+    largest = max(found.to_dict("records"), key=lambda row: row["share"])
+    assert (
+        f"Of the differences in {words.metric_noun(metric)} under dd-write: {words.effect_name(largest['effect'])} "
+        in shown
+    )
+    assert "Analysis of variance" in shown
+
+
+def test_without_repeats_there_is_no_variance_to_share_out() -> None:
+    assert "no variance to share out" in repr(sections.explained(without_results()))
+
+
+def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> None:
+    wide = [replace(each, low_all=4.1, high_all=12.6) for each in RUN.comparisons]
+    for part in (sections.answer, sections.overview, sections.tables, sections.published):
+        assert "[4.1, 12.6]" in part(changed(comparisons=wide))._repr_html_().replace("\u2007", ""), part
+
+
+def test_the_table_says_how_many_blocks_would_decide() -> None:
+    waiting = [replace(each, verdict="undecided", needed=23) for each in RUN.comparisons]
+    assert "undecided; about 23 blocks would decide" in repr(sections.tables(changed(comparisons=waiting)))

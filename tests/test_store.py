@@ -396,7 +396,7 @@ DERIVED_COLUMNS = {
                       "high", "sd", "cv", "level", "method"],
     "comparisons.csv": ["baseline", "candidate", "workload", "tool", "cache", "metric", "label", "ratio", "low",
     "high", "n",
-                        "level", "p", "p_adjusted", "verdict", "method"],
+                        "level", "p", "p_adjusted", "verdict", "method", "low_all", "high_all", "needed"],
     "caveats.csv": ["scope", "subject", "code", "severity", "message"],
 }  # fmt: skip
 DESIGN_COLUMNS = {
@@ -469,3 +469,68 @@ def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(change: dict[str, An
         workflow._check_same_box(before, {**before, **change}, "results/r")
     assert caught.value.got == got
     assert caught.value.where == "results/r/run.json: facts"
+
+
+# --- trials that the user excludes ------------------------------------------------------------------------------------
+
+
+def excluding(results: Path, text: str) -> Path:
+    path = written(results, failed="t0016")
+    (path / "exclude.yml").write_text(text)
+    return path
+
+
+def test_excluded_trials_do_not_count_and_stay_in_the_run_with_their_reason(results_dir: Path) -> None:
+    path = excluding(results_dir, "exclude:\n  t0007: a backup ran, by its log\n")
+    with_it = load_run(written(results_dir / "whole", failed="t0016"))
+    run = load_run(path)
+    assert "t0007" not in set(run.measurements["trial_id"])
+    assert len(run.measurements) == len(with_it.measurements) - 3
+    row = run.trials.set_index("trial_id").loc["t0007"]
+    assert (row["status"], row["reason"]) == ("excluded", "a backup ran, by its log")
+    (caveat,) = [each for each in run.caveats if each.code == "excluded"]
+    assert (caveat.subject, caveat.severity) == (row["cell"], "warning")
+    assert "t0007 (a backup ran, by its log)" in caveat.message
+    assert all(trial.status != "excluded" for trial in read_journal(path)), "the journal says what ran"
+
+
+def test_what_is_excluded_can_be_taken_back(results_dir: Path) -> None:
+    path = excluding(results_dir, "exclude: {t0007: x}")
+    write_derived(load_run(path))
+    without = (path / "estimates.csv").read_text()
+    (path / "exclude.yml").unlink()
+    write_derived(load_run(path))
+    assert (path / "estimates.csv").read_text() != without
+    assert "excluded" not in (path / "caveats.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "got"),
+    [("exclude: {t0099: x}", "unknown trial of this run", "'t0099'"),
+     ("exclude: {t0016: x}", "a trial that gave no figure need not be excluded", "it is failed"),
+     ("exclude: {t0007: ' '}", "wrong type or value", "' ' (str)"),
+     ("exclude: {t0007: }", "wrong type or value", "None (NoneType)"),
+     ("exclude: [t0007]", "wrong type or value", "['t0007'] (list)"),
+     ("exclude: {t0007: x}\nalso: 1", "unknown key", "'also'")],
+)  # fmt: skip
+def test_what_cannot_be_excluded_is_said_with_file_and_trial(results_dir: Path, text: str, what: str, got: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        load_run(excluding(results_dir, text))
+    assert (caught.value.what, caught.value.got) == (what, got)
+    assert "exclude.yml" in caught.value.where
+
+
+def test_a_strict_run_with_warnings_ends_with_one_and_names_them(
+    results_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mountlab import __main__, report
+
+    path = written(results_dir)
+    monkeypatch.setattr(report, "write_report", lambda run: run / "report.html")
+    assert __main__._finish(path) == 0
+    info = json.loads((path / "run.json").read_text())
+    info["parameters"]["design"]["strict"] = True
+    (path / "run.json").write_text(json.dumps(info))
+    assert __main__._finish(path) == 1
+    assert "error: strict: these figures cannot be trusted: " in (said := capsys.readouterr().err)
+    assert "too-few (ext4/r cache=cold, ext4/r cache=warm" in said

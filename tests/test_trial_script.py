@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mountlab.box import Completed
+from mountlab.counters import around
 from mountlab.plan import Plan, PlannedTrial, make_plan
 from mountlab.runner import judge, unpack
 from sweeps import DIR, TMPFS, sweep
@@ -224,3 +225,79 @@ def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache:
         ["shellcheck", "-s", "sh", "-S", "warning", str(file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+# --- what else the box tells ------------------------------------------------------------------------------------------
+
+
+def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { seq 400000 | sort -R >/dev/null; ")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert status == "ok"
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.seconds is not None
+    assert seen.own is not None
+    assert seen.own > 0.05, "sorting takes a processor"
+    assert seen.others is not None
+    assert seen.clock_step_s == pytest.approx(0, abs=0.1)
+    assert seen.load is not None
+    assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
+
+
+DMESG = """#!/bin/sh
+[ "$1" = -r ] || exit 1
+printf '<6>[    1.000000] sh (1): drop_caches: 3\\n<4>[    2.000000] an old warning\\n'
+printf '<6>[    3.000000] sh (%s): drop_caches: 3\\n<6>[    4.000000] for your information\\n' "$NUMBER"
+printf '<3>[    5.000000] I/O error, dev sda\\n<28>[    6.000000] of a daemon\\n'
+"""
+
+
+def test_the_kernels_log_counts_from_our_dropping_of_the_caches(machine: Machine) -> None:
+    """Lines of others before it, and those below a warning, are not of this trial. <28> is a warning of facility 3."""
+    program = machine.mount_root.parent.parent / "bin" / "dmesg"
+    program.write_text(DMESG)
+    program.chmod(0o755)
+    plan = opened(machine)
+    for seconds, log in ((0.6, ("I/O error, dev sda", "of a daemon")), (0, None)):
+        script = plan.trials[0].argv[4].replace("dropped=\n", "dropped=yes NUMBER=$$; export NUMBER\n")
+        files, status, _ = machine.trial(
+            plan.trials[0], script.replace("measured() {", f"measured() {{ sleep {seconds}; ")
+        )
+        assert status == "ok"
+        seen = around({name: data.decode() for name, data in files.items()})
+        assert seen is not None
+        assert seen.kernel_log == log
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_thread_that_writes_inode_tables_is_looked_for_where_it_was_asked_for(
+    machine: Machine, running: bool, tmp_path: Path
+) -> None:
+    plan = opened(machine)
+    # The real thread may be there, for somebody else.
+    script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", "!= lazy-thread")
+    if running:
+        thread = tmp_path / "lazy-thread"
+        thread.symlink_to("/bin/sleep")
+        script = script.replace("measured() {", f"measured() {{ {thread} 30 & other=$!; ")
+        script = script.replace('kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill $other')
+    files, _, _ = machine.trial(plan.trials[0], script)
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.lazy_init is running
+
+
+@pytest.mark.requires_program("fincore")
+@pytest.mark.parametrize(("oflag", "asked"), [("direct", True), ("none", False)])
+def test_where_direct_io_was_asked_for_the_files_are_looked_for_in_the_page_cache(
+    machine: Machine, oflag: str, asked: bool
+) -> None:
+    plan = opened(machine, workloads={"w": {**WRITE, "oflag": oflag}})
+    files, status, reason = machine.trial(plan.trials[0])
+    if status != "ok":
+        pytest.skip(f"no direct I/O in this directory: {reason}")
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert (seen.resident_bytes is not None) == asked

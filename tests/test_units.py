@@ -16,6 +16,7 @@ from mountlab.units import (
     format_seconds,
     kernel_bytes,
     parse_bytes,
+    parse_percent,
     parse_seconds,
     scale_for,
     significant,
@@ -187,3 +188,18 @@ def test_units_of_figures_and_what_one_of_each_is(unit: str, base: tuple[str, fl
 def test_other_units_are_unknown(unit: str) -> None:
     """Trap: KB/s that means KiB/s."""
     assert base_unit(unit) is None
+
+
+@pytest.mark.parametrize(("text", "share"), [("3%", 0.03), ("2.5 %", 0.025), (" 95% ", 0.95), ("0%", 0.0)])
+def test_a_percentage_is_read_as_a_share(text: str, share: float) -> None:
+    assert parse_percent(text) == share
+
+
+@pytest.mark.parametrize("text", ["3", "0.03", "3 percent", "-3%", "%", "3%%", "1e1%", 3, 0.03, True, None])
+def test_a_share_without_its_sign_is_refused(text: object) -> None:
+    with pytest.raises(ParameterError, match="a percentage is needed") as caught:
+        parse_percent(text, where="s.yml: design.until.half_width")
+    assert caught.value.where == "s.yml: design.until.half_width"
+    assert caught.value.got == f"{text!r} ({type(text).__name__})"
+    assert "'3%'" in caught.value.allowed
+    assert "the sign %" in caught.value.next_step

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab import words
-from mountlab.model import METRICS, Caveat, OptionState, PublishedFigure
+from mountlab.model import METRICS, Caveat, OptionState, PublishedFigure, Stop, StopReason, Until
+from mountlab.stats import WELCH_METHOD
 from synthetic_run import comparison, synthetic_run
 
 NAN = math.nan
@@ -34,7 +35,8 @@ def sentence(**changes: Any) -> str:
         (6.9, NAN, NAN, "6.9"),
         (NAN, NAN, NAN, "n/a"),
         (2.18, 6.9e-06, 688743.3, "2.2 [<0.1, 690\u202f000]"),
-        (math.inf, math.inf, math.inf, "n/a"),
+        (math.inf, math.inf, math.inf, "∞ [∞, ∞]"),
+        (6.9, 0.0, math.inf, "6.9 [0.0, ∞]"),
     ],
 )
 def test_ratios_have_the_digits_of_their_interval(value: float, low: float, high: float, text: str) -> None:
@@ -367,3 +369,98 @@ def test_why_nothing_is_compared() -> None:
     assert words.nothing_compared("ext4", 1).startswith("There is one file system only")
     assert words.nothing_compared(None, 2).startswith("No baseline is named")
     assert words.nothing_compared("ext4", 2) == "Nothing can be compared: no trial succeeded."
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+def stop(reason: StopReason, cell: str = "tmpfs/fio rw=read", **more: Any) -> Stop:
+    return Stop(cell=cell, reason=reason, blocks=7, n=7, half_width=0.028, metric="read_bandwidth", **more)
+
+
+@pytest.mark.parametrize(
+    ("until", "text"),
+    [
+        (Until(half_width=0.03), "until every mean is within ± 3 % at 95 %, 5 to 40 blocks"),
+        (
+            Until(half_width=0.025, confidence=0.9, min=3, max=9, budget_s=5400.0, of="comparisons"),
+            "until every ratio is within ± 2.5 % at 90 %, 3 to 9 blocks, at most 1 h 30 min",
+        ),
+    ],
+)
+def test_a_rule_is_told_with_its_limits(until: Until, text: str) -> None:
+    assert words.rule_text(until).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (stop("precise"), "precise after 7 blocks"),
+        (stop("max reached"), "not precise after 7 blocks, the most that may be"),
+        (stop("budget"), "out of time after 7 blocks"),
+        (stop("not finished"), "not finished, 7 blocks so far"),
+        (stop("could not"), "given up after 7 blocks, too few figures"),
+        (
+            stop("could not", why="dd failed with exit status 1\n  it said:\n    | no space"),
+            "given up after 7 blocks, too few figures: dd failed with exit status 1 (no space)",
+        ),
+    ],
+)
+def test_why_a_cell_has_no_more_trials_is_one_line(told: Stop, text: str) -> None:
+    assert words.stop_text(told) == text
+
+
+def test_every_reason_has_its_words() -> None:
+    assert len({words.stop_text(stop(reason)) for reason in get_args(StopReason)}) == len(get_args(StopReason))
+
+
+def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
+    left = [stop("precise"), stop("precise", "ext4/fio rw=read"), stop("budget", "ext4/fio rw=write")]
+    assert words.leaving(left) == [
+        "fio rw=read: precise after 7 blocks (tmpfs, ext4)", "fio rw=write: out of time after 7 blocks (ext4)",
+    ]  # fmt: skip
+
+
+# --- all together, and what it would take -----------------------------------------------------------------------------
+
+
+def test_what_would_decide_is_said_of_what_is_undecided() -> None:
+    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks would decide.")
+    assert "would decide" not in sentence(verdict="undecided", needed=None)
+
+
+def test_what_is_not_paired_counts_no_blocks() -> None:
+    assert sentence(method=WELCH_METHOD).endswith("; n = 5 on the side with fewer trials.")
+
+
+def test_the_interval_for_all_together_takes_the_place_of_the_one_alone() -> None:
+    both = words.together(comparison(low_all=6.1, high_all=7.9))
+    assert (both.low, both.high) == (6.1, 7.9)
+    assert words.together(both) == both
+
+
+def test_an_infinite_bound_is_an_interval_and_an_unknown_one_is_none() -> None:
+    assert words.has_interval(comparison(high=math.inf))
+    assert not words.has_interval(comparison(high=NAN))
+
+
+ROWS: list[dict[str, Any]] = [
+    {"effect": "filesystem", "share": 0.187, "low": 0.054, "high": 0.342},
+    {"effect": "filesystem x bs", "share": 0.623, "low": 0.368, "high": 0.766},
+    {"effect": "block", "share": 0.001, "low": 0.0, "high": 0.005},
+    {"effect": "residual", "share": 0.189, "low": NAN, "high": NAN},
+]
+
+
+def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> None:
+    assert words.explained_sentence(ROWS, "read bandwidth under dd").replace("\u00a0", " ") == (
+        "Of the differences in read bandwidth under dd: file system × bs 62 % [37 %, 77 %], what the trials of a cell "
+        "differ by 19 % and file system 19 % [5 %, 34 %]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (1.0, "1.0"), (3e-7, "<0.0001"), (0.0, "<0.0001")]
+)
+def test_p_values_have_two_digits(p: float, text: str) -> None:
+    assert words.p_text(p) == text

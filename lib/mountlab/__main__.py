@@ -37,9 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    _sweep_verb(
-        verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing"
-    ).add_argument("--json", action="store_true")
+    plan = _sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
+    plan.add_argument("--json", action="store_true")
+    plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
     _sweep_verb(verbs, "run", _run, "measure a sweep, then report")
     for name, verb, text in (
         ("resume", _resume, "go on with a run that was stopped, then report"),
@@ -51,12 +51,18 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
+    compare = _verb(verbs, "compare", _compare, "what differs between two runs, and the ratios of B to A, cell by cell")
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
     _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
+    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
     bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
     bench.add_argument("--repeats", type=int, default=30)
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
@@ -137,16 +143,36 @@ def _overrides(arguments: Arguments) -> dict[str, Any]:
 
 def _plan(arguments: Arguments) -> int:
     from mountlab import store, workflow
+    from mountlab.pilot import forecast
+    from mountlab.pilot_view import forecast_json, forecast_text
     from mountlab.planview import plan_json, plan_text
 
     resolved = store.load_sweep(arguments.sweep, _overrides(arguments))
+    pilot = store.load_run(arguments.pilot) if arguments.pilot else None
     with workflow.planned(resolved, box=arguments.box) as session:
-        view = (
-            json.dumps(plan_json(session.plan, session.facts), indent=1)
-            if arguments.json
-            else plan_text(session.plan, session.facts)
-        )
-    print(view)
+        predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
+        if arguments.json:
+            more = {"pilot": forecast_json(predicted)} if predicted else {}
+            print(json.dumps({**plan_json(session.plan, session.facts), **more}, indent=1))
+        else:
+            more_text = [forecast_text(predicted, resolved.sweep)] if predicted else []
+            print(plan_text(session.plan, session.facts), *more_text, sep="\n\n")
+    return 0
+
+
+def _compare(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.compare_runs import compare_runs
+    from mountlab.compare_view import comparison_json, comparison_text
+    from mountlab.report import write_comparison
+
+    compared = compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b))
+    if arguments.json:
+        print(json.dumps(comparison_json(compared), indent=1))
+        return 0
+    print(f"\n{comparison_text(compared)}\n", flush=True)
+    page = write_comparison(arguments.run_a, arguments.run_b, results=store.RESULTS)
+    print(f"report: {store.shown(page)}")
     return 0
 
 
@@ -172,6 +198,7 @@ def _demo(arguments: Arguments) -> int:
 def _finish(path: Path) -> int:
     """Report on a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
     from mountlab import store
+    from mountlab.checks import named
     from mountlab.report import write_report
     from mountlab.terminal import answer_text
 
@@ -179,7 +206,10 @@ def _finish(path: Path) -> int:
     print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
     page = write_report(path)
     print(f"report: {store.shown(page)}")
-    return 0 if run.trials["status"].isin(("ok", "skipped")).all() else 1
+    errors = [each for each in run.caveats if each.severity == "error"] if run.sweep.design.strict else []
+    if errors:
+        print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
+    return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
 
 
 def _report(arguments: Arguments) -> int:
@@ -311,6 +341,21 @@ def _bench(arguments: Arguments) -> int:
     from mountlab.bench import bench
 
     print(bench(repeats=arguments.repeats, demo=arguments.demo, tests=arguments.tests))
+    return 0
+
+
+def _calibrate(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.calibrate import FULL, SHORT, TABLES, put
+
+    tables = []
+    for make in TABLES:
+        tables.append(make(SHORT if arguments.short else FULL))
+        print(f"{tables[-1].markdown()}\n", flush=True)
+    if not arguments.short:
+        methods = store.ROOT / "METHODS.md"
+        store.replace_file(methods, put(methods.read_text(), tables, where=store.shown(methods)).encode())
+        print(f"put into {store.shown(methods)}")
     return 0
 
 

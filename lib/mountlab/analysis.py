@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
-from mountlab.stats import RATIO_METHOD, Ratio, compare, estimate, holm, p_equivalent, verdict
+from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
+from mountlab.stats.sequential import nominal_level
 from mountlab.tools import TOOLS
 
 MEASUREMENT_COLUMNS = (
@@ -49,10 +52,12 @@ def factor_names(sweep: Sweep) -> list[str]:
 
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
-    by_cell = measurements.groupby("cell")["metric"].unique().to_dict() if len(measurements) else {}
+    by_cell: dict[str, set[str]] = {}
+    for name, metric in measurements[["cell", "metric"]].drop_duplicates().itertuples(index=False, name=None):
+        by_cell.setdefault(name, set()).add(metric)
     present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
-        present[cell.workload.label] |= set(by_cell.get(cell.id, ()))
+        present[cell.workload.label] |= by_cell.get(cell.id, set())
     wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
     # Of a workload that others ran the options may not be known, by which a tool chooses.
     own = {w.label: () if sweep.imported else TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
@@ -65,52 +70,133 @@ def counted(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str) -> pd.DataFrame:
-    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep."""
-    factors = factor_names(sweep)
-    columns = ["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]
-    groups = dict(iter(counted(measurements).groupby("cell", sort=False)))
-    rows = []
-    for cell in sweep.cells:
-        own = groups.get(cell.id, measurements.iloc[:0])
-        start = {
-            "run_id": run_id, "box": box, "filesystem": cell.filesystem.name, "tool": cell.workload.tool,
-            "workload": cell.workload.name, **{name: cell.workload.factors.get(name, "") for name in factors},
-        }  # fmt: skip
-        for (metric, label, unit), group in own.groupby(["metric", "label", "unit"], sort=False):
-            result = asdict(estimate(group["value"].tolist(), level=sweep.design.level))
-            rows.append({**start, "metric": metric, "label": label, **result, "unit": unit, "cell": cell.id})
-    return pd.DataFrame(rows, columns=columns)
+    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep.
+
+    The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
+    covers what the design's level says. All samples are computed at once.
+    """
+    factors, design = factor_names(sweep), sweep.design
+    samples = _samples(counted(measurements), ("cell", "metric", "label", "unit"), [cell.id for cell in sweep.cells])
+    within = design.level if design.until is None else nominal_level(design.until, design.level)
+    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate)
+    cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
+    columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
+    columns |= {"n": found.n, "mean": found.figure, "low": found.low, "high": found.high, "sd": found.sd}
+    columns |= {"cv": found.cv, "level": design.level, "method": found.method, "cell": samples.keys["cell"]}
+    rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    return rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+
+
+def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:
+    """What each row of the estimates begins with, one entry a cell."""
+    cells = sweep.cells
+    start = {
+        "run_id": [run_id] * len(cells), "box": [box] * len(cells),
+        "filesystem": [cell.filesystem.name for cell in cells], "tool": [cell.workload.tool for cell in cells],
+        "workload": [cell.workload.name for cell in cells],
+    }  # fmt: skip
+    return start | {name: [cell.workload.factors.get(name, "") for cell in cells] for name in factors}
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The values of some measurements, sample after sample: those of one cell together, cells in a given order."""
+
+    keys: pd.DataFrame
+    """One row a sample: what tells them apart."""
+    places: NDArray[np.int64]
+    """The place of each sample's cell in the given order."""
+    values: NDArray[np.float64]
+    blocks: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The sample of each value."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
+    """Values with the same keys make one sample; within a cell, samples come in the order in which they first stood."""
+    codes = np.zeros(len(measurements), dtype=np.int64)
+    for key in keys:
+        own, unique = pd.factorize(measurements[key])
+        codes = codes * max(len(unique), 1) + own
+    ids, _ = pd.factorize(codes)
+    firsts = measurements.iloc[np.flatnonzero(~pd.Series(ids).duplicated())]
+    place = firsts["cell"].map({cell: place for place, cell in enumerate(cells)}).to_numpy(dtype=float)
+    order = np.argsort(place, kind="stable")
+    order = order[~np.isnan(place[order])]  # what is no cell of the sweep has no row
+    rank = np.full(len(firsts), len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    sizes = np.bincount(rank[ids], minlength=len(order) + 1)[: len(order)].astype(np.int64)
+    rows = np.argsort(rank[ids], kind="stable")[: sizes.sum()]
+    values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
+    names = firsts[list(keys)].iloc[order].reset_index(drop=True)
+    return _Samples(names, place[order].astype(np.int64), values.astype(float), blocks.astype(np.int64), sizes)
 
 
 def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     """Every file system against the baseline, for every workload and every metric that the answer is about.
 
-    p values are adjusted by Holm over all comparisons of the sweep, those of equivalence over the same family.
+    p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
+    (stats.comparisons says how); those of equivalence by Holm over the same family.
     """
     if sweep.baseline is None:
         return []
-    values = _by_block(counted(measurements))
-    labels = answer_labels(measurements)
-    found = [
-        (
-            workload,
-            fs.name,
-            metric,
-            label,
-            compare(_pairs(values, sweep.baseline, fs.name, workload, (metric, label)), level=sweep.design.level),
-        )
+    asked = _asked(sweep, measurements, sweep.baseline)
+    ratios = compare_rows(*_by_block(counted(measurements), sweep, asked))
+    design = sweep.design
+    together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
+    columns = (
+        ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
+        together.low_all, together.high_all, together.p_equivalent_adjusted, together.needed,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
+
+
+class _Asked(NamedTuple):
+    """One question of a sweep."""
+
+    workload: Workload
+    metric: str
+    label: str
+    candidate: str
+    baseline: str
+
+    def key(self, filesystem: str) -> tuple[str, str, str]:
+        """Cell, metric and label of one side."""
+        return f"{filesystem}/{self.workload.label}", self.metric, self.label
+
+
+def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[_Asked]:
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    return [
+        _Asked(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads
-        for metric in answer_metrics(sweep, measurements)[workload.label]
+        if sweep.has_cell(f"{baseline}/{workload.label}")
+        for metric in metrics[workload.label]
         for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
-        if fs.name != sweep.baseline
+        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}")
     ]
-    different = holm([ratio.p for *_, ratio in found])
-    equivalent = holm([p_equivalent(ratio, sweep.design.smallest_effect) for *_, ratio in found])
-    return [
-        _comparison(sweep.baseline, *row, p_adjusted=p, p_equivalent_adjusted=q)
-        for row, p, q in zip(found, different, equivalent, strict=True)
-    ]
+
+
+def _by_block(
+    measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[_Asked]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none.
+    Of two values of one block the last counts."""
+    samples = _samples(measurements, ("cell", "metric", "label"), [cell.id for cell in sweep.cells])
+    blocks, columns = np.unique(samples.blocks, return_inverse=True)
+    table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
+    table[samples.ids, columns] = samples.values
+    names = samples.keys[["cell", "metric", "label"]].itertuples(index=False, name=None)
+    rows = {key: row for row, key in enumerate(names)}
+    candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
+    baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
+    return table[candidates], table[baselines]
 
 
 def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -123,50 +209,16 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
 
 
-def _by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int, float]]:
-    """(cell, metric, label) to block to value."""
-    table: dict[tuple[str, str, str], dict[int, float]] = {}
-    columns = (measurements[name] for name in ("cell", "metric", "label", "block", "value"))
-    for cell, metric, label, block, value in zip(*columns, strict=True):
-        table.setdefault((cell, metric, label), {})[int(block)] = float(value)
-    return table
-
-
-def _pairs(
-    values: Mapping[tuple[str, str, str], Mapping[int, float]],
-    baseline: str,
-    candidate: str,
-    workload: Workload,
-    row: tuple[str, str],
-) -> list[tuple[float, float]]:
-    ours = values.get((f"{candidate}/{workload.label}", *row), {})
-    theirs = values.get((f"{baseline}/{workload.label}", *row), {})
-    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
-    return [pair for pair in pairs if min(pair) > 0]  # a count of zero has no ratio
-
-
-def _comparison(
-    baseline: str,
-    workload: Workload,
-    candidate: str,
-    metric: str,
-    label: str,
-    ratio: Ratio,
-    *,
-    p_adjusted: float,
-    p_equivalent_adjusted: float,
-) -> Comparison:
-    return Comparison(
-        baseline=baseline, candidate=candidate, workload=workload.name, tool=workload.tool, factors=workload.factors,
-        metric=metric, label=label, ratio=ratio.ratio, low=ratio.low, high=ratio.high, n=ratio.n, level=ratio.level,
-        p=ratio.p, p_adjusted=p_adjusted, method=RATIO_METHOD,
-        verdict=verdict(
-            ratio, p_adjusted=_or_one(p_adjusted), p_equivalent_adjusted=_or_one(p_equivalent_adjusted),
-            more_is_better=higher_is_better(metric),
-        ),
+def _comparison(sweep: Sweep, asked: _Asked, found: tuple[Any, ...]) -> Comparison:
+    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, p_same, needed = found
+    workload, level = asked.workload, sweep.design.level
+    said = verdict(
+        ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
+        more_is_better=higher_is_better(asked.metric),
     )  # fmt: skip
-
-
-def _or_one(p: float) -> float:
-    """An unknown p value decides nothing."""
-    return 1.0 if math.isnan(p) else p
+    return Comparison(
+        baseline=asked.baseline, candidate=asked.candidate, workload=workload.name, tool=workload.tool,
+        factors=workload.factors, metric=asked.metric, label=asked.label, ratio=ratio, low=low, high=high, n=n,
+        level=level, p=p, p_adjusted=p_adjusted, method=RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
+        low_all=low_all, high_all=high_all, needed=None if math.isnan(needed) else int(needed),
+    )  # fmt: skip

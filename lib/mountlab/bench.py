@@ -11,18 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
-from mountlab import store, workflow
+from mountlab import analysis, store, workflow
 from mountlab.boxes import open_box
 from mountlab.errors import CommandError
 from mountlab.logs.frame import tidy
-from mountlab.model import Trial
+from mountlab.model import METRICS, Design, Filesystem, Stop, Sweep, Trial, Workload
 from mountlab.params import Resolved, resolve
 from mountlab.plan import PlannedTrial
 from mountlab.report import write_report
@@ -62,6 +64,7 @@ def bench(*, repeats: int, demo: bool, tests: bool) -> str:
             *_trials(repeats, Path(scratch), caches=False),
             *_trials(repeats, Path(scratch), caches=True),
             *_logs(min(repeats, 3), Path(scratch) / "logs"),
+            *_statistics(min(repeats, 3)),
         ]
         rows += _report(min(repeats, 3), Path(scratch))
         rows += _fresh_clone(Path(scratch) / "clone", tests=tests) if demo or tests else []
@@ -135,6 +138,9 @@ class _Timed:
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         self._writer.keep_mount(mount_id, files)
 
+    def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
+        return self._writer.measured(sweep)
+
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         start = time.perf_counter()
         self._writer.record(trial, files)
@@ -146,6 +152,7 @@ class _Timed:
 class _Silent:
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
 
 
 def _sweep(repeats: int, *, caches: bool) -> Resolved:
@@ -208,6 +215,61 @@ def _logs(repeats: int, directory: Path) -> Iterator[Row]:
     yield Row("the same logs by pandas.json_normalize and the standard decoder", None, times["pandas"])
     said = subprocess.run([sys.executable, "-c", _MEMORY, str(directory)], capture_output=True, text=True, check=True)
     yield Row("memory of a process that makes the frame", float(GIB), [float(said.stdout) * KIB], "B")
+
+
+CELLS, BLOCKS = 10_000, 10
+_METRICS = (
+    "read_bandwidth", "write_bandwidth", "read_iops", "write_iops", "read_latency_mean", "read_latency_p99",
+    "write_latency_mean", "write_latency_p99",
+)  # fmt: skip
+_LOOP_SHARE = 20
+
+
+def many_cells(count: int) -> tuple[Sweep, pd.DataFrame]:
+    """A sweep of so many cells (a multiple of 8), and made-up figures of 10 trials and 8 metrics of each."""
+    filesystems = tuple(Filesystem(name=f"fs{number}", type="tmpfs") for number in range(8))
+    workloads = tuple(
+        Workload(name="fio", tool="fio", options={"rw": "read"}, factors={"bs": f"{number}KiB"})
+        for number in range(count // len(filesystems))
+    )
+    sweep = Sweep(
+        name="many", question="How long does it take?", box="local", filesystems=filesystems, workloads=workloads,
+        design=Design(repeats=BLOCKS), metrics=_METRICS, baseline="fs0",
+    )  # fmt: skip
+    cells, shape = sweep.cells, (len(sweep.cells), BLOCKS, len(_METRICS))
+    cell, block, metric = (place.ravel() for place in np.indices(shape))
+    columns = {
+        "cell": np.array([each.id for each in cells], dtype=object)[cell], "block": block + 1, "warmup": False,
+        "filesystem": np.array([each.filesystem.name for each in cells], dtype=object)[cell],
+        "metric": np.array(_METRICS, dtype=object)[metric], "label": "",
+        "unit": np.array([METRICS[name] for name in _METRICS], dtype=object)[metric],
+        "value": np.random.default_rng(1).lognormal(10, 0.05, len(cell)),
+    }  # fmt: skip
+    return sweep, pd.DataFrame(columns)
+
+
+def _statistics(repeats: int) -> Iterator[Row]:
+    """Estimates and comparisons of 10,000 cells at once; and cell by cell with scipy, as one would in a notebook."""
+    sweep, frame = many_cells(CELLS)
+
+    def ours() -> None:
+        analysis.estimate_frame(sweep, frame, run_id="", box="")
+        analysis.comparisons(sweep, frame)
+
+    few = frame[: len(frame) // _LOOP_SHARE]
+    alone = [share * _LOOP_SHARE for share in _timed(lambda: _cell_by_cell(few), 1)]
+    name = f"estimates and comparisons of {CELLS} cells x {BLOCKS} trials x {len(_METRICS)} metrics"
+    yield Row(name, 3.0, _timed(ours, repeats))
+    yield Row(f"the same cell by cell with scipy (from a {_LOOP_SHARE}th of them)", None, alone)
+
+
+def _cell_by_cell(frame: pd.DataFrame) -> None:
+    baseline: dict[Hashable, Any] = {}
+    for (_, metric), own in frame.groupby(["cell", "metric"], sort=False):
+        values = own["value"].to_numpy()
+        stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
+        logs = np.log(values)
+        stats.ttest_rel(logs, baseline.setdefault(metric, logs[::-1])).confidence_interval(0.95)
 
 
 def _report(repeats: int, scratch: Path) -> Iterator[Row]:

@@ -41,7 +41,7 @@ def _block(sweep: Sweep, block: int, rng: random.Random) -> Iterator[Visit]:
         cells = _shuffled([cell for cell in sweep.cells if cell.filesystem is filesystem], rng)
         if sweep.design.fresh_filesystem == "cell":
             yield from (Visit(block, block < 1, filesystem, (cell,)) for cell in cells)
-        else:
+        elif cells:
             yield Visit(block, block < 1, filesystem, tuple(cells))
 
 

@@ -217,6 +217,12 @@ def uses_dax(evidence: Mapping[str, str]) -> bool:
     return mount_options(evidence).get("dax") in ("", "always")
 
 
+def through_cache_below(evidence: Mapping[str, str]) -> bool:
+    """Whether the file system lies on a loop device that goes through the page cache of the file system below it."""
+    loop = loops(evidence).get(file_system_device(evidence))
+    return loop is not None and not loop.direct_io
+
+
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:
     return any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
 

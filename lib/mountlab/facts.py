@@ -231,6 +231,59 @@ def parse_emulated(text: str) -> bool:
     raise ValueError("no evidence")
 
 
+def parse_power(text: str) -> str:
+    """'mains', 'battery (64 %)' or 'no battery', from the power supplies that /sys/class/power_supply lists."""
+    supplies = [line.split("\t") for line in text.splitlines() if line.startswith("supply\t")]
+    own = [(kind, online, status, share) for _, kind, scope, online, status, share in supplies if scope != "Device"]
+    if any(kind != "Battery" and online == "1" for kind, online, _, _ in own):
+        return "mains"
+    batteries = [(status, share) for kind, _, status, share in own if kind == "Battery"]
+    if not batteries:
+        return "no battery"
+    discharging = [share for status, share in batteries if status == "Discharging"]
+    return f"battery ({discharging[0]} %)" if discharging else "mains"
+
+
+def parse_used_swap(text: str) -> int:
+    """Bytes of swap that are in use, from /proc/meminfo."""
+    return meminfo("SwapTotal")(text) - meminfo("SwapFree")(text)
+
+
+_PER_LANE = {2.5: 0.8, 5.0: 0.8, 8.0: 128 / 130, 16.0: 128 / 130, 32.0: 128 / 130, 64.0: 242 / 256}
+"""The share of a PCI Express link's transfers (GT/s) that is data, by its encoding."""
+
+
+def parse_links(text: str) -> dict[str, dict[str, Any]]:
+    """{disk: {'bytes_per_s', 'what'}}: the slowest link between each disk and the processor, as far as /sys tells.
+
+    More than this no disk behind it can deliver. Lines are disk, kind (pci, sata, usb), speed and width.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for line in text.splitlines():
+        disk, kind, speed, width = line.split("\t")
+        link = _link(kind, speed, width)
+        if link and (disk not in found or link["bytes_per_s"] < found[disk]["bytes_per_s"]):
+            found[disk] = link
+    if not found:
+        raise ValueError("no link that tells its speed")
+    return found
+
+
+def _link(kind: str, speed: str, width: str) -> dict[str, Any] | None:
+    """One link; None where it does not tell its speed."""
+    number = re.match(r"\d+(\.\d+)?", speed)
+    if not number or (kind == "pci" and not (width.isdecimal() and 0 < int(width) <= 32)):
+        return None
+    rate, lanes = float(number[0]), int(width) if kind == "pci" else 1
+    if kind == "pci":
+        bits_per_s, what = rate * 1e9 * _PER_LANE.get(rate, 1.0) * lanes, f"PCI Express {rate:g} GT/s x{lanes}"
+    elif kind == "sata":
+        bits_per_s, what = rate * 1e9 * 0.8, f"SATA {rate:g} Gb/s"
+    else:  # up to 5 Gb/s ten bits carry eight
+        bits_per_s, what = rate * 1e6 * (0.8 if rate <= 5000 else 1.0), f"USB {rate:g} Mb/s"
+    return {"bytes_per_s": bits_per_s / 8, "what": what}
+
+
 def parse_words(text: str) -> list[str]:
     return sorted(set(text.split()))
 
@@ -335,6 +388,10 @@ def _show_device(device: Mapping[str, Any]) -> str:
     return f"{device['path']} ({', '.join(part for part in parts if part)})"
 
 
+def _show_links(links: Mapping[str, Mapping[str, Any]]) -> str:
+    return "; ".join(f"{disk}: {link['what']}" for disk, link in links.items())
+
+
 def show_programs(programs: Mapping[str, Mapping[str, str | None]]) -> str:
     return "; ".join(f"{name}: {found['version'] or UNKNOWN}" for name, found in programs.items()) or "none"
 
@@ -363,6 +420,31 @@ printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
 printf 'flags=%s\n' "$(grep -m 1 -o '^flags' /proc/cpuinfo)"
 printf 'vendor=%s\n' "$(cat /sys/class/dmi/id/sys_vendor)"
 printf 'product=%s\n' "$(cat /sys/class/dmi/id/product_name)"
+"""
+_POWER = r"""
+cd /sys/class/power_supply && {
+    echo known
+    for supply in *; do
+        [ -e "$supply/type" ] || continue
+        line=supply
+        for file in type scope online status capacity; do line="$line	$(cat "$supply/$file")"; done
+        printf '%s\n' "$line"
+    done
+}
+"""
+_LINKS = r"""
+for disk in /sys/block/*; do
+    at=$(CDPATH='' cd -- "$disk/device" && pwd -P) || continue
+    while [ "${at#/sys/devices/}" != "$at" ]; do
+        [ ! -e "$at/max_link_speed" ] ||
+            printf '%s\tpci\t%s\t%s\n' "${disk##*/}" "$(cat "$at/max_link_speed")" "$(cat "$at/max_link_width")"
+        for file in "$at"/link*/ata_link/link*/sata_spd; do
+            [ ! -e "$file" ] || printf '%s\tsata\t%s\t\n' "${disk##*/}" "$(cat "$file")"
+        done
+        [ ! -e "$at/busnum" ] || printf '%s\tusb\t%s\t\n' "${disk##*/}" "$(cat "$at/speed")"
+        at=${at%/*}
+    done
+done
 """
 _EMULATED = r"""
 printf 'told=%s\n' "$(tr ' ' '\n' </proc/cmdline | sed -n 's/^mountlab.accelerator=//p')"
@@ -417,6 +499,11 @@ FACTS: tuple[Fact, ...] = (
         show=_show_bytes,
     ),
     Fact(name="swap_bytes", label="Swap", script="cat /proc/meminfo", parse=meminfo("SwapTotal"), show=_show_bytes),
+    Fact(
+        name="swap_used_bytes", label="Swap in use", script="cat /proc/meminfo", parse=parse_used_swap, show=_show_bytes
+    ),
+    Fact(name="page_bytes", label="Size of a page", script="getconf PAGESIZE", parse=int, show=_show_bytes),
+    Fact(name="power", label="Power", script=_POWER, parse=parse_power),
     Fact(name="virtualization", label="Virtual machine", script=_VIRTUALIZATION, parse=parse_virtualization),
     Fact(
         name="emulated",
@@ -495,6 +582,7 @@ FACTS: tuple[Fact, ...] = (
         parse=parse_block_devices,
         show=_show_devices,
     ),
+    Fact(name="disk_links", label="Links to the disks", script=_LINKS, parse=parse_links, show=_show_links),
     Fact(name="package_manager", label="Package manager", script=_PACKAGE_MANAGER),
 )
 """Every fact, in the order in which reports show them. `rights` and `programs` are added by `gather`."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 Scalar = str | int | float | bool
 Rights = Literal["root", "sudo", "none"]
-Status = Literal["ok", "failed", "skipped", "invalid"]
+Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
+"""`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
 Severity = Literal["note", "warning", "error"]
+StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
 """Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
 another value. `added`: shown, and not asked for."""
@@ -143,6 +146,8 @@ class Workload:
     options: Mapping[str, Scalar]
     factors: Mapping[str, str] = field(default_factory=dict)
     """The swept options only, as people read them: {'rw': 'randread', 'bs': '4KiB'}."""
+    precondition: int = 0
+    """Up to so many rounds of it are run first on each new mount, until they are steady; 0: none."""
 
     @property
     def label(self) -> str:
@@ -162,10 +167,29 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Until:
+    """A stopping rule: blocks go on until the figures are this precise. How it is kept honest: stats/sequential.py."""
+
+    half_width: float
+    """Of the interval, relative: 0.03 is +- 3 % of the mean, or of the ratio."""
+    confidence: float = 0.95
+    """What the interval covers, after having looked at it block after block."""
+    min: int = 5
+    """Blocks before the first look."""
+    max: int = 40
+    budget_s: float | None = None
+    """No block is begun, after the first `min`, that would take the trials beyond this time."""
+    of: Literal["cells", "comparisons"] = "cells"
+    """What is to be precise: the mean of each cell, or each ratio to the baseline."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """How often and in which order. `repeats` counts blocks; every block holds every cell once."""
 
     repeats: int = 5
+    """With `until` the largest number of blocks, its `max`."""
+    until: Until | None = None
     seed: int | None = None
     """Seed of the order of trials; None: drawn when the plan is made, and saved."""
     warmup: int = 1
@@ -174,11 +198,15 @@ class Design:
     """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
     level: float = 0.95
+    estimate: str = "mean"
+    """How the trials of a cell are summed up: a name of stats.STATISTICS."""
     smallest_effect: float = 0.02
     """Ratios within 1 +- this do not matter to the reader."""
     on_ineffective: Literal["error", "caveat"] = "error"
     """What an option is that was asked for and that the kernel ignored or changed."""
     trial_timeout_s: float = 600.0
+    strict: bool = False
+    """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +218,7 @@ class Sweep:
     box: str
     filesystems: tuple[Filesystem, ...]
     workloads: tuple[Workload, ...]
-    """Already expanded: one for each combination of swept options."""
+    """Already expanded: one for each combination of swept options that the sweep file asks for."""
     design: Design
     metrics: tuple[str, ...] = ()
     """The metrics that the answer is about; () means the main metrics of each tool."""
@@ -201,13 +229,21 @@ class Sweep:
     """Names of files in params/published/."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """File systems of the sweep file that are not measured in this run, and why."""
+    excluded: tuple[str, ...] = ()
+    """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        return tuple(Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
+        every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
+        excluded = frozenset(self.excluded)
+        return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+
+    def has_cell(self, cell: str) -> bool:
+        """Whether a combination, told by the id that its cell would have, is one of the cells."""
+        return cell not in self.excluded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,10 +332,31 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Why a cell has no more trials, where the design says until when blocks go on."""
+
+    cell: str
+    reason: StopReason
+    """'could not': it gave no figures, or not enough of them could still come. 'not finished': the run was stopped."""
+    blocks: int
+    """Blocks after which it left, those of the warm-up not counted."""
+    n: int
+    """Figures that it gave."""
+    half_width: float
+    """The widest relative half width that its figures, or its ratios to the baseline, had then; NaN for n < 2."""
+    metric: str
+    """Whose that was, with the label where there is one."""
+    why: str = ""
+    """Of one that could not: what its last trial said."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2."""
+    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2, and infinite
+    where the method can give none at this n."""
 
     mean: float
+    """Or the other figure that `method` names: geometric mean, median, harmonic mean."""
     low: float
     high: float
     sd: float
@@ -312,7 +369,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The ratio candidate / baseline of one metric, paired by block, with interval and verdict."""
+    """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block."""
 
     baseline: str
     candidate: str
@@ -325,11 +382,19 @@ class Comparison:
     low: float
     high: float
     n: int
+    """Blocks that hold both sides; not paired: values of the side that has fewer."""
     level: float
     p: float
     p_adjusted: float
     verdict: Verdict
     method: str
+    low_all: float = math.nan
+    high_all: float = math.nan
+    """An interval that holds together with those of all other comparisons of the sweep; `low` and `high` are of this
+    one alone. It lies on one side of 1 exactly where p_adjusted shows a difference."""
+    needed: int | None = None
+    """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
+    nothing is known, or no sensible number would do."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ A list in the options of a workload is a factor: the workload is run once for ea
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep, Workload
-from mountlab.options import Option, read_value, unknown_key
+from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep
+from mountlab.options import unknown_key
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Tool
 from mountlab.units import parse_seconds
+from mountlab.until_params import UntilFile, read_until
+from mountlab.workload_params import check_compared, read_exclusions, read_workloads
 
 Model = TypeVar("Model", bound=BaseModel)
 Raw = dict[str, Any]
@@ -40,14 +40,17 @@ class DesignFile(_File):
     """The `design` section of a sweep file."""
 
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    until: UntilFile | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     warmup: Annotated[int, Field(ge=0, le=100)] = 1
     fresh_filesystem: Literal["block", "cell", "never"] = "block"
     drop_caches: bool = True
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
     smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
     on_ineffective: Literal["error", "caveat"] = "error"
     trial_timeout: str = "10min"
+    strict: bool = False
 
 
 class SweepFile(_File):
@@ -57,6 +60,7 @@ class SweepFile(_File):
     question: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
     filesystems: Annotated[dict[str, FilesystemFile], Field(min_length=1)]
     workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    exclude: list[dict[str, Any]] | None = None
     box: str = "local"
     design: DesignFile = DesignFile()
     metrics: list[str] | None = None
@@ -99,6 +103,12 @@ class PublishedFile(_File):
     study: str
     source: str
     rows: list[PublishedRow]
+
+
+class ExcludeFile(_File):
+    """exclude.yml beside a run: trials that do not count, each with the reason."""
+
+    exclude: dict[str, Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]]
 
 
 SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, "presets", "preset")
@@ -205,8 +215,8 @@ def _merge(base: Any, change: Any) -> Any:
 
 def _set(merged: Raw, dotted: str, value: Any) -> None:
     path = dotted.split(".")
-    if len(path) == 1 and dotted in DesignFile.model_fields:
-        path = ["design", dotted]
+    if path[0] in DesignFile.model_fields:
+        path = ["design", *path]
     target = merged
     for part in path[:-1]:
         if not isinstance(target.get(part, {}), (dict, type(None))):
@@ -279,6 +289,8 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
 
 def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
     own: dict[str, type[BaseModel]] = getattr(model, "sections", {})
+    if path[:2] == ["design", "until"]:
+        return list(UntilFile.model_fields)
     known: dict[str, type[BaseModel]] = {"design": DesignFile, "filesystems": FilesystemFile, "rows": PublishedRow}
     return list(({**known, **own}.get(path[0], model) if path else model).model_fields)
 
@@ -291,22 +303,25 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         read_filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
     )
     workloads = tuple(
-        w for name, entry in file.workloads.items() for w in _workloads(name, entry, f"{where}: workloads.{name}")
+        w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
     )
     check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
-    return Sweep(
+    sweep = Sweep(
         name=file.name,
         question=file.question.strip(),
         box=file.box,
         filesystems=filesystems,
         workloads=workloads,
-        design=_design(file.design, where),
+        excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude"),
+        design=_design(file.design, file.baseline, where),
         metrics=tuple(file.metrics or ()),
         baseline=file.baseline,
         expectation=file.expectation.strip(),
         published=tuple(file.published or ()),
     )
+    check_compared(sweep, f"{where}: exclude")
+    return sweep
 
 
 def check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:
@@ -316,7 +331,7 @@ def check_choices(names: list[str], allowed: Mapping[str, object], where: str, w
             raise unknown_key(name, allowed, where=where, what=what)
 
 
-def _design(file: DesignFile, where: str) -> Design:
+def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
     timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
     if not 0 < timeout <= LONGEST_TRIAL_S:  # timeout(1) takes 0 for no limit at all
         raise ParameterError(
@@ -325,64 +340,26 @@ def _design(file: DesignFile, where: str) -> Design:
             got=file.trial_timeout,
             allowed="more than 0s, at most 168h",
         )
-    return Design(**file.model_dump(exclude={"trial_timeout"}), trial_timeout_s=timeout)
-
-
-def _workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
-    tool_name = entry.get("tool")
-    if not isinstance(tool_name, str) or tool_name not in TOOLS:
-        raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
-    tool = TOOLS[tool_name]
-    given = {key: raw for key, raw in entry.items() if key != "tool"}
-    swept = [key for key, raw in given.items() if isinstance(raw, list)]
-    levels = [_levels(given[key], _option(tool, key, where), f"{where}.{key}") for key in swept]
-    return [
-        _workload(name, tool, {**given, **dict(zip(swept, choice, strict=True))}, swept, where)
-        for choice in itertools.product(*levels)
-    ]
-
-
-def _levels(values: list[Any], option: Option, where: str) -> list[Any]:
-    """The levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
-    if not values:
-        raise ParameterError("a factor needs at least one level", where=where, got="[]")
-    read = [read_value(value, option, where=where) for value in values]
-    if any("\n" in each.label for each in read):
+    read = {**file.model_dump(exclude={"trial_timeout", "until"}), "trial_timeout_s": timeout}
+    if file.until is None:
+        return Design(**read)
+    if "repeats" in file.model_fields_set:
         raise ParameterError(
-            "a level of a factor is one line, since it names a cell", where=where, got="text of several lines",
-            allowed="one text", next_step="write a workload for each text",
+            "both repeats and until say how many blocks there are", where=f"{where}: design",
+            got=f"repeats: {file.repeats} and until", allowed="one of them", next_step="-p until=null drops the rule",
         )  # fmt: skip
-    seen = [{each.value, each.label} for each in read]
-    repeated = [value for i, value in enumerate(values) if any(seen[i] & other for other in seen[:i])]
-    if repeated:
-        raise ParameterError("a level is given twice", where=where, got=repr(repeated[0]), allowed="each level once")
-    return values
-
-
-def _workload(name: str, tool: Tool, given: Raw, swept: list[str], where: str) -> Workload:
-    options = {key: option.default for key, option in tool.options.items() if option.default is not None}
-    labels: dict[str, str] = {}
-    for key, raw in given.items():
-        value = read_value(raw, _option(tool, key, where), where=f"{where}.{key}")
-        options[key] = value.value
-        labels[key] = value.label
-    tool.check(options, where=where)
-    return Workload(name=name, tool=tool.name, options=options, factors={key: labels[key] for key in swept})
-
-
-def _option(tool: Tool, key: str, where: str) -> Option:
-    if key in tool.reserved:
+    until = read_until(file.until, baseline=baseline, where=f"{where}: design.until")
+    if "level" in file.model_fields_set and file.level != until.confidence:
         raise ParameterError(
-            f"{tool.name}'s option {key} is not for a sweep to set",
-            where=f"{where}.{key}",
-            got=key,
-            allowed=tool.reserved[key],
-        )
-    if key in tool.options:
-        return tool.options[key]
-    if tool.any_option:
-        return Option(kind="any")
-    raise unknown_key(key, tool.options, where=f"{where}.{key}", what=f"option for {tool.name}")
+            "level and until.confidence are one thing here", where=f"{where}: design.level", got=f"{file.level:g}",
+            allowed=f"{until.confidence:g}, which is until.confidence", next_step="leave out level",
+        )  # fmt: skip
+    if file.estimate != "mean":
+        raise ParameterError(
+            "a stopping rule looks at means", where=f"{where}: design.estimate", got=file.estimate,
+            allowed="mean", next_step="for another figure write repeats in the place of until",
+        )  # fmt: skip
+    return Design(**{**read, "repeats": until.max, "level": until.confidence}, until=until)
 
 
 def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
@@ -437,3 +414,20 @@ def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:
                 allowed=", ".join(sorted(allowed)),
                 next_step=did_you_mean(name, allowed),
             )
+
+
+def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: str) -> dict[str, str]:
+    """Trial id to the reason for which it does not count. `known`: trial id to its status, of a whole run.
+
+    Raises ParameterError for a trial that the run does not have or that gave no figure, and for one without a reason.
+    """
+    excluded = validated(ExcludeFile, raw, where).exclude
+    for trial_id in excluded:
+        if trial_id not in known:
+            raise unknown_key(trial_id, known, where=f"{where}: exclude", what="trial of this run")
+        if known[trial_id] != "ok":
+            raise ParameterError(
+                "a trial that gave no figure need not be excluded", where=f"{where}: exclude.{trial_id}",
+                got=f"it is {known[trial_id]}", allowed="trials that are ok",
+            )  # fmt: skip
+    return excluded

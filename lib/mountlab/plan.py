@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+from mountlab.checks import asks_direct, asks_lazy_init, refuse_foreseen
 from mountlab.design import Visit, visits
 from mountlab.errors import PlanError, UnsafeError
 from mountlab.evidence import split_options
@@ -18,6 +19,7 @@ from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.model import FILES, Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, Target, everywhere
+from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command, programs_for
 from mountlab.units import format_bytes
@@ -74,6 +76,10 @@ class Turn:
     mount: PlannedMount | None
     trials: tuple[PlannedTrial, ...]
 
+    @property
+    def block(self) -> int:
+        return self.trials[0].block
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -106,9 +112,15 @@ class Plan:
 
     @property
     def expected_s(self) -> float:
-        """A guess at the whole duration in seconds."""
-        mounts = [mount for mount in (*self.controls, *self.mounts) if not mount.skip]
-        return MOUNT_S * len(mounts) + sum(trial.expected_s for trial in self.trials if not trial.skip)
+        """A guess at the whole duration in seconds; with a stopping rule, of all the blocks that there may be."""
+        return self.expected_until_s(self.sweep.design.repeats)
+
+    def expected_until_s(self, block: int) -> float:
+        """The same where the run ends with this block."""
+        turns = [turn for turn in self.turns if turn.block <= block]
+        made = (*self.controls, *self.lasting, *(turn.mount for turn in turns if turn.mount))
+        trials = [trial for turn in turns for trial in turn.trials if not trial.skip]
+        return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup names."""
@@ -272,12 +284,13 @@ class _Context:
         )
         programs = programs_for(tool, cell.workload)
         command = self._as_installed(command, programs)
-        script = self._script(command, programs, cache, mount, directory, output)
+        script = self._script(command, programs, cell, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
             argv=("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, trial_id),
             # Preparation (laying out a file) may take as long as the measured part again.
-            timeout_s=2 * command.timeout_s + 60, expected_s=tool.expected_s(cell.workload),
+            timeout_s=2 * command.timeout_s + 60,
+            expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
             skip=mount.skip or family.refuses(mount.filesystem, cell.workload) or "",
         )  # fmt: skip
 
@@ -298,6 +311,7 @@ class _Context:
         self,
         command: Command,
         programs: tuple[Program, ...],
+        cell: Cell,
         cache: Cache,
         mount: PlannedMount,
         directory: str,
@@ -311,6 +325,8 @@ class _Context:
             "fstype": family.mounted_as(mount.filesystem),
             "target": family.target_of(mount.filesystem, mount.place).device,
             "cache": cache,
+            "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
+            "direct": "yes" if asks_direct(cell.workload) else "",
         }
         limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
@@ -371,6 +387,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that nobody gave to us."""
     _check_rights(sweep, box, facts)
     within = _available(sweep, facts)
+    refuse_foreseen(within, facts)
     _check_programs(within, box, facts)
     for fs in within.filesystems:
         _check_filesystem(fs, within, box, facts)
@@ -510,7 +527,7 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> 
     room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
     target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
     for workload in sweep.workloads:
-        if family.refuses(fs, workload):
+        if family.refuses(fs, workload) or not sweep.has_cell(f"{fs.name}/{workload.label}"):
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")

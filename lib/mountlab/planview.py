@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from mountlab import checks, words
 from mountlab.filesystems import FAMILIES
-from mountlab.model import Filesystem
+from mountlab.model import Filesystem, Sweep, Workload
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.precondition import WINDOW
 from mountlab.units import format_bytes, format_seconds
+
+_MOST_NAMED = 4
+"""Excluded cells of a file system that the plan names one by one."""
 
 
 def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,10 +26,19 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "sweep": plan.sweep.name, "question": plan.sweep.question, "box": plan.box.name, "run_id": plan.run_id,
         "seed": plan.seed, "as_root": plan.privileged, "trials": len(plan.trials),
         "warmup_trials": sum(trial.warmup for trial in plan.trials), "expected_s": round(plan.expected_s, 1),
+        **_until_json(plan),
         "skipped": plan.skipped, "foreseen": foreseen(plan, facts),
+        "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
+        "cells": [cell.id for cell in plan.sweep.cells], "excluded": list(plan.sweep.excluded),
         "order": [_trial_row(trial) for trial in plan.trials], "commands": [list(argv) for argv in plan.commands()],
     }  # fmt: skip
+
+
+def _until_json(plan: Plan) -> dict[str, Any]:
+    """The stopping rule, and the time that the fewest blocks take; nothing where there is none."""
+    until = plan.sweep.design.until
+    return {"until": asdict(until), "expected_least_s": round(plan.expected_until_s(until.min), 1)} if until else {}
 
 
 def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
@@ -67,10 +83,15 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     yield plan.sweep.question
     yield ""
     rights = "as root" if plan.privileged else "without root"
-    cells = f"{len(plan.sweep.cells)} cells x {design.repeats} blocks"
+    times = f"{design.until.min} to {design.until.max}" if design.until else str(design.repeats)
+    cells = f"{len(plan.sweep.cells)} cells x {times} blocks"
     yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
-    yield f"trials       {len(plan.trials)}: {cells}, and {warm} warm-up trials"
-    yield f"time         about {format_seconds(float(round(plan.expected_s)))}"
+    yield from (f"{'design' if not i else '':12} {line}" for i, line in enumerate(thinned(plan.sweep)))
+    most = "at most " if design.until else ""
+    yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
+    if design.until:
+        yield f"blocks       {words.rule_text(design.until)}"
+    yield from (f"{'time' if not i else '':12} {line}" for i, line in enumerate(_time(plan)))
     yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
     for label, lines in (
         ("directories", directories(plan)),
@@ -80,7 +101,45 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{label if not i else '':12} {line}"
     yield from (f"{'left out' if not i else '':12} {reason}" for i, reason in enumerate(plan.sweep.left_out.values()))
     yield from (f"{'foreseen' if not i else '':12} {line}" for i, line in enumerate(foreseen(plan, facts)))
+    yield from (f"{'caveats' if not i else '':12} {line}" for i, line in enumerate(_caveats(plan, facts)))
     yield from _commands(plan)
+
+
+def _time(plan: Plan) -> Iterator[str]:
+    """How long it will take; with a stopping rule between its fewest and its most blocks, or the budget."""
+    until, most = plan.sweep.design.until, float(round(plan.expected_s))
+    if until is None:
+        yield f"about {format_seconds(most)}"
+        return
+    least = float(round(plan.expected_until_s(until.min)))
+    budget = until.budget_s if until.budget_s is not None else most
+    yield f"about {format_seconds(least)} to {format_seconds(max(least, min(most, budget)))}"
+    if least > budget:
+        asked = f"the budget of {format_seconds(budget)}"
+        yield f"{until.min} blocks will take longer than {asked}: they are run all the same"
+
+
+def thinned(sweep: Sweep) -> list[str]:
+    """What of the full factorial the sweep does without: workloads that have not all combinations of their levels, and
+    file systems that have not all workloads."""
+    by_name: dict[str, list[Workload]] = {}
+    for workload in sweep.workloads:
+        by_name.setdefault(workload.name, []).append(workload)
+    lines = [line for name, group in by_name.items() if (line := _of_factorial(name, group))]
+    for fs in sweep.filesystems:
+        gone = [cell.removeprefix(f"{fs.name}/") for cell in sweep.excluded if cell.startswith(f"{fs.name}/")]
+        listed = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
+        lines += [f"{fs.name}: without {listed}"] if gone else []
+    return lines
+
+
+def _of_factorial(name: str, workloads: list[Workload]) -> str:
+    """'fio: 6 of the 12 combinations of rw (4) and bs (3)'; '' where it has them all."""
+    keys = dict.fromkeys(key for workload in workloads for key in workload.factors)
+    levels = {key: len({workload.factors.get(key) for workload in workloads}) for key in keys}
+    every = math.prod(levels.values())
+    factors = words.listed([f"{key} ({count})" for key, count in levels.items()])
+    return f"{name}: {len(workloads)} of the {every} combinations of {factors}" if len(workloads) < every else ""
 
 
 def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
@@ -89,18 +148,32 @@ def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
 
 
+def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is known beforehand to speak against the figures, worst first; what is said of several cells once."""
+    subjects: dict[tuple[str, str, str], list[str]] = {}
+    for each in checks.foresee(plan.sweep, facts):
+        subjects.setdefault((each.severity, each.code, each.message), []).append(each.subject)
+    for (severity, code, message), of in subjects.items():
+        more = f" and {len(of) - 1} more" if len(of) > 1 else ""
+        yield f"{severity}: {words.spoken_code(code)}{f', {of[0]}' if of[0] else ''}{more}: {message}"
+
+
 def _commands(plan: Plan) -> Iterator[str]:
     times = Counter(mount.filesystem.name for mount in plan.mounts)
     controls = {mount.filesystem.name for mount in plan.controls}
+    most = "at most " if plan.sweep.design.until and not plan.lasting else ""
     for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
         once = ", and once without its options, to see what the kernel shows by itself" if name in controls else ""
-        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else f"made {times[name]} times{once}:")
+        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else f"made {most}{times[name]} times{once}:")
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
     for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials) if not trial.skip}.values():
         yield f"  {trial.cell.workload.label}"
         yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
         yield from (f"    warm     {shlex.join(argv)}" for argv in trial.command.warm)
+        if trial.cell.workload.precondition:
+            rounds = trial.cell.workload.precondition
+            yield f"    first    up to {rounds} rounds of it on each new mount, until the last {WINDOW} are steady"
         yield f"    measure  {shlex.join(trial.command.argv)}"
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 from tqdm import tqdm as terminal_bar
 from tqdm.notebook import tqdm as notebook_bar
 
+from mountlab import words
 from mountlab.errors import in_one_line
-from mountlab.model import Trial
+from mountlab.model import Stop, Trial
 from mountlab.plan import Plan, PlannedTrial
 
 FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
@@ -33,7 +35,7 @@ class Remaining:
         self._spent_s += elapsed_s
 
     def forget(self, trial_id: str) -> None:
-        """A trial that an earlier session of the run has done."""
+        """A trial that an earlier session of the run has done, or that is not needed any more."""
         self._waiting.pop(trial_id)
 
     def seconds(self) -> float:
@@ -75,6 +77,17 @@ class Bar:
                 f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}", file=sys.stderr
             )
         self._bar.update(1)
+        self._show()
+
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+        """Cells that are done: their trials are not waited for any more."""
+        for trial in trials:
+            self._remaining.forget(trial.trial_id)
+        self._bar.total -= len(trials)
+        if hasattr(self._bar, "container"):  # the widget of a notebook keeps its own
+            self._bar.container.children[1].max = self._bar.total
+        for line in words.leaving(stops):
+            self._bar.write(line, file=sys.stderr)
         self._show()
 
     def _show(self) -> None:

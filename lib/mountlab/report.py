@@ -16,6 +16,7 @@ from mountlab.html import JUPYTERLAB_STYLE
 
 TEMPLATE = Path(__file__).parent / "template"
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
+COMPARISON = store.NOTEBOOKS / "50_compare_runs.ipynb"
 EXECUTION_LIMIT_S = 600
 
 
@@ -32,6 +33,20 @@ def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     page = run_path / "report.html"
     store.replace_file(page, export(executed, title=question or info["run_id"]).encode())
+    return page
+
+
+def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS) -> Path:
+    """Execute the notebook that compares two runs, and return the path of its page: below `results`, in a directory
+    named after both. Raises as `write_report` does."""
+    run_a, run_b = run_a.resolve(), run_b.resolve()
+    names = [str(store.read_info(path)["run_id"]) for path in (run_a, run_b)]
+    directory = results / f"compare-{names[0]}-{names[1]}"
+    directory.mkdir(parents=True, exist_ok=True)
+    executed = directory / "notebooks" / COMPARISON.name
+    execute(COMPARISON, executed, {"run_a": str(run_a), "run_b": str(run_b)})
+    page = directory / "report.html"
+    store.replace_file(page, export(executed, title=f"{names[0]} and {names[1]}").encode())
     return page
 
 

@@ -8,12 +8,15 @@ import signal
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from types import FrameType
 from typing import Any, Protocol
+
+import pandas as pd
 
 from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
@@ -29,9 +32,12 @@ from mountlab.errors import (
 )
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import read_refusal
-from mountlab.model import OptionEvidence, Status, Step, Trial
+from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.precondition import FILE as ROUNDS_FILE
+from mountlab.precondition import Rounds, level
 from mountlab.read_back import ineffective, options_in_effect
+from mountlab.stopping import decide
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 
@@ -50,6 +56,7 @@ class Journal(Protocol):
     def has(self, trial_id: str) -> bool: ...
     def record(self, trial: Trial, files: Files) -> None: ...
     def keep_mount(self, mount_id: str, files: Files) -> None: ...
+    def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]: ...
 
 
 class Progress(Protocol):
@@ -57,10 +64,12 @@ class Progress(Protocol):
 
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
 
 
 def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progress) -> None:
-    """Run every trial of the plan that the journal does not hold yet.
+    """Run every trial of the plan that the journal does not hold yet, and that the design's stopping rule still asks
+    for: it is asked before each block, about the trials of the blocks before it.
 
     A trial or a mount that fails is recorded with its reason, and the rest goes on. Raises BoxError when the box is
     lost, UnsafeError when going on could destroy data, KeyboardInterrupt when asked to stop: always after undoing
@@ -71,12 +80,16 @@ def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progre
         run.do(plan.opening, undo)
         for control in plan.controls:
             run.control(control)
+        run.recall()
         for mount in plan.lasting:
-            run.lasting(mount, undo)
-        for turn in plan.turns:
-            waiting = [trial for trial in turn.trials if not journal.has(trial.trial_id)]
-            if waiting:
-                run.turn(turn.mount, waiting)
+            if any(run.wants(trial) for trial in plan.trials if trial.mount == mount.id):
+                run.lasting(mount, undo)
+        for block, turns in groupby(plan.turns, key=lambda turn: turn.block):
+            run.look(block)
+            for turn in turns:
+                waiting = [trial for trial in turn.trials if run.wants(trial)]
+                if waiting:
+                    run.turn(turn.mount, waiting)
 
 
 class Stops:
@@ -128,6 +141,10 @@ class _Run:
     """File system name to the evidence of the one made without options."""
     broken: dict[str, str] = field(default_factory=dict)
     """Mount that was to last for the whole run to the reason for which there is none."""
+    preconditioned: set[tuple[str, str]] = field(default_factory=set)
+    """Mounts and cells whose rounds have been run."""
+    left: dict[str, Stop] = field(default_factory=dict)
+    """Cell to why it has no more trials."""
     stops: Stops = field(default_factory=Stops)
     sleep: Callable[[float], None] = time.sleep
 
@@ -202,6 +219,29 @@ class _Run:
         except (CommandError, ParseError) as error:
             self.broken[mount.id] = str(error)
 
+    def recall(self) -> None:
+        """What the stopping rule decided in an earlier session of the run."""
+        for block, turns in groupby(self.plan.turns, key=lambda turn: turn.block):
+            self.look(block)
+            if any(self.wants(trial) for turn in turns for trial in turn.trials):
+                return
+
+    def look(self, block: int) -> None:
+        """Before a block: which cells have been measured often enough?"""
+        design = self.plan.sweep.design
+        if design.until is None or block <= design.until.min:
+            return
+        trials, measurements = self.journal.measured(self.plan.sweep)
+        leaving = decide(self.plan.sweep, trials, measurements, before=block, left=self.left)
+        self.left |= leaving
+        if leaving:
+            dropped = [trial for trial in self.plan.trials if trial.block >= block and trial.cell.id in leaving]
+            self.progress.leave(list(leaving.values()), dropped)
+
+    def wants(self, trial: PlannedTrial) -> bool:
+        """Whether a trial is still to be run."""
+        return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
+
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """All trials of one mount. A mount that fails fails its trials, and nothing else."""
         wanted = [trial for trial in trials if not trial.skip and trial.mount not in self.broken]
@@ -222,20 +262,40 @@ class _Run:
 
     def trial(self, planned: PlannedTrial) -> None:
         self.progress.begin(planned)
+        kept = self.precondition(planned)
         began, started = datetime.now(UTC), time.monotonic()
+        status, reason, files = self.once(planned)
+        self._finish(planned, status, reason, {**files, **kept}, began, time.monotonic() - started)
+
+    def precondition(self, planned: PlannedTrial) -> Files:
+        """Rounds before the first trial of a workload on a mount, where it asks for them: what to keep of them."""
+        workload, key = planned.cell.workload, (planned.mount, planned.cell.id)
+        if not workload.precondition or key in self.preconditioned:
+            return {}
+        rounds = Rounds(workload.precondition)
+        while not rounds.done:
+            status, reason, files = self.once(planned)
+            if status != "ok":
+                rounds = replace(rounds, failed=reason)
+            else:
+                figures = TOOLS[workload.tool].parse(workload, ToolOutput.from_files(files))
+                rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
+        self.preconditioned.add(key)
+        return {ROUNDS_FILE: rounds.text().encode()}
+
+    def once(self, planned: PlannedTrial) -> tuple[Status, str, dict[str, bytes]]:
+        """Run the command of a trial: what it is worth, why, and the files that came back."""
         try:
             with self.stops.allowed():
                 done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
         except BoxTimeout as error:
             kill_run(self.box, self.plan.run_id)
-            self._finish(planned, "failed", str(error), {}, began, time.monotonic() - started)
-            return
+            return "failed", str(error), {}
         except KeyboardInterrupt:
             kill_run(self.box, self.plan.run_id)
             raise
         files = unpack(done.stdout) if done.ok else {"stderr": done.stderr}
-        status, reason = judge(planned, files, done)
-        self._finish(planned, status, reason, files, began, time.monotonic() - started)
+        return (*judge(planned, files, done), files)
 
     def _finish(
         self, planned: PlannedTrial, status: Status, reason: str, files: Files, began: datetime, elapsed_s: float

@@ -17,7 +17,9 @@ import yaml
 
 from mountlab import html, plots, words
 from mountlab.html import Column, Html, Rows, Text
-from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Sweep
+from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
+from mountlab.stats import STATISTICS
+from mountlab.stats import explained as variance_explained
 from mountlab.units import format_bytes, format_seconds, scale_for
 
 
@@ -46,6 +48,10 @@ class RunView(Protocol):
     def published(self) -> Sequence[PublishedFigure]: ...
     @property
     def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def not_checked(self) -> Mapping[str, str]: ...
+    @property
+    def stops(self) -> Sequence[Stop]: ...
 
 
 # ── the first screen ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,6 +98,9 @@ def _duration(run: RunView) -> str:
 def _blocks(run: RunView) -> str:
     counted = run.trials[(run.trials["status"] == "ok") & ~run.trials["warmup"].astype(bool)]
     done, planned = counted["block"].nunique(), run.sweep.design.repeats
+    if run.stops:
+        fewest = min(stop.blocks for stop in run.stops)
+        return f"n = {words.counted(done, 'block')}" if fewest >= done else f"n = {fewest} to {done} blocks"
     return f"n = {words.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
 
 
@@ -127,7 +136,12 @@ def _caveat_line(run: RunView) -> Html:
 
 def _answering(run: RunView) -> list[Comparison]:
     """The comparisons of the metrics that the answer is about."""
-    return [c for c in run.comparisons if c.metric in run.answer_metrics.get(_workload(c), ())]
+    return [c for c in _compared(run) if c.metric in run.answer_metrics.get(_workload(c), ())]
+
+
+def _compared(run: RunView) -> list[Comparison]:
+    """All comparisons, with the intervals that hold for all of them together."""
+    return [words.together(comparison) for comparison in run.comparisons]
 
 
 def _workload(comparison: Comparison) -> str:
@@ -162,9 +176,9 @@ def _overview_table(run: RunView) -> Html:
     under = {name: "baseline" if name == run.sweep.baseline else "" for name in names}
     head = [Column("Workload"), *(Column(html.stacked(swatches[name], under[name]), "number") for name in names)]
     groups = [group for metric in _answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
-    level = words.percent(run.sweep.design.level)
+    level, noun = words.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
     return html.table(
-        head, groups, caption=f"Mean and {level} interval. ★ best of its row, and those whose interval meets its own"
+        head, groups, caption=f"{noun} and {level} interval. ★ best of its row, and those whose interval meets its own"
     )
 
 
@@ -179,26 +193,28 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     rows = []
     for row, own in _rows(means).items():
         by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
-        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best) for name in names)])
+        planned = {name: run.sweep.has_cell(f"{name}/{own[0].workload}") for name in names}
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, planned[name]) for name in names)])
     return Rows(rows, f"{words.metric_heading(metric)}, {scale.unit}")
 
 
-def _stacked(mean: _Mean | None, factor: float, best: Sequence[float]) -> Text:
-    """A mean above its interval, as one cell; `best` holds the means that get the star."""
+def _stacked(mean: _Mean | None, factor: float, best: Sequence[float], planned: bool) -> Text:
+    """A mean above its interval, as one cell; `best` holds the means that get the star. What was planned and gave no
+    figure is told from what the sweep leaves out."""
     if mean is None:
-        return words.MISSING
+        return words.MISSING if planned else words.NOT_IN_SWEEP
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     return html.stacked(figures.value, figures.interval or "no interval", star=mean.mean in best)
 
 
 def caveats(run: RunView) -> Html:
-    """Caveats, worst first; or that there is none, and what was checked."""
+    """Caveats, worst first; or that there is none. What was checked, and what could not be."""
     passed = html.details(words.no_caveats(run.checks_passed), html.items(run.checks_passed))
     if not run.caveats:
-        return html.box("caveat none", passed)
+        return html.joined(html.box("caveat none", passed), not_checked(run))
     boxes = [html.caveat_box(group) for group in words.grouped(run.caveats)]
     others = f"{words.counted(len(run.checks_passed), 'check')} passed"
-    return html.joined(*boxes, html.details(others, html.items(run.checks_passed)))
+    return html.joined(*boxes, html.details(others, html.items(run.checks_passed)), not_checked(run))
 
 
 # ── tables and plots ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -265,8 +281,9 @@ def tables(run: RunView) -> Html:
 def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]) -> Html:
     means = _means(run, metric)
     scale = scale_for(means[0].unit, max(abs(m.mean) for m in means))
+    noun = STATISTICS[run.sweep.design.estimate].noun
     head = [
-        Column("File system"), Column(f"Mean, {scale.unit}", "number"), Column(f"Low, {scale.unit}", "number"),
+        Column("File system"), Column(f"{noun}, {scale.unit}", "number"), Column(f"Low, {scale.unit}", "number"),
         Column(f"High, {scale.unit}", "number"), Column("n", "number"), Column("CV, %", "number"),
         Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"),
         Column("Interval", "interval"),
@@ -295,11 +312,11 @@ def _ratio_cells(run: RunView, metric: str, mean: _Mean) -> tuple[str, str, str]
     """Ratio, interval and verdict of a cell against the baseline."""
     if mean.filesystem == run.sweep.baseline:
         return ("1", "", "baseline")
-    for c in run.comparisons:
+    for c in _compared(run):
         same = (c.metric, c.label, words.cell_id(c.candidate, c)) == (metric, mean.label, mean.cell)
         if same:
             figures = words.ratio_figures(c.ratio, c.low, c.high)
-            verdict = words.verdict_text(c.verdict, run.sweep.design.smallest_effect)
+            verdict = words.verdict_text(c.verdict, run.sweep.design.smallest_effect) + words.needed(c)
             return (figures.value, figures.interval, verdict if words.has_interval(c) else "no interval")
     return (words.MISSING, "", "not compared")
 
@@ -332,7 +349,7 @@ def _plots(run: RunView, draw: Any) -> Html:
 
 def published(run: RunView) -> Html:
     """Published ratios beside ours, as a picture and as a table with the sources."""
-    pairs = [(theirs, words.ours_beside(theirs, run.comparisons)) for theirs in run.published]
+    pairs = [(theirs, words.ours_beside(theirs, _compared(run))) for theirs in run.published]
     if not pairs:
         return html.paragraph("This sweep names no published figures.")
     note = html.paragraph(
@@ -398,7 +415,9 @@ def trials(run: RunView) -> Html:
     """How many trials there were of each status; those that failed, with the reason; and the list of all."""
     counts = run.trials["status"].value_counts()
     tally = ", ".join(
-        f"{counts[status]} {status}" for status in ("ok", "invalid", "failed", "skipped") if status in counts
+        f"{counts[status]} {status}"
+        for status in ("ok", "excluded", "invalid", "failed", "skipped")
+        if status in counts
     )
     line = html.paragraph(f"{words.counted(len(run.trials), 'trial')}: {tally}." if tally else "No trial was run.")
     bad = run.trials[run.trials["status"] != "ok"]
@@ -500,3 +519,74 @@ def parameters(run: RunView) -> Html:
 def reproduce(run: RunView) -> Html:
     """The one line that runs it all again."""
     return html.code_block(str(run.info.get("command", "")))
+
+
+def stopping(run: RunView) -> Html:
+    """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
+    until = run.sweep.design.until
+    if until is None:
+        return html.paragraph(f"The number of blocks was fixed beforehand: {run.sweep.design.repeats}.")
+    rule = html.paragraph(f"Blocks went on {words.rule_text(until)}. All cells of a workload leave together.")
+    head = [
+        Column("File system"), Column("Blocks", "number"), Column("n", "number"), Column("Reached", "number"),
+        Column("Of"), Column("Why no more"),
+    ]  # fmt: skip
+    swatches = _swatches(run)
+    groups: dict[str, list[list[Text]]] = {}
+    for stop in run.stops:
+        filesystem, _, workload = stop.cell.partition("/")
+        reached = f"±\u00a0{words.percent(stop.half_width)}" if math.isfinite(stop.half_width) else words.MISSING
+        row = [
+            swatches.get(filesystem, filesystem), str(stop.blocks), str(stop.n), reached, stop.metric,
+            words.stop_text(stop),
+        ]  # fmt: skip
+        groups.setdefault(workload, []).append(row)
+    rows = [Rows(own, workload) for workload, own in groups.items()]
+    return html.joined(rule, html.table(head, rows, caption="Why each cell has no more trials; its widest interval"))
+
+
+def not_checked(run: RunView) -> Html:
+    """The checks that could not look at this run, and why."""
+    if not run.not_checked:
+        return html.paragraph("Every check could be made.", kind="meta")
+    told = [f"{words.spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
+    return html.details(f"{words.counted(len(told), 'check')} could not be made", html.items(told))
+
+
+def explained(run: RunView) -> Html:
+    """Which option explains how much of what was measured: a sentence and a table for each workload and metric."""
+    told = [_explained(run, *each) for each in _analysed(run)]
+    shown = [each for each in told if each]
+    return html.joined(*shown) if shown else html.paragraph(
+        "Nothing was swept in more than one trial, so there is no variance to share out."
+    )  # fmt: skip
+
+
+def _analysed(run: RunView) -> list[tuple[str, str, str]]:
+    """(workload, metric, label) of everything that the answer is about; the options of a workload are its factors."""
+    rows = run.measurements[["workload", "metric", "label"]].drop_duplicates()
+    metrics = {w.name: run.answer_metrics.get(w.label, ()) for w in run.sweep.workloads}
+    return [(w, m, label) for w, m, label in rows.itertuples(index=False) if m in metrics.get(w, ())]
+
+
+def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:
+    level = run.sweep.design.level
+    found = variance_explained(run.measurements, workload=workload, metric=metric, label=label, level=level)
+    if found.empty:
+        return None
+    rows = [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
+    what = f"{words.metric_noun(metric, label)} under {workload}"
+    head = [
+        Column("Effect"), Column("Share", "number"), Column(f"{words.percent(level)} interval", "interval"),
+        Column("df", "number"), Column("F", "number"), Column("p", "number"),
+    ]  # fmt: skip
+    table = html.table(head, [Rows([_effect_row(row) for row in rows])], caption=f"Analysis of variance: {what}")
+    sentence = words.explained_sentence(rows, what)
+    return html.joined(html.paragraph(sentence), html.details(f"Analysis of variance: {what}", table))
+
+
+def _effect_row(row: Mapping[str, Any]) -> list[Text]:
+    share, _, interval = words.share_text(row).partition(" [")
+    errors = f"{row['df']}, {row['error_df']}" if row["error_df"] else str(row["df"])
+    tested = ("", "") if math.isnan(row["f"]) else (words.number(row["f"], 1), words.p_text(row["p"]))
+    return [words.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]

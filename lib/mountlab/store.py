@@ -12,7 +12,7 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -22,17 +22,16 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
-from mountlab import analysis, checks
+from mountlab import analysis, checks, stopping
+from mountlab.counters import Around, around
 from mountlab.errors import StoreError, in_one_line
 from mountlab.evidence import (
-    Device,
-    DeviceBytes,
     counted_chain,
-    device_traffic,
     file_system_device,
     loops,
     mount_lines,
     sections,
+    through_cache_below,
     unseen,
 )  # fmt: skip
 from mountlab.logs import Output, decoded, read_log, read_one
@@ -45,15 +44,19 @@ from mountlab.model import (
     OptionEvidence,
     PublishedFigure,
     ScratchDevice,
+    Stop,
     Sweep,
     Trial,
     Workload,
 )
-from mountlab.params import Resolved, parse_box, parse_published, parse_yaml, resolve
+from mountlab.params import Resolved, parse_box, parse_excluded, parse_published, parse_yaml, resolve
 from mountlab.plan import Plan
+from mountlab.precondition import FILE as ROUNDS_FILE
+from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
+from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.units import NS_PER_S
 
 SCHEMA = 2
@@ -144,6 +147,7 @@ class RunWriter:
             whole = journal.read_bytes()
             os.truncate(journal, whole.rfind(b"\n") + 1)
         self._done = {trial.trial_id for trial in read_journal(path)}
+        self._figures: dict[str, list[Measurement]] = {}
 
     @classmethod
     def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
@@ -179,9 +183,17 @@ class RunWriter:
             os.fsync(journal.fileno())
         self._done.add(trial.trial_id)
 
-    def finish(self, status: str) -> None:
+    def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
+        """The trials in the journal and their figures, from what is on disk: what a later session would see."""
+        journal = read_journal(self.path)
+        rows = _measurements(self.path / "raw", journal, sweep, self._figures)
+        return journal, analysis.measurement_frame(rows)
+
+    def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
+        """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
         info = json.loads((self.path / "run.json").read_text())
-        changed = {**info, "status": status, "finished_at": _now()}
+        told = {stop.cell: _stop_row(stop) for stop in stops}
+        changed = {**info, "status": status, "finished_at": _now(), **({"stopped": told} if told else {})}
         self._write("run.json", json.dumps(changed, indent=1))
 
     def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
@@ -206,6 +218,12 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     _write_synced(temporary, data)
     temporary.replace(path)
+
+
+def _stop_row(stop: Stop) -> dict[str, Any]:
+    """As run.json holds it, which knows no infinity and no NaN."""
+    row = {key: value for key, value in asdict(stop).items() if key != "cell"}
+    return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
 
 
 def _now() -> str:
@@ -269,9 +287,13 @@ class Run:
     comparisons: list[Comparison]
     caveats: list[Caveat]
     checks_passed: list[str]
+    not_checked: dict[str, str]
+    """Codes of the checks that could not look at this run, and why: they have neither passed nor raised anything."""
     options: list[OptionEvidence]
     published: list[PublishedFigure]
     answer_metrics: dict[str, tuple[str, ...]]
+    stops: list[Stop]
+    """Why each cell has no more trials; empty where the design says how many there are."""
 
 
 def read_info(path: Path) -> dict[str, Any]:
@@ -331,12 +353,14 @@ def load_run(path: Path | str) -> Run:
     """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
     path = Path(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
-    journal = read_journal(path)
+    journal = _without_excluded(path, read_journal(path))
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     raw = path / "raw"
     measurements = analysis.measurement_frame(_measurements(raw, journal, sweep))
+    stops = read_stops(path, sweep)
     estimates = analysis.estimate_frame(sweep, measurements, run_id=info["run_id"], box=info["box"]["name"])
+    estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
     mounts = {
         trial.mount: _files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
@@ -348,19 +372,41 @@ def load_run(path: Path | str) -> Run:
         if fs.name in by_filesystem
         for row in options_in_effect(fs, by_filesystem[fs.name], _control(raw, fs))
     ]
-    caveats, passed = checks.find_caveats(checks.Evidence(
-        sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options,
-        traffic=_traffic(raw, journal), chains={mount: counted_chain(files) for mount, files in mounts.items()},
+    kept = _around(raw, journal)
+    findings = checks.find_caveats(checks.Evidence(
+        sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options, around=kept,
+        traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=_series(raw, journal),
+        chains={mount: counted_chain(files) for mount, files in mounts.items()},
+        preconditioned=_preconditioned(raw, journal),
+        buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         answer_metrics=analysis.answer_metrics(sweep, measurements),
     ))  # fmt: skip
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=analysis.comparisons(sweep, measurements), caveats=caveats, checks_passed=passed, options=options,
+        comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
+        checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
-        answer_metrics=analysis.answer_metrics(sweep, measurements),
+        answer_metrics=analysis.answer_metrics(sweep, measurements), stops=stops,
     )  # fmt: skip
+
+
+def read_stops(path: Path, sweep: Sweep) -> list[Stop]:
+    """Why each cell of a run has no more trials; [] where there was no stopping rule.
+
+    From all trials in the journal, as the run itself decided: what was left out of the figures later counts here.
+    """
+    if sweep.design.until is None:
+        return []
+    journal = read_journal(path)
+    return stopping.stops(sweep, journal, analysis.measurement_frame(_measurements(path / "raw", journal, sweep)))
+
+
+def _with_reasons(estimates: pd.DataFrame, stops: Sequence[Stop]) -> pd.DataFrame:
+    """With a column that says why each cell has no more trials, where there was a stopping rule."""
+    reasons = {stop.cell: stop.reason for stop in stops}
+    return estimates.assign(stopped=estimates["cell"].map(reasons)) if stops else estimates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,13 +445,19 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
     return path
 
 
-def _measurements(raw: Path, journal: list[Trial], sweep: Sweep) -> Iterator[tuple[Trial, Measurement]]:
+def _measurements(
+    raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]] | None = None
+) -> Iterator[tuple[Trial, Measurement]]:
+    """The figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
+    known = {} if known is None else known
     workloads = {cell.id: cell.workload for cell in sweep.cells}
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
         if trial.status == "ok":
-            rows = (_imported if sweep.imported else _parsed)(raw / trial.trial_id, workloads[trial.cell])
-            yield from ((trial, row) for row in rows)
+            if trial.trial_id not in known:
+                parse = _imported if sweep.imported else _parsed
+                known[trial.trial_id] = parse(raw / trial.trial_id, workloads[trial.cell])
+            yield from ((trial, row) for row in known[trial.trial_id])
             if trial.cell in first and trial.mount not in timed:
                 timed.add(trial.mount)
                 yield from ((trial, row) for row in _made(raw / trial.mount))
@@ -447,15 +499,48 @@ def _files(directory: Path) -> dict[str, str]:
     return {file.name: file.read_text(errors="replace") for file in directory.iterdir()}
 
 
-def _traffic(raw: Path, journal: list[Trial]) -> dict[str, dict[Device, DeviceBytes]]:
-    pairs = {
-        trial.trial_id: (raw / trial.trial_id / "before.txt", raw / trial.trial_id / "after.txt") for trial in journal
-    }
-    return {
-        trial_id: device_traffic(before.read_text(), after.read_text())
-        for trial_id, (before, after) in pairs.items()
-        if before.exists() and after.exists()
-    }
+def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
+    """The trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
+    file = path / "exclude.yml"
+    if not file.exists():
+        return journal
+    text = read_text(file, "list of excluded trials", "write `exclude:` with a line `TRIAL: reason` for each")
+    known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
+    excluded = parse_excluded(parse_yaml(text, where=shown(file)), known, where=shown(file))
+    return [
+        replace(trial, status="excluded", reason=excluded[trial.trial_id]) if trial.trial_id in excluded else trial
+        for trial in journal
+    ]
+
+
+_COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
+
+
+def _around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
+    """Trial id to what the box did meanwhile, where the counters were kept."""
+    found = {}
+    for trial in journal:
+        kept = {name: raw / trial.trial_id / name for name in _COUNTERS}
+        files = {name: file.read_text(errors="replace") for name, file in kept.items() if file.exists()}
+        if (changed := around(files)) is not None:
+            found[trial.trial_id] = changed
+    return found
+
+
+def _preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:
+    """Trial id to the rounds that were run before it."""
+    files = {trial.trial_id: raw / trial.trial_id / ROUNDS_FILE for trial in journal}
+    return {trial_id: read_rounds(file.read_text()) for trial_id, file in files.items() if file.exists()}
+
+
+def _series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
+    """Trial id to what fio logged over time, where it was asked to."""
+    found = {}
+    for trial in journal:
+        logs = list((raw / trial.trial_id).glob(f"{PREFIX}_bw.*.log")) if trial.tool == "fio" else []
+        if logs and trial.status == "ok":
+            found[trial.trial_id] = read_series({log.name: log.read_text() for log in logs})
+    return found
 
 
 def _backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -522,7 +607,8 @@ def comparison_frame(run: Run) -> pd.DataFrame:
         if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
     ]
     rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in run.comparisons]
-    return pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
+    frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
+    return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
 
 
 def _write_csv(path: Path, frame: pd.DataFrame) -> None:

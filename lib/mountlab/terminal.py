@@ -20,10 +20,11 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield words.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
     metrics: dict[str, set[str]] = {}
-    for each in comparisons:
+    compared = [words.together(each) for each in comparisons]
+    for each in compared:
         metrics.setdefault(words.workload_label(each.workload, each.factors), set()).add(each.metric)
     head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")
-    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in comparisons)]
+    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in compared)]
     if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
         rows = [(row[0], *row[2:]) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -27,14 +27,46 @@ expected_mount() {
         END { exit !(found == t || (t == "*" && found != "")) }' /proc/self/mountinfo
 }
 
+# The time since the start comes last, next to the wall clock that is read after it; `times` is what our children took.
 snapshot() {
-    tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* > "$out/$1" 2>/dev/null
+    {
+        tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg \
+            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count /proc/uptime
+        echo '==> times <=='
+        times
+    } > "$out/$1" 2>/dev/null
+}
+
+# What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
+# the kernel logged. It logs each dropping of the caches, with our number: what came after that is of this trial.
+kernel_says() {
+    if [ -n "$lazy" ]; then
+        running=0
+        for name in /proc/[0-9]*/comm; do
+            { read -r name < "$name"; } 2>/dev/null
+            [ "$name" != ext4lazyinit ] || running=1
+        done
+        printf '==> ext4lazyinit <==\n%s\n' "$running"
+    fi
+    # How much of the files is in the page cache, where direct I/O was to go past it.
+    if [ -n "$direct" ] && resident=$(fincore -b -n -r -o RES "$directory"/* 2>/dev/null); then
+        printf '==> resident <==\n%s\n' "$resident"
+    fi
+    read -r started < "$out/started_ns"
+    read -r ended < "$out/ended_ns"
+    # To read it takes some milliseconds. What a kernel complains of (timeouts, retries) takes longer than half a second.
+    [ "$dropped" = yes ] && [ $((ended - started)) -gt 500000000 ] || return
+    log=$(dmesg -r 2>/dev/null | awk -v mark="($$): drop_caches" '
+        index($0, mark) { n = 0; seen = 1; next }
+        match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 && n < 50 { line[n++] = $0 }
+        END { for (i = 0; i < n; i++) print line[i]; exit !seen }') && printf '==> kernel <==\n%s\n' "$log"
 }
 
 drop_caches() {
     sync
     [ "$cache" = as_is ] && return
     if { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null; then
+        dropped=yes
         echo drop_caches > "$out/cache"
     else # without root: ask the kernel to forget the pages of our own files only
         find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \;
@@ -43,6 +75,7 @@ drop_caches() {
 }
 
 umask 077
+dropped=
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
 mkdir "$out" || exit 95
@@ -63,4 +96,5 @@ measured > "$out/stdout" 2> "$out/stderr" < /dev/null
 echo $? > "$out/exit_status"
 date +%s%N > "$out/ended_ns"
 snapshot after.txt
+kernel_says >> "$out/after.txt"
 finish

@@ -28,6 +28,7 @@ TIME_UNITS = {
 }  # fmt: skip
 _KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 
 
@@ -73,6 +74,17 @@ def parse_bytes(text: object, *, where: str = "") -> int:
 def parse_seconds(text: object, *, where: str = "") -> float:
     """Seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
     return float(_parse(text, TIME_UNITS, "'60s'", where))
+
+
+def parse_percent(text: object, *, where: str = "") -> float:
+    """The share in a text like '3%' or '2.5 %': 0.03, 0.025. Raises ParameterError as parse_bytes does."""
+    match = _PERCENT.match(text) if isinstance(text, str) else None
+    if not match:
+        raise ParameterError(
+            "a percentage is needed", where=where, got=f"{text!r} ({type(text).__name__})", allowed="text such as '3%'",
+            next_step="write the number and the sign %, since 0.03 and 3 are both read as 3 % by somebody",
+        )  # fmt: skip
+    return float(Decimal(match[1]) / 100)
 
 
 def base_unit(unit: str) -> tuple[str, float] | None:

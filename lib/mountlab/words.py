@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from mountlab.errors import in_one_line
 from mountlab.model import (
     METRICS,
     Caveat,
@@ -16,14 +18,19 @@ from mountlab.model import (
     OptionState,
     PublishedFigure,
     Severity,
+    Stop,
+    Until,
     Verdict,
     higher_is_better,
 )
+from mountlab.stats import WELCH_METHOD
 from mountlab.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
 """Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
+NOT_IN_SWEEP = "not in the sweep"
+"""In the place of a figure: the sweep file takes this cell out."""
 
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
 _SENTENCES = 4
@@ -51,9 +58,11 @@ class Figures:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN and infinities."""
-    if not math.isfinite(value):
+    """A number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN."""
+    if math.isnan(value):
         return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE).replace("-", MINUS)
 
 
@@ -242,9 +251,22 @@ def effect(comparison: Comparison) -> float:
     return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
 
 
+def together(comparison: Comparison) -> Comparison:
+    """The comparison with the interval that holds together with those of all others. It leaves out 1 exactly where the
+    verdict is faster or slower, so it is what stands beside a verdict."""
+    return replace(comparison, low=comparison.low_all, high=comparison.high_all)
+
+
 def has_interval(comparison: Comparison) -> bool:
-    """Whether both bounds are known: with n < 2 they are not."""
-    return math.isfinite(comparison.low) and math.isfinite(comparison.high)
+    """Whether both bounds are known: with n < 2 they are not. They may be infinite."""
+    return not (math.isnan(comparison.low) or math.isnan(comparison.high))
+
+
+def counted_pairs(comparison: Comparison) -> str:
+    """'n = 5 blocks'; of a comparison that is not paired, the trials of the side with fewer."""
+    if comparison.method == WELCH_METHOD:
+        return f"n = {comparison.n} on the side with fewer trials"
+    return f"n = {counted(comparison.n, 'block')}"
 
 
 def strongest_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
@@ -270,7 +292,12 @@ def comparison_sentence(
     if not has_interval(comparison):
         return _without_interval(comparison, under) + doubt
     claim = _CLAIMS[comparison.verdict](comparison, under, smallest_effect)
-    return f"{claim}; n = {counted(comparison.n, 'block')}.{doubt}"
+    return f"{claim}; {counted_pairs(comparison)}{needed(comparison)}.{doubt}"
+
+
+def needed(comparison: Comparison) -> str:
+    """What it would take to decide, where that can be said."""
+    return f"; about {comparison.needed} blocks would decide" if comparison.needed else ""
 
 
 def doubt_text(codes: Sequence[str]) -> str:
@@ -562,3 +589,100 @@ def duration_text(seconds: float) -> str:
         return format_seconds(seconds) if math.isfinite(seconds) else MISSING
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+# ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rule_text(until: Until) -> str:
+    """A stopping rule in words: 'until every mean is within ± 3 % at 95 %, 5 to 40 blocks, at most 30 min'."""
+    what = "mean" if until.of == "cells" else "ratio"
+    most = f", at most {duration_text(until.budget_s)}" if until.budget_s is not None else ""
+    within = f"within ±\u00a0{percent(until.half_width)} at {percent(until.confidence)}"
+    return f"until every {what} is {within}, {until.min} to {until.max} blocks{most}"
+
+
+def stop_text(stop: Stop) -> str:
+    """Why a cell has no more trials: 'precise after 7 blocks'."""
+    blocks = counted(stop.blocks, "block")
+    if stop.reason == "could not":
+        because = f": {in_one_line(stop.why)}" if stop.why else ""
+        return f"given up after {blocks}, too few figures{because}"
+    return {
+        "precise": f"precise after {blocks}", "max reached": f"not precise after {blocks}, the most that may be",
+        "budget": f"out of time after {blocks}", "not finished": f"not finished, {blocks} so far",
+    }[stop.reason]  # fmt: skip
+
+
+def leaving(stops: Iterable[Stop]) -> list[str]:
+    """One line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for stop in stops:
+        filesystem, _, workload = stop.cell.partition("/")
+        groups.setdefault((workload, stop_text(stop)), []).append(filesystem)
+    return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
+
+
+# ── few trials ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HEAVY = "a heavy tail (lognormal, σ 1)"
+_MODES = "two modes (30\u00a0% of the trials twice as fast)"
+_DRIFT = "a drift (4 standard deviations over the run)"
+COVERED_BY_FEW: dict[int, dict[str, int]] = {
+    2: {_HEAVY: 90, _MODES: 71},
+    3: {_HEAVY: 84, _MODES: 64},
+    4: {_HEAVY: 82, _MODES: 75, _DRIFT: 84},
+    5: {_HEAVY: 82, _MODES: 83, _DRIFT: 61},
+    6: {_HEAVY: 82, _MODES: 87, _DRIFT: 36},
+    7: {_HEAVY: 83, _DRIFT: 18},
+    8: {_HEAVY: 83, _DRIFT: 8},
+    9: {_HEAVY: 83, _DRIFT: 3},
+}
+"""n to how many in a hundred 95 % intervals hold the truth, where that is 90 or fewer, for what n trials cannot show:
+from the table of few trials in METHODS.md, which `make calibrate` makes (tests/test_calibrate.py compares the two)."""
+
+
+def rests_on(n: int) -> str:
+    """What the interval of n trials rests on, where these are too few to show it; '' for n < 2 and n >= 10.
+
+    'n = 3 cannot show the shape of the spread: ... with two modes 64 % would.'
+    """
+    if n not in COVERED_BY_FEW:
+        return ""
+    others = [f"with {what} {covered}\u00a0%" for what, covered in COVERED_BY_FEW[n].items()]
+    return (
+        f"n = {n} cannot show the shape of the spread, so the interval rests on trials that are independent and "
+        f"roughly normal: then 95\u00a0% of such intervals hold the truth; {listed(others)} would."
+    )
+
+
+# ── what explains how much ───────────────────────────────────────────────────────────────────────────────────────────
+
+_SMALL_SHARE = 0.005
+_EFFECTS = {"residual": "what the trials of a cell differ by"}
+
+
+def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
+    """'Of the differences in read bandwidth under dd-read: filesystem × cache 62 % [37 %, 77 %], filesystem 19 % ...':
+    the effects of an analysis of variance (rows of stats.explained), the largest first."""
+    ordered = sorted(rows, key=lambda row: -row["share"])
+    told = [f"{effect_name(row['effect'])} {share_text(row)}" for row in ordered if row["share"] >= _SMALL_SHARE]
+    return f"Of the differences in {what}: {listed(told)}."
+
+
+def effect_name(effect: str) -> str:
+    """'filesystem × bs'."""
+    return _EFFECTS.get(effect, effect.replace(" x ", " × ").replace("filesystem", "file system"))
+
+
+def share_text(row: Mapping[str, Any]) -> str:
+    """'62 % [37 %, 77 %]'; without an interval where there is none."""
+    share = percent(round(row["share"], 2))
+    if math.isnan(row["low"]):
+        return share
+    return f"{share} [{percent(round(row['low'], 2))}, {percent(round(row['high'], 2))}]"
+
+
+def p_text(p: float) -> str:
+    """A p value by two digits: '0.012'; '<0.0001' below that."""
+    return "<0.0001" if p < 1e-4 else number(p, _decimals(p, 2))

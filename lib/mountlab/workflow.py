@@ -121,7 +121,7 @@ def _measure(session: Session, writer: RunWriter) -> Path:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"go on with: make resume RUN={store.shown(writer.path)}") from None
     finally:
-        writer.finish(status)
+        writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
         if store.read_journal(writer.path):
             store.write_derived(store.load_run(writer.path))
     return writer.path

@@ -1,0 +1,100 @@
+"""Trials and facts to caveats: reasons to doubt a number, each saying what was seen, why it matters, what to do.
+
+One file a theme. A new check is one function and one entry in the CHECKS of its file: what it looks for, when it could
+not look, and what can be foreseen of it. What could not be looked at has not passed, and is told as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mountlab.checks import caches, device, machine, options, ran, shape, sides
+from mountlab.checks.asked import asks_direct
+from mountlab.checks.base import Check, Evidence, Facts
+from mountlab.checks.device import asks_lazy_init
+from mountlab.errors import PlanError
+from mountlab.model import Caveat, Severity, Sweep
+
+__all__ = [
+    "CHECKS", "Check", "Evidence", "Findings", "asks_direct", "asks_lazy_init", "find_caveats", "foresee", "named",
+    "refuse_foreseen",
+]  # fmt: skip
+
+_ALL = (
+    *ran.CHECKS,
+    *caches.CHECKS,
+    *options.CHECKS,
+    *sides.CHECKS,
+    *machine.CHECKS,
+    *device.CHECKS,
+    *shape.CHECKS,
+)
+CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
+"""Caveat code to check."""
+_WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+FROM_FIGURES = (
+    "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "outlier", "two-modes",
+)  # fmt: skip
+"""The checks that need no more than what a log tells."""
+ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the checks made of the evidence."""
+
+    caveats: list[Caveat]
+    """Worst first."""
+    passed: list[str]
+    """Codes of the checks that looked and found nothing."""
+    not_checked: dict[str, str]
+    """Codes of the checks that could not look, and why."""
+
+
+def find_caveats(evidence: Evidence) -> Findings:
+    """All caveats, the checks that found nothing, and those that could not look. Of logs from elsewhere, only what a
+    figure can show is checked. With `strict` in the design a warning is an error."""
+    caveats: list[Caveat] = []
+    passed: list[str] = []
+    not_checked: dict[str, str] = {}
+    for code, check in CHECKS.items():
+        elsewhere = evidence.sweep.imported and code not in FROM_FIGURES
+        found = [] if elsewhere else list(check(evidence))
+        why = ELSEWHERE if elsewhere else check.blind(evidence)
+        caveats += found
+        if why and not found:
+            not_checked[code] = why
+        elif not found:
+            passed.append(code)
+    return Findings(_sorted(caveats, strict=evidence.sweep.design.strict), passed, not_checked)
+
+
+def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
+    """The caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
+    found = [caveat for check in CHECKS.values() if check.foresee for caveat in check.foresee(sweep, facts)]
+    return _sorted(found, strict=sweep.design.strict)
+
+
+def _sorted(caveats: list[Caveat], *, strict: bool) -> list[Caveat]:
+    judged = [replace(each, severity="error") if strict and each.severity == "warning" else each for each in caveats]
+    return sorted(judged, key=lambda each: _WORST_FIRST[each.severity])
+
+
+def refuse_foreseen(sweep: Sweep, facts: Facts) -> None:
+    """Raise PlanError where a strict design is certain to end in an error."""
+    errors = [each for each in foresee(sweep, facts) if each.severity == "error"] if sweep.design.strict else []
+    if errors:
+        raise PlanError(
+            "what is planned cannot be trusted", where="design.strict: true", got=named(errors),
+            allowed="a sweep without foreseeable warnings", next_step=f"{errors[0].code}: {errors[0].message} "
+            "Or leave strict away, and the warnings will stand in the report.",
+        )  # fmt: skip
+
+
+def named(caveats: Sequence[Caveat]) -> str:
+    """'too-few; not-flushed (ext4/w, xfs/w)': each code once, with what it is about."""
+    subjects: dict[str, list[str]] = {}
+    for each in caveats:
+        subjects.setdefault(each.code, []).extend([each.subject] if each.subject else [])
+    return "; ".join(f"{code} ({', '.join(dict.fromkeys(own))})" if own else code for code, own in subjects.items())

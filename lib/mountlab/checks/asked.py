@@ -1,0 +1,86 @@
+"""What a workload asks of the page cache: whether it goes past it, reads again and again, flushes what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mountlab.model import Design, Scalar, Workload
+from mountlab.tools import TOOLS
+from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_options import READS, WRITES
+
+_OFF = ("", "0", "none", "False")
+_READ_AGAIN = ("fileserver", "varmail", "webserver", "webproxy", "oltp", "videoserver", "seqread", "rread")
+"""Workloads of filebench that read the same files for as long as they run."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Reads, or writes, of one job of a workload."""
+
+    writes: bool
+    direct: bool
+    again: bool
+    """Whether it may come back to the same bytes."""
+    flushed: bool
+    """Of writes: whether they are flushed before the tool's clock stops."""
+
+
+def streams(workload: Workload) -> list[Stream]:
+    """What the workload reads and writes; [] where that is not known (tool: command, a text for filebench)."""
+    reader = {"dd": _dd, "fio": _fio, "fs_mark": _fs_mark, "filebench": _filebench}.get(workload.tool)
+    return list(reader(workload.options)) if reader else []
+
+
+def asks_direct(workload: Workload) -> bool:
+    """Whether all that it reads and writes is to go past the page cache."""
+    known = streams(workload)
+    return bool(known) and all(each.direct for each in known)
+
+
+def cache_state(workload: Workload, design: Design) -> str:
+    """cold, warm or as_is: the page cache when the tool starts."""
+    return str(workload.options.get("cache") or ("cold" if design.drop_caches else "as_is"))
+
+
+def holds_bytes(workload: Workload) -> int:
+    """The most that it reads or writes in different places."""
+    return TOOLS[workload.tool].space_bytes(workload)
+
+
+def _dd(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    if options.get("direction") == "read":
+        yield Stream(writes=False, direct=options.get("iflag") == "direct", again=False, flushed=True)
+    else:
+        synced = options.get("conv") in ("fdatasync", "fsync") or options.get("oflag") in ("dsync", "sync")
+        direct = options.get("oflag") == "direct"
+        yield Stream(writes=True, direct=direct, again=False, flushed=synced or direct)
+
+
+def _fio(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    """fio drops its file from the page cache before each pass over it (`invalidate`), and in one pass a random reader
+    comes to each block once: so a job that runs for a time, or loops, does not read from memory by itself."""
+    for job in jobs_of(options):
+        own = job.options
+        direct = _on(own, "direct") or str(own.get("buffered", "1")) == "0"
+        drawn_anew = _on(own, "norandommap") or str(own.get("random_distribution", "random")) != "random"
+        again = drawn_anew or str(own.get("invalidate", "1")) == "0"
+        flushed = direct or any(_on(own, name) for name in ("end_fsync", "fsync", "fdatasync", "sync"))
+        if own["rw"] in READS:
+            yield Stream(writes=False, direct=direct, again=again, flushed=True)
+        if own["rw"] in WRITES:
+            yield Stream(writes=True, direct=direct, again=again, flushed=flushed)
+
+
+def _on(options: Mapping[str, Scalar], name: str) -> bool:
+    return str(options.get(name, "")) not in _OFF
+
+
+def _fs_mark(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    yield Stream(writes=True, direct=False, again=False, flushed=options.get("sync") != "none")
+
+
+def _filebench(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    if options.get("workload") in _READ_AGAIN:
+        yield Stream(writes=False, direct=_on(options, "direct"), again=True, flushed=True)

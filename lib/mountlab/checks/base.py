@@ -1,0 +1,208 @@
+"""What every check is given and gives back: evidence in, caveats out; and how a check says that it could not look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+
+from mountlab.counters import Around
+from mountlab.evidence import Device, DeviceBytes
+from mountlab.filesystems import FAMILIES
+from mountlab.model import Caveat, Cell, Filesystem, OptionEvidence, Severity, Sweep
+from mountlab.precondition import Rounds
+from mountlab.tools.fio_series import Series
+
+Facts = Mapping[str, Any]
+Side = Literal["read", "write"]
+SIDES: tuple[Side, ...] = ("read", "write")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values of one metric over the trials of one cell, oldest first."""
+
+    cell: Cell
+    metric: str
+    label: str
+    trials: tuple[str, ...]
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.metric} {self.label}".strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Everything that the checks look at. Frames have the columns of Run (mountlab.store)."""
+
+    sweep: Sweep
+    trials: pd.DataFrame
+    measurements: pd.DataFrame
+    estimates: pd.DataFrame
+    traffic: Mapping[str, Mapping[Device, DeviceBytes]]
+    """Trial id to what each block device moved while the tool ran."""
+    chains: Mapping[str, list[Device]]
+    """Mount id to the block devices below it, top first; [] for a file system without one."""
+    backing_types: Mapping[str, str]
+    """File system name to the type of the file system that holds its loop image."""
+    unseen: Mapping[str, str]
+    """File system name to its type, where the kernel does not tell the device below it."""
+    answer_metrics: Mapping[str, tuple[str, ...]]
+    """Workload label to the metrics that the answer is about."""
+    options: list[OptionEvidence]
+    facts: Facts
+    around: Mapping[str, Around] = field(default_factory=dict)
+    """Trial id to what else changed on the box while the tool ran."""
+    series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
+    """Trial id to what fio logged over time."""
+    preconditioned: Mapping[str, Rounds] = field(default_factory=dict)
+    """Trial id to the rounds that were run before it."""
+    buffered_loops: frozenset[str] = frozenset()
+    """Mounts on a loop device that goes through the page cache of the file system below."""
+
+    @cached_property
+    def counted(self) -> Mapping[str, list[str]]:
+        """Cell to its trials that count: ok, and no warm-up; in the order in which they ran."""
+        good = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
+        return {str(cell): list(ids) for cell, ids in good.groupby("cell", sort=False)["trial_id"]}
+
+    @cached_property
+    def mounts(self) -> Mapping[str, str]:
+        """Trial id to its mount."""
+        return dict(zip(self.trials["trial_id"], self.trials["mount"], strict=True))
+
+    @cached_property
+    def moved(self) -> Mapping[tuple[str, Side], float]:
+        """(trial id, side) to the bytes that the tool says it moved."""
+        rows = self.measurements[self.measurements["metric"] == "bytes"]
+        columns = (rows[name] for name in ("trial_id", "label", "value"))
+        return {(trial_id, side): float(value) for trial_id, side, value in zip(*columns, strict=True)}
+
+    @cached_property
+    def elapsed(self) -> Mapping[str, float]:
+        """Trial id to the seconds that the tool says it took."""
+        rows = self.measurements[(self.measurements["metric"] == "elapsed") & (self.measurements["label"] == "")]
+        return dict(zip(rows["trial_id"], rows["value"].astype(float), strict=True))
+
+    @cached_property
+    def device_names(self) -> Mapping[Device, str]:
+        """'8:0' to 'sda'."""
+        return {number: name for each in self.around.values() for number, name in each.names.items()}
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """Every sample that the answer is about: the whole of a metric where there is one, else each of its rows."""
+        found: dict[tuple[str, str, str], list[tuple[int, str, float]]] = {}
+        rows = self.measurements[~self.measurements["warmup"].astype(bool)]
+        columns = (rows[name] for name in ("cell", "metric", "label", "block", "trial_id", "value"))
+        for cell, metric, label, block, trial_id, value in zip(*columns, strict=True):
+            found.setdefault((cell, metric, label), []).append((int(block), trial_id, float(value)))
+        labels: dict[tuple[str, str], list[str]] = {}
+        for cell, metric, label in found:
+            labels.setdefault((cell, metric), []).append(label)
+        return [
+            _sample(cell, metric, label, sorted(found[cell.id, metric, label]))
+            for cell in self.sweep.cells
+            for metric in self.answer_metrics[cell.workload.label]
+            for own in [labels.get((cell.id, metric), [])]
+            for label in ([""] if "" in own else own)
+        ]
+
+    def seen(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
+        """Each cell with the trials that count and whose counters were kept."""
+        for cell in self.sweep.cells:
+            known = [(each, self.around[each]) for each in self.counted.get(cell.id, ()) if each in self.around]
+            if known:
+                yield cell, known
+
+    def chain_of(self, trial_id: str) -> list[Device]:
+        return self.chains.get(self.mounts[trial_id], [])
+
+
+def _sample(cell: Cell, metric: str, label: str, rows: Sequence[tuple[int, str, float]]) -> Sample:
+    blocks, trials, values = zip(*rows, strict=True)
+    return Sample(cell, metric, label, trials, blocks, values)
+
+
+Find = Callable[[Evidence], Iterator[Caveat]]
+Foresee = Callable[[Sweep, Facts], Iterator[Caveat]]
+Blind = Callable[[Evidence], str | None]
+
+
+def _never(_: Evidence) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One reason to doubt a number, and how it is looked for. One entry of CHECKS."""
+
+    code: str
+    find: Find
+    blind: Blind = _never
+    """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
+    foresee: Foresee | None = None
+    """The same from the sweep and the facts of the box alone, before anything runs."""
+
+    def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
+        return self.find(evidence)
+
+
+def standing(code: str, foresee: Foresee, needs: str = "") -> Check:
+    """A check that needs the sweep, and the fact `needs` of the box, and so tells the same before and after a run."""
+
+    def find(evidence: Evidence) -> Iterator[Caveat]:
+        return foresee(evidence.sweep, evidence.facts)
+
+    def blind(evidence: Evidence) -> str | None:
+        return f"the box does not tell ({needs})" if needs and evidence.facts.get(needs) is None else None
+
+    find.__doc__ = foresee.__doc__
+    return Check(code=code, find=find, blind=blind, foresee=foresee)
+
+
+def from_counters(name: str, why: str) -> Blind:
+    """Blind where no trial knows this attribute of Around."""
+
+    def blind(evidence: Evidence) -> str | None:
+        known = any(getattr(each, name) not in (None, {}) for each in evidence.around.values())
+        return None if known else why
+
+    return blind
+
+
+def of_cell(cell: Cell, code: str, severity: Severity, message: str, *, metrics: str = "") -> Caveat:
+    """A caveat about one cell, or about the metrics of it that begin like this."""
+    return Caveat(code=code, severity=severity, message=message, scope="cell", subject=cell.id, metrics=metrics)
+
+
+def of_filesystem(name: str, code: str, severity: Severity, message: str) -> Caveat:
+    """A caveat about one file system."""
+    return Caveat(code=code, severity=severity, message=message, scope="filesystem", subject=name)
+
+
+def of_run(code: str, severity: Severity, message: str) -> Caveat:
+    """A caveat about everything."""
+    return Caveat(code=code, severity=severity, message=message, scope="run")
+
+
+def in_memory(fs: Filesystem) -> bool:
+    """Whether its files live in the page cache itself."""
+    return FAMILIES[(fs.over or fs).type].in_memory
+
+
+def of_trials(affected: Sequence[str], all_of: Sequence[Any]) -> str:
+    """'in 3 of its 10 trials (t0007, t0012, ...)'."""
+    shown = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")
+    return f"in {len(affected)} of its {len(all_of)} trials ({shown})"
+
+
+def share(part: float) -> str:
+    """'7%', '0.4%'."""
+    return f"{part:.0%}" if part >= 0.1 else f"{part:.1%}"

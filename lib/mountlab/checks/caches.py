@@ -1,0 +1,312 @@
+"""Was it the device that answered? The page cache above it, a cache inside it, and writes that never reached it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
+from mountlab.checks.base import (
+    SIDES,
+    Check,
+    Evidence,
+    Facts,
+    Side,
+    from_counters,
+    in_memory,
+    of_cell,
+    of_filesystem,
+    of_run,
+    of_trials,
+    standing,
+)
+from mountlab.evidence import Device, DeviceBytes
+from mountlab.model import Caveat, Cell, Severity, Sweep
+from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
+from mountlab.units import MIB, format_bytes
+
+CACHED_BELOW = 0.9
+"""A device that delivered less than this share of what the application read did not answer alone."""
+CACHED_ABOVE = 0.25
+"""Direct I/O of which this share is in the page cache afterwards did not go past it: of what did, nothing is."""
+TELLING_BYTES = 8 * MIB
+"""Less than this may be there for other reasons (the ends of files that are no whole blocks)."""
+FASTEST_PLATTERS = 600e6
+"""No disk that rotates reads or writes faster, in B/s: the fastest of two actuators reach some 550 MB/s."""
+IMPLAUSIBLE = 1.05
+"""Beyond a limit by more than what clocks and counters may be off."""
+
+
+# --- the page cache ---------------------------------------------------------------------------------------------------
+
+
+def cached_reads(evidence: Evidence) -> Iterator[Caveat]:
+    """Reads that the page cache answered, by what the application read against what the devices delivered."""
+    for cell, shares in _shares(evidence, "read"):
+        if min(shares) < CACHED_BELOW:
+            asked = cell.workload.options.get("cache") == "warm"
+            yield of_cell(
+                cell, "cache-served", "note" if asked else "warning",
+                f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
+                + (", as was asked for with cache: warm. This is not the speed of the device."
+                   if asked else ". This is not the speed of the device: read more than the memory holds, or cold."),
+                metrics="read_",
+            )  # fmt: skip
+
+
+def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
+    """Writes that had not reached the device when the tool stopped its clock."""
+    for cell, shares in _shares(evidence, "write"):
+        if min(shares) < CACHED_BELOW:
+            yield of_cell(
+                cell, "not-flushed", "warning",
+                f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
+                "still in the page cache or was overwritten there. "
+                "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync).",
+                metrics=_of_side(evidence, cell, "write_"),
+            )  # fmt: skip
+
+
+def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Writes that nothing flushes before the clock of the tool stops."""
+    for cell in sweep.cells:
+        loose = [each for each in streams(cell.workload) if each.writes and not each.flushed]
+        if loose and not in_memory(cell.filesystem):
+            yield of_cell(
+                cell, "not-flushed", "warning",
+                "nothing flushes what it writes before its clock stops: it will measure the page cache, as far as "
+                "that takes the writes. End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync).",
+                metrics="" if cell.workload.tool == "fs_mark" else "write_",
+            )  # fmt: skip
+
+
+def _shares(evidence: Evidence, side: Side) -> Iterator[tuple[Cell, list[float]]]:
+    """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
+    for cell in evidence.sweep.cells:
+        shares = [
+            _least(evidence.traffic[trial_id], chain, side) / evidence.moved[trial_id, side]
+            for trial_id in evidence.counted.get(cell.id, ())
+            if (trial_id, side) in evidence.moved
+            and (chain := evidence.chain_of(trial_id))
+            and not evidence.traffic.get(trial_id, {}).keys().isdisjoint(chain)
+        ]
+        if shares:
+            yield cell, shares
+
+
+def bytes_of(moved: DeviceBytes, side: Side) -> int:
+    """What a device read, or wrote."""
+    return moved.read if side == "read" else moved.written
+
+
+def _least(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Side) -> int:
+    return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
+
+
+def _range(shares: list[float]) -> str:
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
+    """The beginning of the metrics of one side; '' (all of them) for a tool that does not tell sides apart."""
+    metrics = evidence.measurements.loc[evidence.measurements["cell"] == cell.id, "metric"]
+    return side if any(metric.startswith(side) for metric in metrics) else ""
+
+
+def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Buffered reads, again and again or of what was just written, of less than the memory holds."""
+    memory = float(facts.get("memory_bytes") or 0)
+    for cell in sweep.cells if memory and not sweep.imported else ():
+        size, why = holds_bytes(cell.workload), _why_cached(cell, sweep)
+        if why and size < memory and not in_memory(cell.filesystem):
+            asked = cache_state(cell.workload, sweep.design) == "warm"
+            yield of_cell(
+                cell, "fits-in-memory", "note" if asked else "warning",
+                f"this reads {format_bytes(float(size))} buffered on a box with {format_bytes(memory)} of memory, "
+                f"and {why}: it measures the page cache. "
+                + ("That was asked for." if asked else "Read more than the memory holds, read past the cache "
+                   "(direct), or say cache: warm where that is what you want to know."),
+                metrics="read_" if cell.workload.tool in ("dd", "fio") else "",
+            )  # fmt: skip
+
+
+def _why_cached(cell: Cell, sweep: Sweep) -> str:
+    """Why the page cache may answer; '' where it cannot, or where nobody knows what the tool reads."""
+    reads = [each for each in streams(cell.workload) if not each.writes and not each.direct]
+    state = cache_state(cell.workload, sweep.design)
+    if reads and state == "warm":
+        return "the file is read once before"
+    if reads and state == "as_is":
+        return "what was written just before is left in the cache (cache: as_is)"
+    return "reads the same bytes again and again" if any(each.again for each in reads) else ""
+
+
+def fits_in_memory(evidence: Evidence) -> Iterator[Caveat]:
+    """Buffered reads of less than the memory holds, but for those that the counters show to have come from a device."""
+    from_device = {cell.id for cell, shares in _shares(evidence, "read") if min(shares) >= CACHED_BELOW}
+    for caveat in will_fit_in_memory(evidence.sweep, evidence.facts):
+        if caveat.subject in evidence.counted and caveat.subject not in from_device:
+            yield caveat
+
+
+def direct_not_honoured(evidence: Evidence) -> Iterator[Caveat]:
+    """Direct I/O that went through the page cache all the same, by how much of its files is there afterwards."""
+    yield from direct_in_memory(evidence.sweep, evidence.facts)
+    for cell, trials in evidence.seen():
+        cold = cache_state(cell.workload, evidence.sweep.design) == "cold"
+        if not cold or not asks_direct(cell.workload) or in_memory(cell.filesystem):
+            continue
+        shares = [
+            each.resident_bytes / expected
+            for trial_id, each in trials
+            if each.resident_bytes is not None and (expected := _distinct(evidence, cell, trial_id)) >= TELLING_BYTES
+        ]
+        if shares and max(shares) >= CACHED_ABOVE:
+            yield of_cell(
+                cell, "direct-not-honoured", "warning",
+                f"direct I/O was asked for, and yet {_range(shares)} of what was read and written was in the page "
+                "cache afterwards: the file system took it through the cache (ext4 does so with data=journal, and for "
+                "inline or encrypted files). Figures are of the cache too; choose another mode, or compare buffered.",
+            )  # fmt: skip
+
+
+def _distinct(evidence: Evidence, cell: Cell, trial_id: str) -> float:
+    """Bytes of the files that a trial touched, at most."""
+    moved = sum(evidence.moved.get((trial_id, side), 0.0) for side in SIDES)
+    return min(moved, float(holds_bytes(cell.workload)))
+
+
+def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Direct I/O on a file system that has no device to go to."""
+    for cell in sweep.cells:
+        if not sweep.imported and in_memory(cell.filesystem) and asks_direct(cell.workload):
+            yield of_cell(
+                cell, "direct-not-honoured", "note",
+                f"direct I/O was asked for, and {cell.filesystem.type} lives in memory: it takes the request and has "
+                "no device to go to. Held against a device, the two do not do the same.",
+            )  # fmt: skip
+
+
+def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems of which nobody here can tell whether the page cache answered."""
+    for name, why in evidence.unseen.items():
+        yield of_filesystem(
+            name, "cache-not-checked", "warning",
+            f"{why}, so whether reads came from the page cache and writes reached a device could not be "
+            "checked. Measure on a device whose bytes the kernel counts.",
+        )  # fmt: skip
+
+
+def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """fs_mark with a method that calls sync(), which writes out every file system of the machine."""
+    for cell in sweep.cells:
+        method = cell.workload.options.get("sync")
+        if cell.workload.tool == "fs_mark" and method in FLUSH_THE_MACHINE:
+            yield of_cell(
+                cell, "syncs-everything", "warning",
+                f"sync: {method} calls sync(), which flushes every file system of the machine: what others left to "
+                "write is in its time. Use fsync, post or post_reverse, or a box on which nothing else writes.",
+            )  # fmt: skip
+
+
+def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Without root the caches of the box cannot be dropped."""
+    if facts.get("rights") == "none" and sweep.design.drop_caches:
+        yield of_run(
+            "caches-not-dropped", "note",
+            "without root only the pages of the measured files could be evicted (posix_fadvise), not "
+            "directories, inodes or the cache below a loop device.",
+        )  # fmt: skip
+
+
+# --- the device's own cache -------------------------------------------------------------------------------------------
+
+
+def implausible(evidence: Evidence) -> Iterator[Caveat]:
+    """Devices that moved bytes faster than they, or the link to them, can: another cache answered."""
+    for cell, trials in evidence.seen():
+        found: dict[tuple[Side, str], list[tuple[str, float, float]]] = {}
+        for trial_id, _ in trials:
+            for side, speed, limit, what in _speeds(evidence, trial_id):
+                if speed > IMPLAUSIBLE * limit:
+                    found.setdefault((side, what), []).append((trial_id, speed, limit))
+        for (side, what), rows in found.items():
+            severity: Severity = "warning" if _bare(evidence.facts) else "note"
+            speed, limit = max(row[1] for row in rows), rows[0][2]
+            yield of_cell(
+                cell, "implausible", severity,
+                f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
+                f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
+                "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
+                metrics=f"{side}_",
+            )  # fmt: skip
+
+
+def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Side, float, float, str]]:
+    """How fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, of what."""
+    chain, seconds = evidence.chain_of(trial_id), evidence.elapsed.get(trial_id)
+    traffic = evidence.traffic.get(trial_id, {})
+    if not chain or chain[-1] not in traffic or not seconds:
+        return
+    told = [side for side in SIDES if evidence.moved.get((trial_id, side))] or SIDES
+    for limit, what in _limits(evidence.device_names.get(chain[-1], ""), evidence.facts):
+        yield from ((side, bytes_of(traffic[chain[-1]], side) / seconds, limit, what) for side in told)
+
+
+def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
+    """What the facts know of the disk with this name, or of the one that the partition is on; {} where nothing."""
+    devices: dict[Any, Mapping[str, Any]] = {each["name"]: each for each in facts.get("block_devices") or ()}
+    found = devices.get(name, {})
+    return devices.get(found.get("parent"), {}) if found.get("type") == "part" else found
+
+
+def _limits(name: str, facts: Facts) -> Iterator[tuple[float, str]]:
+    disk = disk_of(name, facts)
+    if disk.get("rotational") and disk.get("type") == "disk":
+        yield FASTEST_PLATTERS, "the fastest disks that rotate, as it says it does"
+    link = (facts.get("disk_links") or {}).get(disk.get("name"))
+    if link and _bare(facts):  # the links of a virtual machine are made up
+        yield float(link["bytes_per_s"]), f"its link ({link['what']})"
+
+
+def _bare(facts: Facts) -> bool:
+    """Whether the box is known to be no virtual machine."""
+    return facts.get("virtualization") == "none"
+
+
+def _no_limit_known(evidence: Evidence) -> str | None:
+    lowest = {chain[-1] for chain in evidence.chains.values() if chain}
+    known = any(True for device in lowest for _ in _limits(evidence.device_names.get(device, ""), evidence.facts))
+    return None if known else "no limit is known of a device below (RAID and most virtual disks tell none)"
+
+
+def _no_traffic(evidence: Evidence) -> str | None:
+    return None if evidence.traffic else "no counters of the devices were kept"
+
+
+def _residency_unknown(evidence: Evidence) -> str | None:
+    """Blind only where direct I/O was asked for, of cold files on a device, and nobody looked."""
+    asked = any(
+        asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells
+    )  # fmt: skip
+    why = "what of the files was in the page cache was not asked (fincore of util-linux tells it)"
+    return from_counters("resident_bytes", why)(evidence) if asked else None
+
+
+CHECKS = (
+    Check(code="cache-served", find=cached_reads, blind=_no_traffic),
+    Check(code="not-flushed", find=unflushed_writes, blind=_no_traffic, foresee=will_not_flush),
+    Check(
+        code="fits-in-memory", find=fits_in_memory, foresee=will_fit_in_memory,
+        blind=lambda e: None if e.facts.get("memory_bytes") else "the box does not tell its memory",
+    ),
+    Check(
+        code="direct-not-honoured", find=direct_not_honoured, foresee=direct_in_memory,
+        blind=_residency_unknown,
+    ),
+    Check(code="implausible", find=implausible, blind=_no_limit_known),
+    standing("syncs-everything", whole_machine_flushes),
+    Check(code="cache-not-checked", find=unseen_devices),
+    standing("caches-not-dropped", not_cold),
+)  # fmt: skip

@@ -1,0 +1,198 @@
+"""Did the device below do other things while the trials ran?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mountlab.checks.base import SIDES, Check, Evidence, Facts, from_counters, in_memory, of_cell, of_trials
+from mountlab.checks.caches import bytes_of, disk_of
+from mountlab.checks.shape import drifting
+from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep, higher_is_better
+from mountlab.units import MIB, format_bytes
+
+FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
+"""Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
+or an update of access times takes."""
+DISCARDED_BYTES = MIB
+OF_ANYBODY = re.compile(r"blocked for more than|soft lockup|hard LOCKUP|Out of memory|rcu.*stall")
+"""Lines of the kernel's log that tell of trouble for whatever ran."""
+LAZY = re.compile(r"lazy_(itable|journal)_init(=1)?(,|$)")
+
+
+def other_io(evidence: Evidence) -> Iterator[Caveat]:
+    """Bytes on the device that the trial did not move."""
+    for cell, trials in evidence.seen():
+        foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
+        if foreign:
+            yield of_cell(
+                cell, "other-io", "warning",
+                f"{of_trials(list(foreign), trials)} the device moved up to "
+                f"{format_bytes(float(max(foreign.values())))} that were not the trial's: others used it at the same "
+                "time. Their share of it is missing in the figures: stop them, or give the box a scratch device.",
+            )  # fmt: skip
+
+
+def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
+    """What the lowest device moved that was not the trial's; 0 where it is within what a file system does for itself.
+
+    Below a loop image, what the loop device did not ask for. Of a file system right on a device, what moved in the
+    direction in which the tool moved nothing: in the other, nobody can tell a journal from a neighbour.
+    """
+    chain, traffic = evidence.chain_of(trial_id), evidence.traffic.get(trial_id, {})
+    if not chain or not {chain[0], chain[-1]} <= traffic.keys() or evidence.mounts[trial_id] in evidence.buffered_loops:
+        return 0
+    top, lowest = traffic[chain[0]], traffic[chain[-1]]
+    told = [side for side in SIDES if evidence.moved.get((trial_id, side))]
+    if len(chain) > 1:
+        foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
+        own = top.read + top.written
+    else:
+        foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in told) if told else 0
+        own = sum(bytes_of(lowest, side) for side in told)
+    return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * own) else 0
+
+
+def kernel_messages(evidence: Evidence) -> Iterator[Caveat]:
+    """What the kernel had to say of the device, or of tasks that hang, during the trials."""
+    for cell, trials in evidence.seen():
+        found = {
+            trial_id: lines
+            for trial_id, each in trials
+            if (lines := _about(each.kernel_log or (), _names_below(evidence, trial_id)))
+        }
+        if found:
+            first = next(iter(found.values()))[0]
+            yield of_cell(
+                cell, "kernel-message", "warning",
+                f"{of_trials(list(found), trials)} the kernel logged a warning or an error that concerns it: "
+                f"\"{first[:160]}\". Time that the kernel spends on trouble is in the figures: see dmesg on the box, "
+                "mend it, and run again.",
+            )  # fmt: skip
+
+
+def _names_below(evidence: Evidence, trial_id: str) -> list[str]:
+    """The names of the devices below a trial, and of the disks that they are on."""
+    names = [evidence.device_names.get(device, "") for device in evidence.chain_of(trial_id)]
+    disks = [str(disk_of(name, evidence.facts).get("name") or "") for name in names]
+    controllers = [match[1] for name in names if (match := re.match(r"(nvme\d+)n\d", name))]
+    return [name for name in dict.fromkeys((*names, *disks, *controllers)) if name]
+
+
+def _about(lines: Sequence[str], names: Sequence[str]) -> list[str]:
+    device = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b") if names else None
+    return [line for line in lines if OF_ANYBODY.search(line) or (device and device.search(line))]
+
+
+def lazy_init(evidence: Evidence) -> Iterator[Caveat]:
+    """The kernel was still writing the inode tables of a new ext4 file system.
+
+    Its thread alone does not say so: since Linux 5.13 the same one reads block bitmaps ahead after every mount.
+    """
+    for cell, trials in evidence.seen():
+        running = [trial_id for trial_id, each in trials if each.lazy_init]
+        if running and asks_lazy_init(cell.filesystem):
+            yield of_cell(
+                cell, "lazy-init", "warning",
+                f"{of_trials(running, trials)} the kernel was still writing its inode tables (its thread "
+                "ext4lazyinit, and mkfs was asked for lazy_itable_init): the first minutes after such a mkfs are "
+                "taxed. Leave the option away, as Mountlab does unless told otherwise, or warm up until it is done.",
+            )  # fmt: skip
+
+
+def asks_lazy_init(fs: Filesystem) -> bool:
+    """Whether the sweep wants the file system to be made with lazy initialisation."""
+    lower = fs.over or fs
+    return lower.type in ("ext2", "ext3", "ext4") and any(map(LAZY.search, lower.mkfs))
+
+
+def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """ext file systems that the sweep wants to be made with lazy initialisation."""
+    for cell in sweep.cells:
+        if asks_lazy_init(cell.filesystem):
+            yield of_cell(
+                cell, "lazy-init", "warning",
+                "its mkfs leaves the inode tables to a thread of the kernel (lazy_itable_init), which writes them "
+                "while the trials run: the first minutes are taxed. Leave the option away, unless it is the question.",
+            )  # fmt: skip
+
+
+def discards(evidence: Evidence) -> Iterator[Caveat]:
+    """Blocks that the device was told to forget (TRIM) during the trials."""
+    for cell, trials in evidence.seen():
+        sizes = {
+            trial_id: max((each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)), default=0)
+            for trial_id, each in trials
+        }
+        affected = [trial_id for trial_id, size in sizes.items() if size >= DISCARDED_BYTES]
+        if affected:
+            asked = "discard" in cell.filesystem.options
+            severity: Severity = "note" if asked else "warning"
+            yield of_cell(
+                cell, "discards", severity,
+                f"{of_trials(affected, trials)} the device was told to forget up to "
+                f"{format_bytes(float(max(sizes.values())))} (TRIM), "
+                + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
+                + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
+                "trim before the run, not in it.",
+            )  # fmt: skip
+
+
+def garbage_collection(evidence: Evidence) -> Iterator[Caveat]:
+    """Writes that become slower over the run on a device that does not rotate."""
+    for sample in (each.sample for each in drifting(evidence)):
+        third = max(1, len(sample.values) // 3)
+        first, last = sum(sample.values[:third]), sum(sample.values[-third:])
+        slower = (last < first) == higher_is_better(sample.metric)
+        if sample.metric.startswith("write") and slower and _on_flash(evidence, sample.cell, sample.trials[0]):
+            yield of_cell(
+                sample.cell, "garbage-collection", "note",
+                f"{sample.name} became worse over the run, on a device that does not rotate: a flash device that has "
+                "used up its clean blocks has to make new ones while it writes. Trim or erase it before the run, "
+                "write it full twice first (precondition), or compare in that state on purpose.",
+                metrics=sample.metric,
+            )  # fmt: skip
+
+
+def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
+    """Whether the lowest device says that it does not rotate, and is no memory."""
+    chain = evidence.chain_of(trial_id)
+    disk = disk_of(evidence.device_names.get(chain[-1], ""), evidence.facts) if chain else {}
+    in_ram = in_memory(cell.filesystem) or str(disk.get("name", "")).startswith(("zram", "ram", "pmem"))
+    return disk.get("rotational") is False and not in_ram
+
+
+def _no_device(evidence: Evidence) -> str | None:
+    """Why nothing is known of the devices; None also where there are none, and so nothing to disturb."""
+    needed = {number for chain in evidence.chains.values() for number in chain}
+    known = {number for traffic in evidence.traffic.values() for number in traffic}
+    return "the devices below were not counted" if needed and not needed & known else None
+
+
+def _lazy_not_seen(evidence: Evidence) -> str | None:
+    """Blind only where lazy initialisation was asked for, and nobody looked for the thread that does it."""
+    asked = any(map(asks_lazy_init, evidence.sweep.filesystems))
+    return from_counters("lazy_init", "whether ext4lazyinit ran was not kept")(evidence) if asked else None
+
+
+def _no_disk_known(evidence: Evidence) -> str | None:
+    known = any(each.get("rotational") is not None for each in evidence.facts.get("block_devices") or ())
+    return None if known else "the box does not tell whether its disks rotate"
+
+
+CHECKS = (
+    Check(code="other-io", find=other_io, blind=_no_device),
+    Check(
+        code="kernel-message", find=kernel_messages,
+        blind=from_counters(
+            "kernel_log", "the kernel's log was not read: that takes root, trials of half a second or more, and caches "
+            "that are dropped, which marks their beginning in it",
+        ),
+    ),
+    Check(
+        code="lazy-init", find=lazy_init, foresee=will_initialise_late,
+        blind=_lazy_not_seen,
+    ),
+    Check(code="discards", find=discards, blind=from_counters("discarded", "the kernel does not count discards")),
+    Check(code="garbage-collection", find=garbage_collection, blind=_no_disk_known),
+)  # fmt: skip

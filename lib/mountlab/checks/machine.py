@@ -1,0 +1,208 @@
+"""Was the box itself quiet and steady while the trials ran?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import (
+    Check,
+    Evidence,
+    Facts,
+    from_counters,
+    of_cell,
+    of_run,
+    of_trials,
+    share,
+    standing,
+)
+from mountlab.counters import Around
+from mountlab.model import Caveat, Sweep
+from mountlab.units import MIB, format_bytes, format_seconds
+
+BUSY_SHARE, BUSY_TRIAL = 0.10, 0.25
+"""Others who take more than this share of all processors, over the trials of a cell or in one of them, slow them."""
+WAITING_SHARE, IDLE_SHARE = 0.5, 0.5
+"""Tasks that wait for a processor in more than half of the time while the trial's programs take less than half of the
+processors wait for somebody else."""
+TELLING_S = 0.1
+"""Less processor time than ten ticks of the kernel's clock says nothing."""
+STOLEN_SHARE = 0.02
+SWAPPED_BYTES = MIB
+SHORT_SHARE = 0.1
+"""Tasks that wait for memory in more than this share of the time find too little of it."""
+PAGE_BYTES = 4096
+"""Where an older run did not ask the box."""
+STEP_S, STEP_SHARE = 0.1, 0.001
+"""A clock that is being adjusted goes at most 0.05 % faster or slower; the snapshots are some milliseconds apart."""
+SCALING_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil", "userspace")
+_OLDER = "no such counters were kept (by an earlier version of Mountlab, or by a kernel without them)"
+
+
+# --- processors -------------------------------------------------------------------------------------------------------
+
+
+def busy(evidence: Evidence) -> Iterator[Caveat]:
+    """Other programs that took the processors during the trials."""
+    for cell, trials in evidence.seen():
+        known = [(trial_id, each) for trial_id, each in trials if each.others is not None and each.seconds]
+        affected = [trial_id for trial_id, each in known if _is_busy(each)]
+        seconds = sum(each.seconds or 0.0 for _, each in known)
+        mean = sum((each.others or 0.0) * (each.seconds or 0.0) for _, each in known) / seconds if seconds else 0.0
+        if affected or (mean > BUSY_SHARE and mean * seconds > TELLING_S):
+            worst = max((each for _, each in known), key=lambda each: each.others or 0.0)
+            waiting = worst.pressure.get("cpu")
+            waited = f"; tasks waited for a processor in {share(min(1.0, waiting))} of the time" if waiting else ""
+            waited += f"; the load was {worst.load:.1f} before it" if worst.load is not None else ""
+            yield of_cell(
+                cell, "box-busy", "warning",
+                f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "
+                f"the worst of its {len(known)} trials{waited}. They slow what is measured, and by chance more in one "
+                "cell than in another: run again when the box is quiet, or with more blocks.",
+            )  # fmt: skip
+
+
+def _is_busy(each: Around) -> bool:
+    others, seconds = each.others or 0.0, each.seconds or 0.0
+    if others > BUSY_TRIAL and others * seconds > TELLING_S:
+        return True
+    idle = each.own is not None and each.own < IDLE_SHARE
+    return idle and seconds > TELLING_S and each.pressure.get("cpu", 0.0) > WAITING_SHARE
+
+
+def stolen(evidence: Evidence) -> Iterator[Caveat]:
+    """Processor time that the hypervisor gave to other machines."""
+    for cell, trials in evidence.seen():
+        known = [(each.stolen, each.seconds) for _, each in trials if each.stolen is not None and each.seconds]
+        seconds = sum(each for _, each in known)
+        mean = sum(part * each for part, each in known) / seconds if seconds else 0.0
+        if mean > STOLEN_SHARE and mean * seconds > TELLING_S:
+            yield of_cell(
+                cell, "time-stolen", "warning",
+                f"the hypervisor gave {share(mean)} of the processors' time to other machines while it ran (steal). "
+                "Its figures depend on these neighbours: measure at another hour, or on a machine of your own.",
+            )  # fmt: skip
+
+
+def throttled(evidence: Evidence) -> Iterator[Caveat]:
+    """Processors that were slowed because they were too hot."""
+    for cell, trials in evidence.seen():
+        hot = [(trial_id, each.throttled) for trial_id, each in trials if each.throttled]
+        if hot:
+            yield of_cell(
+                cell, "throttled", "warning",
+                f"{of_trials([trial_id for trial_id, _ in hot], trials)} the processors were slowed because they were "
+                f"too hot ({sum(count for _, count in hot)} times by the kernel's count). The later a trial, the "
+                "slower: cool the box, or leave it pauses.",
+            )  # fmt: skip
+
+
+def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Processors that change their speed with the load."""
+    governor = facts.get("cpu_governor")
+    if governor and any(name in SCALING_GOVERNORS for name in str(governor).split(", ")):
+        yield of_run(
+            "frequency-scaling", "note",
+            f"the processors change their speed with the load (governor {governor}): trials that wait for a device "
+            "may run on slow ones, and short trials before they are fast. Set `performance` while you measure "
+            "(cpupower frequency-set -g performance), or compare only what is as long and as busy.",
+        )  # fmt: skip
+
+
+def on_battery(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """A box that saves power."""
+    if str(facts.get("power") or "").startswith("battery"):
+        yield of_run(
+            "on-battery", "warning",
+            f"the box ran on its {facts['power']} when the run began: it saves power, and the more so the emptier it "
+            "is. Plug it in.",
+        )  # fmt: skip
+
+
+# --- memory and time --------------------------------------------------------------------------------------------------
+
+
+def swapping(evidence: Evidence) -> Iterator[Caveat]:
+    """Pages that went to or came from the swap during the trials, and tasks that waited for memory."""
+    page = evidence.facts.get("page_bytes") or PAGE_BYTES
+    for cell, trials in evidence.seen():
+        sizes = [(each.swapped_pages or 0) * page for _, each in trials]
+        waits = [each.pressure.get("memory", 0.0) if (each.seconds or 0.0) > TELLING_S else 0.0 for _, each in trials]
+        affected = [
+            trial_id
+            for (trial_id, _), size, wait in zip(trials, sizes, waits, strict=True)
+            if size >= SWAPPED_BYTES or wait > SHORT_SHARE
+        ]
+        if affected:
+            yield of_cell(
+                cell, "swapping", "warning",
+                f"{of_trials(affected, trials)} memory was short: the box moved up to "
+                f"{format_bytes(float(max(sizes)))} between memory and swap, and tasks waited for memory in up to "
+                f"{share(min(1.0, max(waits)))} of the time. The device had that to do too: use a smaller working set, "
+                "or stop what fills the memory.",
+            )  # fmt: skip
+
+
+def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Swap that was in use when the run began."""
+    used = facts.get("swap_used_bytes")
+    if used:
+        yield of_run(
+            "swap-in-use", "note",
+            f"{format_bytes(float(used))} of the box's memory lay in swap when the run began: memory has been short, "
+            "and may be again. `swapoff -a && swapon -a` brings it back, where there is room.",
+        )  # fmt: skip
+
+
+def clock_steps(evidence: Evidence) -> Iterator[Caveat]:
+    """Wall clocks that were set while a tool ran."""
+    for cell, trials in evidence.seen():
+        steps = {
+            trial_id: each.clock_step_s
+            for trial_id, each in trials
+            if each.clock_step_s is not None and abs(each.clock_step_s) > STEP_S + STEP_SHARE * (each.seconds or 0.0)
+        }
+        if steps:
+            largest = max(steps.values(), key=abs)
+            yield of_cell(
+                cell, "clock-stepped", "warning",
+                f"{of_trials(list(steps), trials)} the box's wall clock was set while it ran, by up to "
+                f"{format_seconds(abs(largest))} {'forwards' if largest > 0 else 'backwards'}. A tool that goes by it "
+                "(fs_mark does) is wrong by as much: let the clock settle (chronyc waitsync) and run again.",
+            )  # fmt: skip
+
+
+def virtual_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """A virtual machine or a container."""
+    kind = facts.get("virtualization")
+    if kind not in (None, "none") and not facts.get("emulated"):
+        yield of_run(
+            "virtualised", "note",
+            f"the box is a virtual machine or a container ({kind}): its disks may be files in the cache of a host, and "
+            "its neighbours are not seen. drop_caches empties this machine's caches only. Take it as what such a "
+            "machine gives, not as the speed of the hardware.",
+        )  # fmt: skip
+
+
+def emulated_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """The processor of the box is a program."""
+    if facts.get("emulated"):
+        yield of_run(
+            "emulated", "warning",
+            "the box is emulated: a program plays its processor and its disks. The figures show that things "
+            "work, not how fast they are, and even ratios may come out differently on a real machine. "
+            "Measure there before you decide.",
+        )  # fmt: skip
+
+
+CHECKS = (
+    standing("emulated", emulated_box, needs="emulated"),
+    standing("virtualised", virtual_box, needs="virtualization"),
+    standing("on-battery", on_battery, needs="power"),
+    standing("frequency-scaling", scaled_frequency, needs="cpu_governor"),
+    standing("swap-in-use", swap_in_use, needs="swap_used_bytes"),
+    Check(code="box-busy", find=busy, blind=from_counters("others", _OLDER)),
+    Check(code="time-stolen", find=stolen, blind=from_counters("stolen", _OLDER)),
+    Check(code="throttled", find=throttled, blind=from_counters("throttled", "the box counts no throttling")),
+    Check(code="swapping", find=swapping, blind=from_counters("swapped_pages", _OLDER)),
+    Check(code="clock-stepped", find=clock_steps, blind=from_counters("clock_step_s", _OLDER)),
+)

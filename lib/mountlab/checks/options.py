@@ -1,0 +1,40 @@
+"""Were the options that were asked for in effect?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import Check, Evidence, of_filesystem
+from mountlab.model import Caveat, Severity
+
+
+def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
+    """Options that were asked for and that the kernel ignored or changed."""
+    severity: Severity = "error" if evidence.sweep.design.on_ineffective == "error" else "warning"
+    for option in evidence.options:
+        if option.state in ("ignored", "changed"):
+            yield of_filesystem(
+                option.filesystem, "option-not-in-effect", severity,
+                f"{option.option} was asked for and was {option.state}: the kernel says {option.kernel_says}. "
+                "Figures are of the file system without it; remove the option, or use a file system that has it.",
+            )  # fmt: skip
+
+
+def invisible_options(evidence: Evidence) -> Iterator[Caveat]:
+    """Options of which nothing shows whether they are in effect."""
+    unseen: dict[str, list[str]] = {}
+    for option in evidence.options:
+        if option.state == "not visible":
+            unseen.setdefault(option.filesystem, []).append(option.option)
+    for filesystem, names in unseen.items():
+        yield of_filesystem(
+            filesystem, "option-not-visible", "note",
+            f"{', '.join(names)}: asked for, not refused, and shown nowhere by the kernel. Defaults are often "
+            "not shown; nothing here can confirm that it is in effect.",
+        )  # fmt: skip
+
+
+CHECKS = (
+    Check(code="option-not-in-effect", find=ineffective_options),
+    Check(code="option-not-visible", find=invisible_options),
+)

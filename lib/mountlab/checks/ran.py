@@ -1,0 +1,109 @@
+"""What did not run, what gave no figure, and what was left out by somebody's word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, standing
+from mountlab.errors import in_one_line
+from mountlab.model import Caveat, Cell, Sweep
+
+NO_FIGURE = ("failed", "invalid")
+
+
+def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that gave no figure."""
+    all_of = dict(iter(evidence.trials.groupby("cell")))
+    for cell, group in evidence.trials[evidence.trials["status"].isin(NO_FIGURE)].groupby("cell", sort=False):
+        reason = in_one_line(str(group.iloc[0]["reason"]))
+        whole = len(group) == len(all_of[cell])
+        yield Caveat(
+            code="failed-trials", severity="error", scope="cell", subject=str(cell),
+            message=f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
+            + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
+        )  # fmt: skip
+
+
+def excluded_trials(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that somebody has excluded, with the reason that was given."""
+    excluded = evidence.trials[evidence.trials["status"] == "excluded"]
+    for cell, group in excluded.groupby("cell", sort=False):
+        told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
+        left = len(evidence.counted.get(str(cell), ()))
+        yield Caveat(
+            code="excluded", severity="warning", scope="cell", subject=str(cell),
+            message=f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
+            "not fit can show anything: look at every trial, and see whether the answer stands with them.",
+        )  # fmt: skip
+
+
+def skipped(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells that this box, or their file system, cannot run at all."""
+    cells = evidence.trials[evidence.trials["status"] == "skipped"].drop_duplicates("cell")
+    for filesystem, group in cells.groupby("filesystem", sort=False):
+        for reason, of_reason in group.groupby("reason", sort=False):
+            names = ", ".join(cell.removeprefix(f"{filesystem}/") for cell in of_reason["cell"])
+            yield of_filesystem(str(filesystem), "skipped", "warning", f"{names}: not measured. {reason}.")
+
+
+def left_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """File systems of the sweep that were not measured."""
+    if sweep.left_out:
+        names = ", ".join(sweep.left_out)
+        reasons = sorted({reason.partition(": ")[2] for reason in sweep.left_out.values()})
+        yield of_run(
+            "left-out", "warning",
+            f"{names} were left out: {'; '.join(reasons)}. What could be written without that was "
+            "measured in their place.",
+        )  # fmt: skip
+
+
+def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
+    """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
+    labels = _labels(evidence)
+    of_workload: dict[str, list[Cell]] = {}
+    for cell in evidence.sweep.cells:
+        of_workload.setdefault(cell.workload.label, []).append(cell)
+    for workload, cells in of_workload.items():
+        for metric in evidence.answer_metrics[workload]:
+            own = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}
+            known = dict.fromkeys(label for each in own.values() for label in each)
+            for cell in cells:
+                absent = [label for label in known if label not in own[cell.id]]
+                if absent and cell.id in labels:
+                    yield of_cell(
+                        cell, "figures-missing", "note",
+                        f"{metric} has no figure for {', '.join(absent)}, which others of the sweep have: the tool "
+                        "gave none here (pg_test_fsync says n/a where a file system takes no direct I/O). It is "
+                        "missing, not zero.", metrics=metric,
+                    )  # fmt: skip
+
+
+def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
+    """Cell to metric to the labels of its rows."""
+    found: dict[str, dict[str, list[str]]] = {}
+    rows = evidence.measurements[["cell", "metric", "label"]].drop_duplicates()
+    for cell, metric, label in rows.itertuples(index=False):
+        found.setdefault(cell, {}).setdefault(metric, []).append(label)
+    return found
+
+
+def imported(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Logs that were made elsewhere."""
+    if sweep.imported:
+        yield of_run(
+            "imported", "warning",
+            "these figures were read from logs that nobody here saw being made: options, the state of the "
+            "caches, the device and the order of the trials are not known, and were not checked. Trials are paired by "
+            "their number. Measure with Mountlab before you decide.",
+        )  # fmt: skip
+
+
+CHECKS = (
+    standing("imported", imported),
+    Check(code="failed-trials", find=failed_trials),
+    Check(code="excluded", find=excluded_trials),
+    Check(code="skipped", find=skipped),
+    standing("left-out", left_out),
+    Check(code="figures-missing", find=missing_figures),
+)

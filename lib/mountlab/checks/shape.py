@@ -1,0 +1,401 @@
+"""What the trials of a cell, one beside the other and in their order, say against the interval that is made of them.
+
+Each test is made in every cell and for every metric of the answer. What is below its limit by itself is a note, since
+among 40 quiet cells one or two are; what still is after Holm's adjustment over all of them is a warning, which 40 quiet
+cells rarely raise. The blocks as a whole are tested too: what changes the box changes all of its cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
+from mountlab.model import Caveat, Cell, Severity, Sweep
+from mountlab.stats import holm, shape
+from mountlab.tools import TOOLS
+from mountlab.tools.fio_series import Series
+from mountlab.units import format_seconds
+from mountlab.words import rests_on
+
+FEW = 5
+NOISY_CV = 0.10
+CLOCK_SHARE = 0.005
+"""A clock step larger than this share of the run time shows in the figure."""
+ROUNDS = 5
+FEWEST_POINTS = 10
+"""Windows of a log of fio's that are cut into rounds: two for each."""
+FIRST_BLOCK_P = 0.05
+
+
+Test = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _p_values(found: Sequence[Sample], test: Test) -> list[float]:
+    """The p value of a test for each sample; NaN where there are too few trials."""
+    p = [math.nan] * len(found)
+    by_length: dict[int, list[int]] = {}
+    for i, sample in enumerate(found):
+        by_length.setdefault(len(sample.values), []).append(i)
+    for indices in by_length.values():
+        for i, value in zip(indices, test(np.array([found[i].values for i in indices])), strict=True):
+            p[i] = float(value)
+    return p
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A sample that a test finds unusual."""
+
+    sample: Sample
+    severity: Severity
+    """A warning where it would be rare among all samples of the run, a note where it would among few."""
+    by_chance: str
+    """Of a note: how often chance alone does this."""
+
+
+def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
+    found, limit = evidence.samples, shape.SUSPICIOUS_P[name]
+    p_values = _p_values(found, test)
+    for sample, p, adjusted in zip(found, p_values, holm(p_values), strict=True):
+        if adjusted < limit:
+            yield Suspect(sample, "warning", "")
+        elif p < limit:
+            tested = sum(not math.isnan(each) for each in p_values)
+            chance = f" Of {tested} quiet ones {limit:.0%} look like this by chance."
+            yield Suspect(sample, "note", chance)
+
+
+def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
+    """Blind where no cell has trials enough for a test."""
+
+    def blind(evidence: Evidence) -> str | None:
+        n = max((len(sample.values) for sample in evidence.samples), default=0)
+        least = shape.FEWEST[name]
+        return None if n >= least else f"needs {least} trials of a cell, and the most that any has is {n}"
+
+    return blind
+
+
+# --- how many, how noisy, how short -----------------------------------------------------------------------------------
+
+
+def too_few(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells with too few trials for an interval that means much."""
+    fewest: dict[str, tuple[Cell, int]] = {}
+    for sample in evidence.samples:
+        n = len(sample.values)
+        if n < fewest.get(sample.cell.id, (sample.cell, n + 1))[1]:
+            fewest[sample.cell.id] = (sample.cell, n)
+    for cell, n in fewest.values():
+        yield from _few(cell, n)
+
+
+def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """A design with too few repeats for an interval that means much."""
+    until = sweep.design.until
+    for cell in sweep.cells[:1]:
+        for caveat in _few(cell, until.min if until else sweep.design.repeats):
+            yield of_run(caveat.code, caveat.severity, caveat.message)
+
+
+def _few(cell: Cell, n: int) -> Iterator[Caveat]:
+    if n < 2:
+        message = f"n = {n}: one trial has no spread and so no interval. Set design.repeats to {FEW} or more."
+        yield of_cell(cell, "too-few", "error", message)
+    elif n < FEW:
+        why = rests_on(n) or "The interval rests on normal errors."
+        yield of_cell(cell, "too-few", "warning", f"n = {n}: too few. {why} Set design.repeats to {FEW} or more.")
+
+
+def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
+    worst: dict[tuple[str, str], tuple[Cell, float]] = {}
+    for sample in evidence.samples:
+        cv = _cv(sample.values)
+        if cv > max(NOISY_CV, worst.get((sample.cell.id, sample.metric), (sample.cell, 0.0))[1]):
+            worst[sample.cell.id, sample.metric] = (sample.cell, cv)
+    for (_, metric), (cell, cv) in worst.items():
+        message = (
+            f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
+            "every trial below; longer trials or a quieter box would narrow the interval."
+        )
+        yield of_cell(cell, "noisy", "warning", message, metrics=metric)
+
+
+def _cv(values: Sequence[float]) -> float:
+    mean = float(np.mean(values))
+    return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else 0.0
+
+
+def too_short(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials so short that the tool's own clock rounds the figure."""
+    rows = evidence.estimates
+    elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")].set_index("cell")["mean"]
+    for cell in evidence.sweep.cells:
+        clock_s = TOOLS[cell.workload.tool].clock_s
+        if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
+            error = clock_s / 2 / elapsed[cell.id]
+            yield of_cell(
+                cell, "too-short", "note",
+                f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
+                f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
+            )  # fmt: skip
+
+
+# --- shape ------------------------------------------------------------------------------------------------------------
+
+
+def outlying(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials far from the others of their cell, which count all the same."""
+    smallest = evidence.sweep.design.smallest_effect
+    for sample in evidence.samples:
+        middle = median(sample.values)
+        far = [i for i in shape.outliers(sample.values) if abs(sample.values[i] - middle) > smallest * abs(middle)]
+        if far:
+            told = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
+            yield of_cell(
+                sample.cell, "outlier", "note",
+                f"{sample.name} of some trials is far from the median of the cell: {told}. They count: nothing is "
+                "dropped by itself. See what else happened then; where you know that it was not the file system, "
+                "exclude them with that reason (exclude.yml in the run's directory).", metrics=sample.metric,
+            )  # fmt: skip
+
+
+def _change(value: float, reference: float) -> str:
+    """'+12.3%', '-40.0%', of the reference."""
+    return f"{value / reference - 1:+.1%}" if reference else f"{value:g} against 0"
+
+
+def bimodal(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that fall into two groups."""
+    for each in _suspicious(evidence, "two_modes", shape.two_modes_p):
+        sample = each.sample
+        yield of_cell(
+            sample.cell, "two-modes", each.severity,
+            f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
+            "where hardly any trial is, and the interval covers less than it says. Look at every trial for what they "
+            "differ in (order, place on the device, a cache that is hit or not), and make it a factor."
+            + each.by_chance,
+            metrics=sample.metric,
+        )  # fmt: skip
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+def drifting(evidence: Evidence) -> Iterator[Suspect]:
+    """Samples that rise or fall over the blocks, by more than matters."""
+    for each in _suspicious(evidence, "drift", shape.drift_p):
+        first, last = _ends(each.sample.values)
+        if abs(last - first) > evidence.sweep.design.smallest_effect * abs(first):
+            yield each
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """The medians of the first and of the last third."""
+    third = max(1, len(values) // 3)
+    return median(values[:third]), median(values[-third:])
+
+
+def drift(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that rise or fall over the run, in a cell or in all of them together."""
+    levels = _levels_of_many(evidence)
+    if _p(shape.drift_p, levels) < shape.SUSPICIOUS_P["drift"]:
+        first, last = _ends(levels)
+        if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
+            yield of_run(
+                "drift", "warning",
+                f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
+                "from the first to the last third of the blocks (Mann-Kendall): the box changed while it was "
+                "measured. Ratios are made inside a block, where that cancels; means depend on when the run was "
+                "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users).",
+            )  # fmt: skip
+    for each in drifting(evidence):
+        sample, (first, last) = each.sample, _ends(each.sample.values)
+        yield of_cell(
+            sample.cell, "drift", each.severity,
+            f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
+            "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
+            "not independent. Ratios are made inside a block, where drift cancels; for means warm up longer, or find "
+            "what changes (a filling or ageing device, heat, a cache)." + each.by_chance, metrics=sample.metric,
+        )  # fmt: skip
+
+
+def step(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that change at once during the run, in a cell or in all of them together."""
+    smallest = evidence.sweep.design.smallest_effect
+    levels = _levels_of_many(evidence)
+    if _p(shape.step_p, levels) < shape.SUSPICIOUS_P["step"]:
+        at, _ = shape.step(levels)
+        before, after = median(levels[:at]), median(levels[at:])
+        if abs(after / before - 1) > smallest:
+            yield of_run(
+                "step", "warning",
+                f"over all cells together the figures changed by {_change(after, before)} after {at} blocks, and "
+                "stayed there (Pettitt): the box was in two states. See what happened on it then, and measure again "
+                "in one state.",
+            )  # fmt: skip
+    for each in _suspicious(evidence, "step", shape.step_p):
+        sample, (at, _) = each.sample, shape.step(each.sample.values)
+        before, after = median(sample.values[:at]), median(sample.values[at:])
+        if abs(after - before) > smallest * abs(before):
+            yield of_cell(
+                sample.cell, "step", each.severity,
+                f"{sample.name} changed by {_change(after, before)} at block {sample.blocks[at]} "
+                f"({sample.trials[at]}) and stayed there (Pettitt): the mean is of two states. See what happened on "
+                "the box then, and measure again in one state." + each.by_chance, metrics=sample.metric,
+            )  # fmt: skip
+
+
+def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that are more like their neighbours than like others."""
+    told = [each.sample for each in drifting(evidence)]
+    for each in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
+        sample = each.sample
+        if sample not in told:
+            yield of_cell(
+                sample.cell, "autocorrelated", each.severity,
+                f"{sample.name} of one block is like that of the next (rank von Neumann ratio over "
+                f"{len(sample.values)} trials): n counts them as independent, so the interval is too narrow. Leave "
+                "more time between blocks, or find what lasts longer than one of them." + each.by_chance,
+                metrics=sample.metric,
+            )  # fmt: skip
+
+
+# --- steady state -----------------------------------------------------------------------------------------------------
+
+
+def cold_start(evidence: Evidence) -> Iterator[Caveat]:
+    """First blocks that are unlike the later ones, over all cells: the warm-up was too short."""
+    levels = _block_levels(evidence.samples)
+    if len(levels) < ROUNDS:
+        return
+    found = shape.steady(levels[:ROUNDS])
+    p = _p_of_first(levels)
+    if not found.ok and p < FIRST_BLOCK_P:
+        later = math.exp(float(np.mean(np.log(levels[1:]))))
+        yield of_run(
+            "warm-up-too-short", "warning",
+            f"over all cells the first block was {_change(levels[0], later)} off the later ones, and the first five "
+            f"were not steady (excursion {found.excursion:.0%}, limit {shape.MAX_EXCURSION:.0%}; slope "
+            f"{found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still warming up. Set design.warmup to "
+            "more blocks, or exclude the first with that reason.",
+        )  # fmt: skip
+
+
+def _levels_of_many(evidence: Evidence) -> list[float]:
+    """The level of each block where there are several samples; of a single one its own test tells all."""
+    found = evidence.samples
+    return _block_levels(found) if len(found) > 1 else []
+
+
+def _p(test: Test, levels: Sequence[float]) -> float:
+    """The p value of one row; NaN for an empty one."""
+    return float(test(np.array([levels]))[0]) if levels else math.nan
+
+
+def _block_levels(found: Sequence[Sample]) -> list[float]:
+    """For each block that every sample has: the geometric mean, over the samples, of value / geometric mean."""
+    usable = [sample for sample in found if min(sample.values) > 0]
+    common = sorted(set.intersection(*(set(sample.blocks) for sample in usable))) if usable else []
+    if not common:
+        return []
+    logs = np.array([[dict(zip(s.blocks, s.values, strict=True))[block] for block in common] for s in usable])
+    logs = np.log(logs)
+    return [float(level) for level in np.exp((logs - logs.mean(axis=1, keepdims=True)).mean(axis=0))]
+
+
+def _p_of_first(levels: Sequence[float]) -> float:
+    """Two-sided p of a t test of whether the first block belongs to the later ones, on logs."""
+    first, later = math.log(levels[0]), np.log(levels[1:])
+    sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
+    if sd == 0:
+        return 0.0 if first != later[0] else 1.0
+    return float(2 * stats.t.sf(abs(first - float(np.mean(later))) / sd, len(later) - 1))
+
+
+def unsteady(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials inside of which the bandwidth that fio logged was not steady, and rounds before them that never were."""
+    yield from _never_steady(evidence)
+    for cell in evidence.sweep.cells:
+        judged = {
+            trial_id: shape.steady(rounds)
+            for trial_id in evidence.counted.get(cell.id, ())
+            if "jobs" not in cell.workload.options and (rounds := rounds_of(evidence.series.get(trial_id, ())))
+        }
+        bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
+        if len(bad) > len(judged) / 2:
+            worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
+            yield of_cell(
+                cell, "not-steady", "warning",
+                f"{of_trials(list(bad), list(judged))} the bandwidth was not steady: over five equal parts of the "
+                f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
+                f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
+                "trial is: run longer, with ramp_time, or with precondition.",
+            )  # fmt: skip
+
+
+def _never_steady(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells whose rounds beforehand ended without a steady state."""
+    for cell in evidence.sweep.cells:
+        known = {each: evidence.preconditioned[each] for each in evidence.counted.get(cell.id, ())
+                 if each in evidence.preconditioned}  # fmt: skip
+        bad = {trial_id: rounds for trial_id, rounds in known.items() if not rounds.steady.ok}
+        if bad:
+            worst = max(bad.values(), key=lambda each: len(each.levels))
+            why = f", and then one failed: {worst.failed}" if worst.failed else ""
+            yield of_cell(
+                cell, "not-steady", "warning",
+                f"{of_trials(list(bad), list(known))} the rounds before it were not steady after {len(worst.levels)} "
+                f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
+                f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
+                "(precondition), or longer ones.",
+            )  # fmt: skip
+
+
+def rounds_of(series: Sequence[Series]) -> list[float]:
+    """The bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too coarse."""
+    own = [each for each in series if each.metric.endswith("_bandwidth") and len(each.points) >= FEWEST_POINTS]
+    if not own:
+        return []
+    end_s = max(point.seconds for each in own for point in each.points)
+    totals = [0.0] * ROUNDS
+    for each in own:
+        parts: Mapping[int, list[float]] = {i: [] for i in range(ROUNDS)}
+        for point in each.points:
+            parts[min(ROUNDS - 1, int((point.seconds - 1e-9) / end_s * ROUNDS))].append(point.value)
+        if not all(parts.values()):
+            return []
+        totals = [total + float(np.mean(parts[i])) for i, total in enumerate(totals)]
+    return totals
+
+
+def _no_log(evidence: Evidence) -> str | None:
+    known = any(rounds_of(each) for each in evidence.series.values()) or evidence.preconditioned
+    return None if known else "no trial kept a log over time of ten windows or more (fio: log_avg_msec)"
+
+
+def _too_few_blocks(evidence: Evidence) -> str | None:
+    n = len(_block_levels(evidence.samples))
+    return None if n >= ROUNDS else f"needs {ROUNDS} blocks that every cell has, and there are {n}"
+
+
+CHECKS = (
+    Check(code="too-few", find=too_few, foresee=will_be_too_few),
+    Check(code="noisy", find=too_noisy),
+    Check(code="too-short", find=too_short),
+    Check(code="outlier", find=outlying, blind=_too_few_for("outliers")),
+    Check(code="two-modes", find=bimodal, blind=_too_few_for("two_modes")),
+    Check(code="drift", find=drift, blind=_too_few_for("drift")),
+    Check(code="step", find=step, blind=_too_few_for("step")),
+    Check(code="autocorrelated", find=autocorrelated, blind=_too_few_for("autocorrelated")),
+    Check(code="warm-up-too-short", find=cold_start, blind=_too_few_blocks),
+    Check(code="not-steady", find=unsteady, blind=_no_log),
+)

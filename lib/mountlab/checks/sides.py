@@ -1,0 +1,172 @@
+"""What lies below each file system, and whether those that are compared differ in one thing only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_filesystem, standing
+from mountlab.evidence import Device
+from mountlab.model import Caveat, Filesystem, Sweep
+from mountlab.units import format_bytes
+
+SIMILAR_SIZE = 1.1
+"""Sizes that differ by less than this factor do not count as different."""
+_OF_DEVICES = ("mkfs options", "what it lies on", "journal")
+"""What a file system in memory cannot have: its type says that already."""
+
+
+def image_in_memory(evidence: Evidence) -> Iterator[Caveat]:
+    """Loop images whose 'disk' is memory."""
+    for name, fstype in evidence.backing_types.items():
+        if fstype in ("tmpfs", "ramfs"):
+            yield _in_memory(name, fstype)
+
+
+def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Loop images below a mount root that is memory."""
+    fstype = facts.get("mount_root_fstype")
+    for fs in sweep.filesystems if fstype in ("tmpfs", "ramfs") else ():
+        if (fs.over or fs).image_bytes and not (fs.over or fs).image_dir:
+            yield _in_memory(fs.name, str(fstype))
+
+
+def _in_memory(name: str, fstype: str) -> Caveat:
+    return of_filesystem(
+        name, "image-in-memory", "warning",
+        f"its image lies on {fstype}, so no disk is measured. Set mount_root in the box file to a directory on a disk.",
+    )  # fmt: skip
+
+
+def loop_images(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems on a loop image share the disk with the file system that holds the image."""
+    for fs in evidence.sweep.filesystems:
+        if fs.image_bytes and fs.name in evidence.backing_types:
+            known = evidence.backing_types[fs.name]
+            below = "a file system that the kernel does not show" if known == "unknown" else known
+            yield of_filesystem(
+                fs.name, "loop-image", "note",
+                f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
+                f"{below}, so figures include that file system and the loop "
+                "driver. For the disk alone give the box a scratch device.",
+            )  # fmt: skip
+
+
+def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """ramfs has no size limit of its own."""
+    for fs in sweep.filesystems:
+        if fs.type == "ramfs" and fs.size_bytes:
+            yield of_filesystem(
+                fs.name, "size-not-enforced", "note",
+                f"ramfs knows no size limit; Mountlab kept every workload below {format_bytes(fs.size_bytes)} "
+                "by its plan.",
+            )  # fmt: skip
+
+
+def historic_names(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """File systems that no kernel of today knows by the name in the sweep."""
+    for fs in sweep.filesystems:
+        if fs.type == "shmfs":
+            where = "mounted with that source" if fs.size_bytes else "the box's own, in a directory below /dev/shm"
+            yield of_filesystem(
+                fs.name, "historic-name", "note",
+                "shmfs is the name that tmpfs had in kernel 2.4, and lives on in the source column of old "
+                f"fstab lines: what was measured is a tmpfs, {where}.",
+            )  # fmt: skip
+
+
+# --- compared sides ---------------------------------------------------------------------------------------------------
+
+
+def sides_differ(evidence: Evidence) -> Iterator[Caveat]:
+    """File systems that differ from the baseline in more than one thing."""
+    below = _lowest_devices(evidence)
+    added: dict[str, list[str]] = {}
+    for row in evidence.options:
+        if row.state == "added":
+            added.setdefault(row.filesystem, []).append(row.kernel_says)
+    yield from _differing(evidence.sweep, below, added)
+
+
+def will_differ(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """File systems that the sweep asks to differ from the baseline in more than one thing."""
+    yield from _differing(sweep, {}, {})
+
+
+def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[str]]) -> Iterator[Caveat]:
+    baseline = next((fs for fs in sweep.filesystems if fs.name == sweep.baseline), None)
+    for fs in sweep.filesystems if baseline and not sweep.imported else ():
+        if baseline is None or fs is baseline:
+            continue
+        differences = list(_differences(fs, baseline, below))
+        own, theirs = (", ".join(sorted(added.get(each.name, ()))) or "none" for each in (fs, baseline))
+        if fs.type == baseline.type and own != theirs:
+            differences.append(f"options that the kernel added by itself ({own}; {theirs})")
+        if len(differences) > 1:
+            yield of_filesystem(
+                fs.name, "sides-differ", "note",
+                f"it differs from the baseline {baseline.name} in {len(differences)} things: {'; '.join(differences)}. "
+                "The ratio is of all of them together; to tell one from another, change one at a time.",
+            )  # fmt: skip
+
+
+def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str]) -> Iterator[str]:
+    """What is not the same: 'mount options (noatime; none)'."""
+    aspects = (_aspects(fs), _aspects(baseline))
+    memory = in_memory(fs) or in_memory(baseline)
+    for name, own in aspects[0].items():
+        if own != aspects[1][name] and not (memory and name in _OF_DEVICES):
+            yield f"{name} ({own}; {aspects[1][name]})"
+    sizes = [0 if memory else _size(each) for each in (fs, baseline)]
+    if all(sizes) and max(sizes) > SIMILAR_SIZE * min(sizes):
+        yield f"size ({'; '.join(format_bytes(size) for size in sizes)})"
+    disks = [below.get(each.name) for each in (fs, baseline)]
+    if all(disks) and disks[0] != disks[1] and aspects[0]["what it lies on"] == aspects[1]["what it lies on"]:
+        yield f"disk ({'; '.join(map(str, disks))})"
+
+
+def _aspects(fs: Filesystem) -> dict[str, str]:
+    lower = fs.over or fs
+    journal = lower.journal_device or ("an image of its own" if lower.journal_image_bytes else "inside")
+    return {
+        "type": fs.type if not fs.over else f"{fs.type} over {lower.type}",
+        "mount options": ",".join(sorted((*fs.options, *(lower.options if fs.over else ())))) or "none",
+        "mkfs options": " ".join(lower.mkfs) or "none",
+        "tunables": ", ".join(f"{key}={value}" for key, value in sorted(lower.tunables.items())) or "none",
+        "what it lies on": _backing(lower),
+        "journal": journal,
+    }
+
+
+def _backing(fs: Filesystem) -> str:
+    if in_memory(fs):
+        return "memory"
+    if fs.image_bytes:
+        full = "" if fs.preallocate else ", sparse"
+        return f"an image in {fs.image_dir or 'the mount root'}{full}{'' if fs.direct_io else ', through the cache'}"
+    if fs.zram_bytes:
+        return f"zram ({fs.zram_algorithm or 'default'})"
+    return f"device {fs.device}" if fs.device else fs.pmbd or "a directory"
+
+
+def _size(fs: Filesystem) -> int:
+    lower = fs.over or fs
+    return lower.size_bytes or lower.image_bytes or lower.zram_bytes or 0
+
+
+def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
+    """File system name to the name of the lowest device below it."""
+    found: dict[str, Device] = {}
+    for mount, name in evidence.trials[["mount", "filesystem"]].drop_duplicates().itertuples(index=False):
+        if evidence.chains.get(mount):
+            lowest = evidence.chains[mount][-1]
+            found[name] = evidence.device_names.get(lowest, lowest)
+    return found
+
+
+CHECKS = (
+    Check(code="image-in-memory", find=image_in_memory, foresee=image_will_be_in_memory),
+    Check(code="loop-image", find=loop_images),
+    standing("size-not-enforced", uncapped_memory),
+    standing("historic-name", historic_names),
+    Check(code="sides-differ", find=sides_differ, foresee=will_differ),
+)

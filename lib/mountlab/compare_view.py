@@ -1,0 +1,256 @@
+"""Two runs beside each other, as text, as data and as the parts of a page.
+
+The intervals are those that hold for all ratios together: an interval leaves out 1 exactly where a verdict says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from mountlab import html, plots, words
+from mountlab.compare_runs import CellRatio, Difference, RunComparison, RunView
+from mountlab.html import Column, Html, Rows, Text
+from mountlab.model import Comparison
+from mountlab.sections import fact_text
+from mountlab.units import scale_for
+
+_SENTENCES = 4
+"""Ratios that get a sentence of their own."""
+
+# ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison_text(compared: RunComparison) -> str:
+    """For the terminal: the two runs, what differs, one row a ratio, the caveats."""
+    return "\n".join(_lines(compared))
+
+
+def _lines(compared: RunComparison) -> Iterator[str]:
+    for name, run in (("A", compared.a), ("B", compared.b)):
+        yield f"{name}            {_about(run)}"
+    yield ""
+    for i, line in enumerate(_difference_lines(compared)):
+        yield f"{'differs' if not i else '':12} {line}"
+    for name, cells in (("only in A", compared.only_a), ("only in B", compared.only_b)):
+        yield from (f"{name if not i else '':12} {cell}" for i, cell in enumerate(cells))
+    yield ""
+    yield from _table(compared)
+    yield ""
+    for group in words.grouped(compared.caveats):
+        yield f"{group.severity}: {group.heading}: {group.caveats[0].message}"
+
+
+def _about(run: RunView) -> str:
+    facts, box = run.info.get("facts", {}), run.info.get("box", {})
+    kernel = f", Linux {facts['kernel']}" if facts.get("kernel") else ""
+    day = str(run.info.get("created_at", "")).partition("T")[0]
+    return f"{run.info.get('run_id', '')} (box {box.get('name', run.sweep.box)}{kernel}{f', {day}' if day else ''})"
+
+
+def _difference_lines(compared: RunComparison) -> Iterator[str]:
+    if not compared.differences:
+        yield "in nothing that was kept"
+    for each in compared.differences:
+        if each.known:
+            yield f"{each.area}: {_name(each)}: {_shown(each, each.a)} in A, {_shown(each, each.b)} in B"
+    unknown = [_name(each) for each in compared.differences if not each.known]
+    if unknown:
+        yield f"not known of both: {', '.join(unknown)}"
+
+
+def _name(difference: Difference) -> str:
+    return difference.what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+
+
+def _shown(difference: Difference, value: Any) -> str:
+    return fact_text(difference.what, value) if difference.known or value is not None else "not known"
+
+
+def _table(compared: RunComparison) -> Iterator[str]:
+    head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "verdict")
+    rows = [head, *(_row(each, compared.smallest_effect) for each in compared.ratios)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
+    ours = words.together(each.comparison)
+    figures = words.ratio_figures(ours.ratio, ours.low, ours.high)
+    return (
+        each.cell.id, words.metric_noun(ours.metric, ours.label), words.quantity(each.mean_a, each.unit),
+        words.quantity(each.mean_b, each.unit), figures.value, figures.interval, f"{each.n_a}, {each.n_b}",
+        _verdict(ours, smallest_effect),
+    )  # fmt: skip
+
+
+def _verdict(comparison: Comparison, smallest_effect: float) -> str:
+    if not words.has_interval(comparison):
+        return "none: n is below 2"
+    needed = f", {comparison.needed} blocks would decide" if comparison.needed else ""
+    return words.verdict_text(comparison.verdict, smallest_effect) + needed
+
+
+def comparison_json(compared: RunComparison) -> dict[str, Any]:
+    """Everything in the comparison, JSON-able: what is infinite or not known is null."""
+    found = {
+        "a": compared.a.info.get("run_id"), "b": compared.b.info.get("run_id"), "level": compared.level,
+        "smallest_effect": compared.smallest_effect,
+        "differences": [asdict(each) for each in compared.differences],
+        "ratios": [
+            {"cell": each.cell.id, "unit": each.unit, "mean_a": each.mean_a, "mean_b": each.mean_b, "n_a": each.n_a,
+             "n_b": each.n_b, **asdict(each.comparison)}
+            for each in compared.ratios
+        ],
+        "only_a": compared.only_a, "only_b": compared.only_b,
+        "caveats": [asdict(each) for each in compared.caveats],
+    }  # fmt: skip
+    read: dict[str, Any] = _plain(found)
+    return read
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ── the parts of a page ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def title(compared: RunComparison) -> str:
+    """The question of the page."""
+    return f"What differs between {compared.a.info.get('run_id', 'A')} and {compared.b.info.get('run_id', 'B')}?"
+
+
+def runs(compared: RunComparison) -> Html:
+    """The title, and which run is which."""
+    named = [f"{name}: {_about(run)}" for name, run in (("A", compared.a), ("B", compared.b))]
+    return html.joined(html.heading(title(compared), level=1), *(html.paragraph(line, kind="meta") for line in named))
+
+
+def answer(compared: RunComparison) -> Html:
+    """The answer in sentences: how often which verdict fell, then the strongest effects."""
+    return html.box("answer", *(html.paragraph(sentence) for sentence in sentences(compared)))
+
+
+def sentences(compared: RunComparison) -> list[str]:
+    """How often which verdict fell; then the strongest effects, the decided ones first, with what weakens them."""
+    doubts = _doubts(compared)
+    found = [words.together(each.comparison) for each in compared.ratios]
+    order = sorted(words.strongest_first(found), key=lambda each: each.verdict in ("same", "undecided"))
+    told = [
+        words.comparison_sentence(
+            each, smallest_effect=compared.smallest_effect,
+            doubts=doubts.get(words.doubt_key(words.cell_id(each.candidate, each), each.metric), ()),
+        )
+        for each in order[:_SENTENCES]
+    ]  # fmt: skip
+    return [f"{summary(compared)}.", *told]
+
+
+def summary(compared: RunComparison) -> str:
+    """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
+    ratios = [each.comparison for each in compared.ratios]
+    fell = Counter(each.verdict if words.has_interval(words.together(each)) else None for each in ratios)
+    named = {
+        "faster": "faster", "slower": "slower", "same": f"the same within {words.percent(compared.smallest_effect)}",
+        "undecided": "undecided", None: "without an interval",
+    }  # fmt: skip
+    parts = [f"{text} in {fell[verdict]}" for verdict, text in named.items() if fell[verdict]]  # type: ignore[index]
+    return f"Compared with A, B is {words.listed(parts)} of {words.counted(len(ratios), 'ratio')}"
+
+
+def _doubts(compared: RunComparison) -> dict[str, list[str]]:
+    """The doubts about a cell, by the ids that the two sides of a comparison have."""
+    by_cell = words.doubts_by_cell(compared.caveats)
+    found: dict[str, list[str]] = {}
+    for each in compared.ratios:
+        side, metric = each.comparison, each.comparison.metric
+        doubts = by_cell.get(words.doubt_key(each.cell.id, metric), by_cell.get(each.cell.id, []))
+        for name in (side.baseline, side.candidate):
+            found[words.doubt_key(words.cell_id(name, side), metric)] = list(doubts)
+    return found
+
+
+def differences(compared: RunComparison) -> Html:
+    """What is known to differ, by area; and what nobody can say."""
+    known = [each for each in compared.differences if each.known]
+    unknown = [f"{each.area}: {_name(each)}" for each in compared.differences if not each.known]
+    shown: Text = html.paragraph("Nothing that was kept differs.")
+    if known:
+        groups: dict[str, list[list[Text]]] = {}
+        for each in known:
+            groups.setdefault(each.area, []).append([_name(each), _shown(each, each.a), _shown(each, each.b)])
+        head = [Column("What"), Column("A"), Column("B")]
+        caption = f"{words.counted(len(known), 'difference')} in {words.counted(len(groups), 'respect')}"
+        shown = html.table(head, [Rows(rows, area) for area, rows in groups.items()], caption=caption)
+    heard = html.details(f"Not known of both runs: {len(unknown)}", html.items(unknown)) if unknown else ""
+    return html.joined(shown, heard)
+
+
+def overview(compared: RunComparison) -> Html:
+    """The ratios as a picture."""
+    found = [words.together(each.comparison) for each in compared.ratios if words.effect(each.comparison) >= 0]
+    if not found:
+        return html.paragraph("No ratio to plot.")
+    names = [fs.name for fs in compared.a.sweep.filesystems]
+    short = [replace(each, candidate=each.candidate.removesuffix(" in B"), baseline="A") for each in found]
+    plot = plots.plot_ratios(short, smallest_effect=compared.smallest_effect, filesystems=names)
+    return Html(replace(plot, title=summary(compared))._repr_html_())
+
+
+def tables(compared: RunComparison) -> Html:
+    """One table a metric: both means, the ratio, its interval and verdict, and the doubts about it."""
+    by_metric: dict[str, list[CellRatio]] = {}
+    for each in compared.ratios:
+        by_metric.setdefault(each.comparison.metric, []).append(each)
+    doubts = words.doubts_by_cell(compared.caveats)
+    return html.joined(*(_metric_table(compared, metric, some, doubts) for metric, some in by_metric.items()))
+
+
+def _metric_table(
+    compared: RunComparison, metric: str, ratios: Sequence[CellRatio], doubts: Mapping[str, Sequence[str]]
+) -> Html:
+    scale = scale_for(ratios[0].unit, max(abs(value) for each in ratios for value in (each.mean_a, each.mean_b)))
+    head = [
+        Column("File system"), Column(f"A, {scale.unit}", "number"), Column(f"B, {scale.unit}", "number"),
+        Column("n of A", "number"), Column("n of B", "number"), Column("B / A", "number"),
+        Column("Interval", "interval"), Column("Verdict"), Column("Caveats"),
+    ]  # fmt: skip
+    groups: dict[str, list[list[Text]]] = {}
+    for each in ratios:
+        label = each.comparison.label
+        heading = f"{each.cell.workload.label} ({label})" if label else each.cell.workload.label
+        doubt = doubts.get(words.doubt_key(each.cell.id, metric), ())
+        groups.setdefault(heading, []).append(_cells(each, scale.factor, compared.smallest_effect, doubt))
+    caption = f"{words.metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
+    return html.table(head, [Rows(rows, heading) for heading, rows in groups.items()], caption=caption)
+
+
+def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Sequence[str]) -> list[Text]:
+    ours = words.together(each.comparison)
+    means = [words.mean_figures(mean, mean, mean, factor=factor).value for mean in (each.mean_a, each.mean_b)]
+    figures = words.ratio_figures(ours.ratio, ours.low, ours.high)
+    return [
+        each.cell.filesystem.name, *means, str(each.n_a), str(each.n_b), figures.value, figures.interval,
+        _verdict(ours, smallest_effect), ", ".join(map(words.spoken_code, doubts)),
+    ]  # fmt: skip
+
+
+def caveats(compared: RunComparison) -> Html:
+    """Caveats, worst first."""
+    return html.joined(*(html.caveat_box(group) for group in words.grouped(compared.caveats)))
+
+
+def only_one(compared: RunComparison) -> Html:
+    """Cells of one run only, which are not compared."""
+    named = {"Only in A": compared.only_a, "Only in B": compared.only_b}
+    lists = [html.details(f"{name}: {len(cells)}", html.items(cells)) for name, cells in named.items() if cells]
+    return html.joined(*lists) if lists else html.paragraph("Both runs have the same cells.")

@@ -1,0 +1,23 @@
+"""Statistics. Every interval and every p value that Mountlab prints is computed in this package."""
+
+from mountlab.stats.anova import explained, variance_table
+from mountlab.stats.comparisons import (
+    RATIO_METHOD,
+    WELCH_METHOD,
+    Ratio,
+    compare,
+    compare_rows,
+    compare_rows_unpaired,
+    compare_unpaired,
+    family,
+    holm,
+    p_equivalent,
+    verdict,
+)
+from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_samples
+
+__all__ = [
+    "RATIO_METHOD", "STATISTICS", "T_METHOD", "WELCH_METHOD", "Ratio", "compare", "compare_rows",
+    "compare_rows_unpaired", "compare_unpaired", "estimate", "estimate_samples", "explained", "family", "holm",
+    "p_equivalent", "variance_table", "verdict",
+]  # fmt: skip

@@ -1,0 +1,204 @@
+"""Estimates: what the trials of one cell say of one metric, as a figure with an interval.
+
+Not by the bootstrap: at n = 3 its nominal 95 % interval covers 75 % on normal data, the t interval 95 %.
+
+Everything is computed for many samples at once: `rows` of shape (samples, n) hold one sample a row. STATISTICS lists
+what can be estimated; a new statistic is one entry there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mountlab.model import Estimate
+
+Floats = NDArray[np.float64]
+T_METHOD = "mean, t interval"
+NO_INTERVAL = ": n is too small for a finite interval"
+"""Added to the method where an order statistic interval has no end."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One way to sum up a sample."""
+
+    noun: str
+    """As in a heading: 'Mean and 95 % interval'."""
+    method: str
+    right: str
+    """When it is the right one, in a sentence."""
+    interval: Callable[[Floats, float], tuple[Floats, Floats, Floats]]
+    """(samples, n >= 2) and a level to figure, low and high, each (samples,)."""
+    positive: bool = False
+    """Whether it is defined for positive values only."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Many estimates as columns, each of shape (samples,). Bounds, sd and cv are NaN for n < 2."""
+
+    figure: Floats
+    low: Floats
+    high: Floats
+    sd: Floats
+    cv: Floats
+    n: NDArray[np.int64]
+    method: list[str]
+
+
+def estimate(
+    values: Sequence[float],
+    *,
+    level: float = 0.95,
+    unit: str = "",
+    statistic: str = "mean",
+    within: float | None = None,
+) -> Estimate:
+    """Mean of `values` (one a trial) with its t interval: mean +- t(n-1) * sd / sqrt(n); or another of STATISTICS.
+
+    `within` is the level at which the interval is computed, where that is not the one that it is to cover: after a
+    stopping rule it must be higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one
+    trial says nothing about spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and
+    for values that are not positive where the statistic needs that. Source: Student (1908); any textbook.
+    """
+    sample = checked(values, level)
+    if STATISTICS[statistic].positive and np.any(sample <= 0):
+        raise ValueError(f"a {STATISTICS[statistic].noun.lower()} needs positive values")
+    found = estimate_samples(sample, np.array([len(sample)]), level=within or level, statistic=statistic)
+    columns = (found.figure, found.low, found.high, found.sd, found.cv)
+    mean, low, high, sd, cv = (float(column[0]) for column in columns)
+    return Estimate(
+        mean=mean, low=low, high=high, sd=sd, cv=cv, n=len(sample), level=level, method=found.method[0], unit=unit
+    )
+
+
+def estimate_samples(values: Floats, sizes: NDArray[np.int64], *, level: float, statistic: str = "mean") -> Estimates:
+    """Many samples at once: `values` holds them one after the other, `sizes` says how long each is.
+
+    The values must be finite. Where one is not positive, and the statistic needs that, the figure is NaN. The results
+    are those of `estimate`, bit for bit, since that calls this.
+    """
+    chosen, starts = STATISTICS[statistic], np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
+    columns = np.full((5, len(sizes)), math.nan)
+    for n in np.unique(sizes[sizes > 0]):
+        own = np.flatnonzero(sizes == n)
+        columns[:, own] = _summed_up(values[starts[own][:, None] + np.arange(n)], level, chosen)
+    endless = np.isinf(columns[1]) & np.isinf(columns[2])
+    methods = [chosen.method + NO_INTERVAL if each else chosen.method for each in endless]
+    figure, low, high, sd, cv = columns
+    return Estimates(figure, low, high, sd, cv, sizes, methods)
+
+
+def _summed_up(rows: Floats, level: float, statistic: Statistic) -> Floats:
+    """Figure, low, high, sd and cv of each row, as five rows."""
+    samples, n = rows.shape
+    found = np.full((5, samples), math.nan)
+    fit = np.all(rows > 0, axis=1) if statistic.positive else np.ones(samples, dtype=bool)
+    if n == 1:
+        found[0, fit] = rows[fit, 0]
+        return found
+    found[:3, fit] = statistic.interval(rows[fit], level)
+    mean, sd = moments(rows)
+    found[3], found[4] = sd, np.divide(sd, np.abs(mean), out=np.full(samples, math.nan), where=mean != 0)
+    return found
+
+
+def moments(rows: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (n - 1 in the divisor) of each row of (samples, n >= 2).
+
+    In two passes, with what rounding left in the first mean put right: a sum of squares of the values themselves loses
+    all digits where the spread is small beside the mean (Chan, Golub & LeVeque 1983).
+    """
+    n = rows.shape[1]
+    mean = rows.mean(axis=1)
+    deviations = rows - mean[:, None]
+    left = deviations.mean(axis=1)
+    squares = np.sum(deviations**2, axis=1) - n * left**2
+    return mean + left, np.sqrt(np.maximum(squares, 0) / (n - 1))
+
+
+# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _t_interval(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    n = rows.shape[1]
+    mean, sd = moments(rows)
+    half = t_quantile(level, n - 1) * sd / math.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def _geometric(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
+        figure, low, high = (np.exp(each) for each in _t_interval(np.log(rows), level))
+    return figure, low, high
+
+
+def _harmonic(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    time, shortest, longest = _t_interval(1 / rows, level)
+    fastest = np.divide(1, shortest, out=np.full(len(rows), math.inf), where=shortest > 0)
+    return 1 / time, 1 / longest, fastest
+
+
+def _median(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    ordered, rank = np.sort(rows, axis=1), order_statistic(rows.shape[1], level)
+    figure = np.median(ordered, axis=1)
+    if rank == 0:
+        return figure, np.full(len(rows), -math.inf), np.full(len(rows), math.inf)
+    return figure, ordered[:, rank - 1], ordered[:, -rank]
+
+
+def order_statistic(n: int, level: float) -> int:
+    """The largest k for which the k-th smallest and the k-th largest of n values enclose the median of what they were
+    drawn from with a chance of `level` or more, whatever its shape; 0 where not even the extremes do.
+
+    Each value lies below that median with a chance of one half, so the chance is that of the binomial distribution.
+    """
+    ranks = np.arange(1, n // 2 + 1)
+    return int(np.count_nonzero(2 * stats.binom.cdf(ranks - 1, n, 0.5) <= 1 - level))
+
+
+STATISTICS: dict[str, Statistic] = {
+    "mean": Statistic("Mean", T_METHOD, "the long run average of a trial's figure", _t_interval),
+    "geometric": Statistic(
+        "Geometric mean",
+        "geometric mean, t interval on logs",
+        "for figures that vary by factors, and beside ratios",
+        _geometric,
+        positive=True,
+    ),
+    "median": Statistic(
+        "Median", "median, order statistics", "for what is typical, where a few trials stray far", _median
+    ),
+    "harmonic": Statistic(
+        "Harmonic mean",
+        "harmonic mean, t interval on times",
+        "for rates of trials that each do the same amount of work: all work divided by all time",
+        _harmonic,
+        positive=True,
+    ),
+}
+"""What `design.estimate` may say."""
+
+
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def checked(values: Sequence[float] | Floats, level: float) -> Floats:
+    """`values` as an array. Raises ValueError for a level outside (0, 1) and for values that are not finite."""
+    if not 0 < level < 1:
+        raise ValueError(f"a level lies between 0 and 1, got {level}")
+    sample = np.asarray(values, dtype=float)
+    if not np.all(np.isfinite(sample)):
+        raise ValueError("values must be finite: a missing figure is left out, not NaN")
+    return sample
+
+
+def t_quantile(level: float, degrees: int) -> float:
+    """The factor of a two-sided t interval at `level`."""
+    return float(stats.t.ppf((1 + level) / 2, degrees))

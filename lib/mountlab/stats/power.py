@@ -1,0 +1,205 @@
+"""How many blocks it takes: to show a ratio, to show that there is none, to narrow an interval.
+
+All of it is for the t test on logs that `comparisons` makes, and exact for normal logs. The spread that goes in is the
+standard deviation of the log ratios of a block (paired), or of what else the test is about.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.optimize import elementwise
+
+Floats = NDArray[np.float64]
+POWER = 0.80
+CAUTION = 0.80
+"""How sure one may be that the true spread is not above the one that a cautious plan reckons with."""
+MOST_BLOCKS = 2000
+"""More are not counted: nobody runs them."""
+_STEEP = 30
+"""Above this critical value (few blocks, and a strict level, as in a sweep of many comparisons) the noncentral t is
+integrated over the normal part by Gauss and Hermite: the series that scipy sums need not converge there."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+_NORMAL_NODES, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+
+
+def power_of(ratio: ArrayLike, log_sd: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Floats:
+    """Chance that the two-sided t test on n log ratios of spread `log_sd` shows a true `ratio`, in its own direction.
+
+    Shapes broadcast. By the noncentral t distribution with n - 1 degrees of freedom and noncentrality
+    |log ratio| sqrt(n) / log_sd. NaN for n < 2, for a spread of NaN, and for ratio 1 with spread 0. A significant
+    result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).
+    Raises ValueError for a level or a ratio that is none. Source: Cohen (1988), chapter 2; Owen (1965).
+    """
+    _check_share(level, "level")
+    effect, blocks = np.broadcast_arrays(_effect(ratio, log_sd), np.asarray(n, dtype=float))
+    found = np.full(effect.shape, math.nan)
+    known = (blocks >= 2) & ~np.isnan(effect)
+    found[known] = _power(effect[known], blocks[known], level)
+    return found
+
+
+def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
+    """The fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
+
+    Shapes broadcast; whole numbers, 2 or more. Infinite where more than MOST_BLOCKS would be needed (a ratio of 1 is
+    never shown to differ from 1). NaN where the spread or the ratio is not known. Fast for many: the smallest effect
+    that n blocks show is looked up in a table, made once for a level and a power.
+    """
+    return _blocks_for(_effect(ratio, log_sd), power, level)
+
+
+def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
+    """The smallest ratio above 1 that n blocks show with this power; its reciprocal is as easy to show.
+
+    Shapes broadcast. NaN for n < 2, which no test is made of, and for an unknown spread; n counts at most MOST_BLOCKS.
+    """
+    blocks, spread = np.broadcast_arrays(np.asarray(n, dtype=float), np.asarray(log_sd, dtype=float))
+    table = smallest_effects(power, level)
+    place = np.clip(np.nan_to_num(blocks, nan=2.0), 2, MOST_BLOCKS).astype(int) - 2
+    with np.errstate(over="ignore"):  # a ratio beyond floating point is infinite: two blocks of a wide spread
+        ratio = np.exp(table[place] * spread)
+    return np.where(blocks >= 2, ratio, math.nan)
+
+
+def blocks_to_show_same(
+    log_sd: float, smallest_effect: float, *, ratio: float = 1.0, power: float = POWER, level: float = 0.95
+) -> float:
+    """The fewest blocks with which two one-sided tests show that a true `ratio` lies within 1 +- `smallest_effect`.
+
+    Infinite where more than MOST_BLOCKS would be needed, as for a ratio that lies at the limit or beyond; NaN for an
+    unknown spread. Each one-sided test is made at 1 - level, as `comparisons.p_equivalent` is read.
+    """
+    _check_share(power, "power")
+    if math.isnan(log_sd) or math.isnan(ratio):
+        return math.nan
+    low, high = 2, MOST_BLOCKS
+    if power_to_show_same(high, log_sd, smallest_effect, ratio=ratio, level=level) < power:
+        return math.inf
+    while low < high:
+        middle = (low + high) // 2
+        enough = power_to_show_same(middle, log_sd, smallest_effect, ratio=ratio, level=level) >= power
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return float(low)
+
+
+def power_to_show_same(
+    n: int, log_sd: float, smallest_effect: float, *, ratio: float = 1.0, level: float = 0.95
+) -> float:
+    """Chance that two one-sided tests on n log ratios show a true `ratio` to lie within 1 +- `smallest_effect`.
+
+    NaN for n < 2. Source: the definition, integrated over the distribution of the estimated spread (Phillips 1990).
+    """
+    _check_share(level, "level")
+    if n < 2:
+        return math.nan
+    return power_of_equivalence(log_sd / math.sqrt(n), n - 1, math.log1p(smallest_effect), math.log(ratio), 1 - level)
+
+
+def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alpha: float) -> float:
+    """Chance that both one-sided t tests at `alpha` show that an effect `true` lies between -bound and bound, where
+    it is estimated with the true standard error `se` on so many degrees of freedom. All on the scale of logs."""
+    if se == 0:
+        return float(abs(true) < bound)
+    critical = float(stats.t.isf(alpha, degrees))
+    # Both tests reject only where the estimated standard error, s * se, stays below bound / critical.
+    widest = float(stats.chi2.cdf(degrees * (bound / (critical * se)) ** 2, degrees))
+    shares = widest * (_NODES + 1) / 2
+    s = np.sqrt(stats.chi2.ppf(shares, degrees) / degrees)
+    room = bound / se - critical * s
+    inside = stats.norm.cdf(room - true / se) - stats.norm.cdf(-room - true / se)
+    return float(widest / 2 * (_WEIGHTS @ np.maximum(inside, 0.0)))
+
+
+def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
+    """Half the width of the t interval of a mean of n values, in standard deviations of theirs; NaN for n < 2."""
+    _check_share(level, "level")
+    blocks = np.asarray(n, dtype=float)
+    counts = np.where(blocks >= 2, blocks, math.nan)
+    return np.asarray(stats.t.isf((1 - level) / 2, counts - 1) / np.sqrt(counts), dtype=float)
+
+
+def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
+    """The fewest trials whose t interval is `mean * (1 +- half_width)` or narrower when they spread by `cv` again.
+
+    Infinite where more than MOST_BLOCKS would be needed, NaN where the spread is not known. Raises ValueError for a
+    half width that is not positive. The spread of the next run varies, too: about half of such runs need a few more.
+    """
+    _check_share(level, "level")
+    if not half_width > 0:
+        raise ValueError(f"a half width is positive, got {half_width}")
+    widths = width_of_mean(np.arange(2, MOST_BLOCKS + 1), level=level)
+    spread = np.asarray(cv, dtype=float)
+    with np.errstate(divide="ignore"):
+        return _first_below(widths, half_width / spread)
+
+
+def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) -> Floats:
+    """The spread below which the true one lies with this confidence, where `n` values spread by `sd`: what a plan from
+    a small pilot should reckon with (Browne 1995). Shapes broadcast; NaN for n < 2. By the chi-square distribution."""
+    _check_share(confidence, "confidence")
+    degrees = np.asarray(n, dtype=float) - 1
+    known = degrees >= 1
+    factor = np.sqrt(degrees / stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)), where=known,
+                     out=np.full(degrees.shape, math.nan))  # fmt: skip
+    return np.asarray(np.asarray(sd, dtype=float) * factor, dtype=float)
+
+
+@lru_cache(maxsize=64)
+def smallest_effects(power: float, level: float) -> Floats:
+    """The smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with n."""
+    _check_share(power, "power")
+    _check_share(level, "level")
+    blocks = np.arange(2.0, MOST_BLOCKS + 1)
+    critical = stats.t.isf((1 - level) / 2, blocks - 1)
+    # At the upper end the test stands 8 critical values and 8 standard errors off: beyond any power that is asked for.
+    bracket = (np.zeros_like(blocks), (8 * critical + 8) / np.sqrt(blocks))
+    found: Any = elementwise.find_root(lambda effect, n: _power(effect, n, level) - power, bracket, args=(blocks,))
+    if not found.success.all():
+        raise ValueError(f"no design reaches a power of {power} at level {level}")
+    effects: Floats = found.x
+    effects.setflags(write=False)
+    return effects
+
+
+def _power(effect: Floats, n: Floats, level: float) -> Floats:
+    critical = stats.t.isf((1 - level) / 2, n - 1)
+    with np.errstate(invalid="ignore"):
+        noncentral = effect * np.sqrt(n)
+    steep = critical > _STEEP
+    usual = stats.nct.sf(np.where(steep, 1.0, critical), n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)))
+    found = np.asarray(np.where(np.isinf(noncentral), 1.0, usual), dtype=float)
+    degrees = (np.broadcast_to(n, found.shape)[steep] - 1)[..., None]
+    spread = np.maximum(noncentral[steep][..., None] + _NORMAL_NODES, 0) / critical[steep][..., None]
+    found[steep] = stats.chi2.cdf(degrees * spread**2, degrees) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
+    return found
+
+
+def _effect(ratio: ArrayLike, log_sd: ArrayLike) -> Floats:
+    """|log ratio| / log_sd: 0 for a ratio of 1, infinite for a spread of 0, NaN for both."""
+    ratios = np.asarray(ratio, dtype=float)
+    if np.any(ratios <= 0):
+        raise ValueError("a ratio is positive")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.abs(np.log(ratios)) / np.asarray(log_sd, dtype=float), dtype=float)
+
+
+def _blocks_for(effect: Floats, power: float, level: float) -> Floats:
+    return _first_below(smallest_effects(power, level), effect)
+
+
+def _first_below(falling: Floats, wanted: Floats) -> Floats:
+    """2 + the first place where the falling values are not above `wanted`; infinite where none is, NaN for NaN."""
+    place = np.searchsorted(-falling, -wanted, side="left")
+    found = np.where(place < len(falling), place + 2.0, math.inf)
+    return np.where(np.isnan(wanted), math.nan, found)
+
+
+def _check_share(value: float, what: str) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"a {what} lies between 0 and 1, got {value}")

@@ -1,0 +1,279 @@
+"""What the trials of one cell show of their shape and order: outliers, drift, steps, serial correlation, two modes.
+
+An interval rests on independent trials from one roughly normal distribution. These look for what contradicts that. All
+but `outliers` and `steady` are tests that assume no distribution, and give a p value: small where the trials would be
+unusual if nothing were wrong. METHODS.md shows how often each is raised when it should be and when it should not.
+
+`outlier_mask` and what is named `..._p` take many samples at once, one a row, oldest trial first; the others take one.
+None needs the values to be positive. Values that are not finite raise ValueError.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import diptest
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+SUSPICIOUS_P = {"outliers": 0.01, "drift": 0.01, "step": 0.01, "autocorrelated": 0.01, "two_modes": 0.05}
+"""A p value below this raises a caveat: a note, or a warning where it still is below after adjustment over the cells
+of the sweep. The dip test is measured against the flattest of distributions: on bell-shaped ones its 5 % are 1 %."""
+FEWEST = {"outliers": 5, "drift": 6, "step": 10, "autocorrelated": 8, "two_modes": 10}
+"""Trials below which a test says nothing: fewer could hardly show it, whatever it is. (The clearest of steps in nine
+trials still has p = 0.03.)"""
+OUTLYING_Z = 3.5
+MAX_EXCURSION, MAX_SLOPE = 0.20, 0.10
+
+_MAD_OF_NORMAL = 0.6745
+"""The median absolute deviation of a normal distribution, in standard deviations."""
+_ALL_ORDERS_TO, _DRAWN_VALUES, _SEED = 8, 1_000_000, 19_790_628
+_EXACT_KENDALL_TO = 60
+
+
+# ── outliers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def outliers(values: Sequence[float]) -> list[int]:
+    """Indices of the values that lie far from the others, by their median absolute deviation (MAD).
+
+    The modified z, 0.6745 (x - median) / MAD, is beyond 3.5, and beyond what 99 % of normal samples of this size stay
+    within (19 at n = 5, 7 at n = 10, 4.8 at n = 30): by 3.5 alone, 21 % of normal samples of 5 would have an outlier.
+    None for n < 5, and none where more than half of the values are equal (MAD 0), since there is no scale then.
+    Source: Iglewicz and Hoaglin (1993), How to detect and handle outliers; the limits for few trials are simulated.
+    """
+    return [int(i) for i in np.flatnonzero(outlier_mask([values])[0])]
+
+
+def outlier_mask(samples: ArrayLike) -> NDArray[np.bool_]:
+    """`outliers` of many samples: (m, n) values to (m, n) booleans."""
+    rows = _rows(samples)
+    if rows.shape[1] < FEWEST["outliers"]:
+        return np.zeros(rows.shape, dtype=bool)
+    return _modified_z(rows) > _outlier_limit(rows.shape[1])
+
+
+def _modified_z(rows: Floats) -> Floats:
+    """|modified z| of each value; 0 in rows whose MAD is 0."""
+    distance = np.abs(rows - np.median(rows, axis=1, keepdims=True))
+    mad = np.median(distance, axis=1, keepdims=True)
+    z: Floats = np.where(mad > 0, _MAD_OF_NORMAL * distance / np.where(mad > 0, mad, 1.0), 0.0)
+    return z
+
+
+@lru_cache(maxsize=64)
+def _outlier_limit(n: int) -> float:
+    normal = np.random.default_rng(_SEED).normal(size=(_draws(n), n))
+    largest = _modified_z(normal).max(axis=1)
+    return max(OUTLYING_Z, float(np.quantile(largest, 1 - SUSPICIOUS_P["outliers"])))
+
+
+# ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drift(values: Sequence[float]) -> float:
+    """Two-sided p against 'the order of the trials does not matter', for values that rise or fall over the blocks.
+
+    The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60 without ties, beyond
+    that by the normal distribution; ties make it careful (p too large, never too small). NaN for n < 6.
+    """
+    return float(drift_p([values])[0])
+
+
+def drift_p(samples: ArrayLike) -> Floats:
+    """`drift` of many samples: (m, n) values to (m,) p values."""
+    rows = _rows(samples)
+    n = rows.shape[1]
+    if n < FEWEST["drift"]:
+        return np.full(len(rows), np.nan)
+    rising = np.zeros(len(rows))
+    for first in range(n - 1):
+        rising += np.sign(rows[:, first + 1 :] - rows[:, first : first + 1]).sum(axis=1)
+    if n > _EXACT_KENDALL_TO:
+        sd = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+        tail = np.asarray(stats.norm.sf((np.abs(rising) - 1) / sd))
+    else:
+        pairs = n * (n - 1) // 2
+        tail = _kendall_tail(n)[(pairs - np.abs(rising).astype(int)) // 2]
+    p: Floats = np.minimum(1.0, 2 * tail)
+    return p
+
+
+@lru_cache(maxsize=64)
+def _kendall_tail(n: int) -> Floats:
+    """P(at most k of the pairs are in falling order) for k = 0 ... n(n-1)/2, over all n! equally likely orders.
+
+    The i-th value falls below 0 ... i-1 of the earlier ones with equal chance, whatever their order.
+    """
+    chance = np.ones(1)
+    for earlier in range(1, n):
+        chance = np.convolve(chance, np.full(earlier + 1, 1 / (earlier + 1)))
+    return np.cumsum(chance)
+
+
+def step(values: Sequence[float]) -> tuple[int, float]:
+    """The most likely change point, as the index of the first value after it, and p against 'there is none'.
+
+    Pettitt (1979): the split whose two sides differ most in rank. p is two-sided, over orders of the trials that are
+    drawn with a fixed seed (100,000 at n = 10, at least 1,000), not by his formula for long series; ties make it
+    careful. n < 10: index 0 and p NaN. A constant sample: index 0 and p 1.
+    """
+    index, p = _steps(_rows([values]))
+    return int(index[0]), float(p[0])
+
+
+def step_p(samples: ArrayLike) -> Floats:
+    """The p value of `step` of many samples: (m, n) values to (m,) p values."""
+    return _steps(_rows(samples))[1]
+
+
+def _steps(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+    if rows.shape[1] < FEWEST["step"]:
+        return np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.nan)
+    difference = np.abs(_rank_sums(_ranks(rows)))
+    index = np.where(difference.max(axis=1) > 0, difference.argmax(axis=1) + 1, 0)
+    return index, _p_of_order(_largest_rank_sum, rows)
+
+
+def autocorrelated(values: Sequence[float]) -> float:
+    """p against 'the trials are independent', for neighbours that are more alike than others; NaN for n < 8.
+
+    Bartels (1982): von Neumann's ratio of squared steps between neighbours to the variance, on ranks. One-sided, since
+    only likeness makes an interval too narrow. p is over orders as in `step`, over all of them at n = 8.
+    Drift and steps make neighbours alike as well.
+    """
+    return float(autocorrelated_p([values])[0])
+
+
+def autocorrelated_p(samples: ArrayLike) -> Floats:
+    """`autocorrelated` of many samples: (m, n) values to (m,) p values."""
+    rows = _rows(samples)
+    if rows.shape[1] < FEWEST["autocorrelated"]:
+        return np.full(len(rows), np.nan)
+    return _p_of_order(_likeness_of_neighbours, rows)
+
+
+Statistic = Callable[[Floats], Floats]
+
+
+def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
+    """The share of orders in which the statistic of the ranks is at least what it is in these rows."""
+    n = rows.shape[1]
+    null = _null(statistic, n)
+    seen = statistic(_ranks(rows))
+    as_large = len(null) - np.searchsorted(null, seen - 1e-9, side="left")
+    drawn = int(n > _ALL_ORDERS_TO)  # the order seen is one more of those drawn, so that p is never 0
+    p: Floats = (as_large + drawn) / (len(null) + drawn)
+    return p
+
+
+@lru_cache(maxsize=32)
+def _null(statistic: Statistic, n: int) -> Floats:
+    """The statistic of n ranks in all orders, or in as many as hold a million values; sorted."""
+    return np.sort(statistic(_orders(n)))
+
+
+def _orders(n: int) -> Floats:
+    ranks = np.arange(1.0, n + 1)
+    if n <= _ALL_ORDERS_TO:
+        return np.array(list(itertools.permutations(ranks)))
+    return np.random.default_rng(_SEED).permuted(np.tile(ranks, (_draws(n), 1)), axis=1)
+
+
+def _draws(n: int) -> int:
+    """How many samples of n are drawn for what has no formula."""
+    return max(1_000, _DRAWN_VALUES // n)
+
+
+def _ranks(rows: Floats) -> Floats:
+    ranks: Floats = stats.rankdata(rows, axis=1)
+    return ranks
+
+
+def _rank_sums(ranks: Floats) -> Floats:
+    """For each split but the last: how much higher the ranks before it are than an equal share would be."""
+    return np.cumsum(2 * ranks - (ranks.shape[1] + 1), axis=1)[:, :-1]
+
+
+def _largest_rank_sum(ranks: Floats) -> Floats:
+    largest: Floats = np.abs(_rank_sums(ranks)).max(axis=1)
+    return largest
+
+
+def _likeness_of_neighbours(ranks: Floats) -> Floats:
+    """Minus von Neumann's ratio, -(sum of squared steps) / (sum of squared deviations); equal ranks have the least."""
+    steps = np.square(np.diff(ranks, axis=1)).sum(axis=1)
+    spread = np.square(ranks - ranks.mean(axis=1, keepdims=True)).sum(axis=1)
+    likeness: Floats = np.where(spread > 0, -steps / np.where(spread > 0, spread, 1.0), -np.inf)
+    return likeness
+
+
+# ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def two_modes(values: Sequence[float]) -> float:
+    """p against 'the distribution has one mode', by the dip test; NaN for n < 10, 1 for a constant sample.
+
+    The dip is the largest distance between the sample's distribution function and the nearest one with a single mode;
+    its p value is interpolated in the table that comes with the package diptest.
+    Source: Hartigan and Hartigan (1985).
+    """
+    return float(two_modes_p([values])[0])
+
+
+def two_modes_p(samples: ArrayLike) -> Floats:
+    """`two_modes` of many samples: (m, n) values to (m,) p values."""
+    rows = _rows(samples)
+    if rows.shape[1] < FEWEST["two_modes"]:
+        return np.full(len(rows), np.nan)
+    return np.array([1.0 if np.ptp(row) == 0 else float(diptest.diptest(row)[1]) for row in rows])
+
+
+# ── steady state ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Whether the last rounds of a device were steady, and by how much. Shares are of the average of these rounds."""
+
+    ok: bool
+    excursion: float
+    """(largest - smallest) / average; at most 0.20 where steady. NaN where there are too few rounds."""
+    slope: float
+    """How far the straight line through the rounds goes from the first to the last of them; at most 0.10."""
+    rounds: int
+    """How many there are in all."""
+
+
+def steady(rounds: Sequence[float], *, window: int = 5) -> Steady:
+    """The storage industry's rule on the averages of successive rounds, over the last `window` of them.
+
+    Fewer rounds than that, or an average of 0, are not steady, with NaN for both shares. ValueError for a window < 2.
+    Source: SNIA, Solid State Storage Performance Test Specification, definition of steady state.
+    """
+    if window < 2:
+        raise ValueError(f"a window holds at least 2 rounds, got {window}")
+    last = _rows([rounds])[0][-window:]
+    average = float(np.mean(last)) if len(last) else 0.0
+    if len(last) < window or average == 0:
+        return Steady(ok=False, excursion=math.nan, slope=math.nan, rounds=len(rounds))
+    excursion = float(np.ptp(last) / abs(average))
+    slope = float(abs(np.polyfit(np.arange(window), last, 1)[0]) * (window - 1) / abs(average))
+    ok = excursion <= MAX_EXCURSION and slope <= MAX_SLOPE
+    return Steady(ok=ok, excursion=excursion, slope=slope, rounds=len(rounds))
+
+
+def _rows(samples: ArrayLike) -> Floats:
+    rows = np.asarray(samples, dtype=float)
+    if rows.ndim != 2:
+        raise ValueError(f"samples are rows of values, all of the same length, got an array of {rows.ndim} dimensions")
+    if not np.all(np.isfinite(rows)):
+        raise ValueError("values must be finite: a missing figure is left out, not NaN")
+    return rows

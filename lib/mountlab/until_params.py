@@ -1,0 +1,56 @@
+"""The `until` of a design: from what YAML gives to a stopping rule, strictly."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mountlab.errors import ParameterError
+from mountlab.model import Until
+from mountlab.stats.sequential import LARGEST_MAX, SMALLEST_MIN
+from mountlab.units import parse_percent, parse_seconds
+
+WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
+"""The widest half width that still says something; the confidences for which the correction is computed."""
+
+
+class UntilFile(BaseModel):
+    """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    half_width: str
+    confidence: str = "95%"
+    min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min
+    max: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.max
+    budget: str | None = None
+    of: Literal["cells", "comparisons"] = Until.of
+
+
+def read_until(file: UntilFile, *, baseline: str | None, where: str) -> Until:
+    """The rule of a file's `until`. Raises ParameterError with file, key, got and allowed."""
+    half_width = _share(file.half_width, f"{where}.half_width", low=0.0, high=WIDEST)
+    confidence = _share(file.confidence, f"{where}.confidence", low=LEAST, high=MOST)
+    budget = None if file.budget is None else parse_seconds(file.budget, where=f"{where}.budget")
+    if budget == 0:
+        raise ParameterError("a budget is some time", where=f"{where}.budget", got=repr(file.budget), allowed="'30min'")
+    if file.min >= file.max:
+        raise ParameterError(
+            "max must be larger than min", where=f"{where}.max", got=f"min {file.min}, max {file.max}",
+            allowed=f"{file.min + 1} to {LARGEST_MAX}", next_step="for a fixed number of blocks write design.repeats",
+        )  # fmt: skip
+    if file.of == "comparisons" and baseline is None:
+        raise ParameterError(
+            "without a baseline nothing is compared", where=f"{where}.of", got="comparisons, and no baseline",
+            allowed="of: cells, or a baseline", next_step="name a file system as the sweep's baseline",
+        )  # fmt: skip
+    return Until(half_width=half_width, confidence=confidence, min=file.min, max=file.max, budget_s=budget, of=file.of)
+
+
+def _share(text: str, where: str, *, low: float, high: float) -> float:
+    share = parse_percent(text, where=where)
+    if not low < share <= high:
+        allowed = f"above {100 * low:g}%, up to {100 * high:g}%"
+        raise ParameterError("a share out of range", where=where, got=repr(text), allowed=allowed)
+    return share
