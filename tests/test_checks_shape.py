@@ -189,6 +189,7 @@ def raised(evidence: Evidence) -> list[Caveat]:
     return [each for code in SHAPES for each in found(code, evidence) if each.severity != "note"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [10, 20])
 def test_forty_quiet_cells_rarely_raise_one(blocks: int) -> None:
     """Holm over the cells: of 60 sweeps of 40 identical cells at cv 5 %, no more than chance would have at 15 %.

@@ -114,6 +114,7 @@ def test_without_the_correction_the_same_rule_covers_less_than_is_claimed() -> N
     assert covered == pytest.approx(0.92, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.8, 0.9, 0.99])
 def test_other_confidences_are_kept_too(confidence: float) -> None:
     until = rule(confidence=confidence)

@@ -145,6 +145,7 @@ def test_what_was_put_in_is_found() -> None:
     assert ours.loc["residual", "share"] == pytest.approx(0.03, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("effect", "n"), [(0.0, 4), (0.5, 4), (1.0, 4), (1.0, 12), (3.0, 4)])
 def test_the_interval_of_a_share_covers_the_true_share_95_times_in_100(effect: float, n: int) -> None:
     """Of three groups: the share of the variance between them in all variance, as the noncentrality means it."""
@@ -182,6 +183,7 @@ def test_the_interval_is_the_published_one() -> None:
     assert chance(4.0, 4, 50, sizes[1]) == pytest.approx(0.025, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_identical_file_systems_are_found_to_differ_in_5_percent_of_runs_though_turns_differ() -> None:
     """Taking the residual for the error of file systems would raise the alarm in most runs."""
     levels, rng, alarms, careless = crossed(block=5, filesystem=3, bs=4), np.random.default_rng(9), 0, 0
