@@ -14,7 +14,7 @@ from mountlab.analysis import answer_metrics, estimate_frame, measurement_frame
 from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.counters import Around
 from mountlab.evidence import DeviceBytes, device_chain, device_traffic
-from mountlab.model import METRICS, Caveat, Cell, Measurement, OptionEvidence, Sweep, Trial
+from mountlab.model import METRICS, Caveat, Cell, Measurement, OptionEvidence, Stop, Sweep, Trial, Until
 from sweeps import sweep
 
 DATA = Path(__file__).parent / "data"
@@ -279,7 +279,7 @@ def test_an_option_in_effect_and_one_that_the_kernel_added_raise_nothing(state: 
 
 @pytest.mark.parametrize(
     ("values", "severity", "words"),
-    [([100e6], "error", "n = 1: one trial has no spread and so no interval. Set design.repeats to 5 or more."),
+    [([100e6], "error", "n = 1: one trial has no spread and so no interval. Set repeats (or until.min) to 5 or more."),
      ([100e6, 101e6], "warning", "n = 2: too few"), ([100e6, 101e6, 102e6, 103e6], "warning", "n = 4: too few")],
 )  # fmt: skip
 def test_too_few_trials_for_an_interval(values: list[float], severity: str, words: str) -> None:
@@ -530,7 +530,7 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
     assert findings.passed == [
-        "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short",
+        "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",
     ], "a check that looked at nothing has not passed"  # fmt: skip
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
 
@@ -549,3 +549,57 @@ def test_each_check_is_raised_and_not_raised_in_these_files() -> None:
 @pytest.mark.parametrize("code", CHECKS)
 def test_every_caveat_is_explained_in_the_methods(code: str) -> None:
     assert f"| `{code}` |" in (Path(__file__).parents[1] / "METHODS.md").read_text()
+
+
+# --- a stopping rule that gave up, and figures of few digits ----------------------------------------------------------
+
+RULE = Until(half_width=0.03, min=5, max=40)
+STOP = Stop(cell="ext4/r", reason="max reached", blocks=40, n=40, half_width=0.071, metric="read_bandwidth")
+
+
+def stopped(**changes: Any) -> Evidence:
+    evidence = build(make())
+    design = replace(evidence.sweep.design, until=RULE)
+    return replace(evidence, sweep=replace(evidence.sweep, design=design), stops=[replace(STOP, **changes)])
+
+
+@pytest.mark.parametrize(("reason", "key"), [("max reached", "until.max"), ("budget", "until.budget")])
+def test_a_rule_that_ended_before_the_cell_was_precise_is_noted(reason: str, key: str) -> None:
+    caveat = the_only("not-precise", stopped(reason=reason))
+    assert (caveat.severity, caveat.subject) == ("note", "ext4/r")
+    assert "after 40 blocks the half width is ± 7.1% (read_bandwidth), and ± 3.0% was asked for" in caveat.message
+    assert key in caveat.message
+
+
+@pytest.mark.parametrize("changes", [{"reason": "precise"}, {"half_width": 0.029}, {"reason": "not finished"}])
+def test_a_cell_that_is_precise_or_was_interrupted_raises_nothing(changes: dict[str, Any]) -> None:
+    assert found("not-precise", stopped(**changes)) == []
+
+
+def test_without_a_rule_no_precision_was_asked_for() -> None:
+    assert found("not-precise", build(make())) == []
+
+
+def of_filebench(latency_s: float) -> Evidence:
+    entry = {"tool": "filebench", "workload": "createfiles", "nfiles": 100, "filesize": "1KiB", "threads": 1}
+    the_sweep = make(workloads={"w": entry})
+    rows = [
+        (_trial(cell, block, block), Measurement(metric="operation_latency", value=latency_s, unit="s"))
+        for cell in the_sweep.cells for block in range(1, 6)
+    ]  # fmt: skip
+    frame = measurement_frame(rows)
+    estimates = estimate_frame(the_sweep, frame, run_id="r", box="b")
+    base, answers = build(make()), answer_metrics(the_sweep, frame)
+    return replace(base, sweep=the_sweep, measurements=frame, estimates=estimates, answer_metrics=answers)
+
+
+def test_a_latency_of_few_microseconds_is_told_to_be_rounded() -> None:
+    caveat = the_only("rounded", of_filebench(2e-6))
+    assert (caveat.severity, caveat.metrics) == ("note", "operation_latency")
+    assert "in steps of 1.00 µs" in caveat.message
+    assert "off by 25%" in caveat.message
+
+
+def test_a_latency_of_many_digits_and_other_figures_raise_nothing() -> None:
+    assert found("rounded", of_filebench(150e-6)) == []
+    assert found("rounded", build(make())) == []

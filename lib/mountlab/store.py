@@ -377,7 +377,7 @@ def load_run(path: Path | str) -> Run:
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options, around=kept,
         traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=_series(raw, journal),
         chains={mount: counted_chain(files) for mount, files in mounts.items()},
-        preconditioned=_preconditioned(raw, journal),
+        preconditioned=_preconditioned(raw, journal), stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},

@@ -34,7 +34,8 @@ CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
-    "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "outlier", "two-modes",
+    "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",
+    "outlier", "two-modes",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""
 ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"

@@ -12,7 +12,7 @@ import pandas as pd
 from mountlab.counters import Around
 from mountlab.evidence import Device, DeviceBytes
 from mountlab.filesystems import FAMILIES
-from mountlab.model import Caveat, Cell, Filesystem, OptionEvidence, Severity, Sweep
+from mountlab.model import Caveat, Cell, Filesystem, OptionEvidence, Severity, Stop, Sweep
 from mountlab.precondition import Rounds
 from mountlab.tools.fio_series import Series
 
@@ -63,6 +63,8 @@ class Evidence:
     """Trial id to what fio logged over time."""
     preconditioned: Mapping[str, Rounds] = field(default_factory=dict)
     """Trial id to the rounds that were run before it."""
+    stops: Sequence[Stop] = ()
+    """Why each cell has no more trials, where the design has a stopping rule."""
     buffered_loops: frozenset[str] = frozenset()
     """Mounts on a loop device that goes through the page cache of the file system below."""
 

@@ -25,6 +25,10 @@ from mountlab.model import Caveat, Cell, Severity, Sweep
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
 from mountlab.units import MIB, format_bytes
 
+FLUSH = (
+    "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync, filebench: a workload that flushes, such as "
+    "varmail or writefsync)."
+)
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
 CACHED_ABOVE = 0.25
@@ -62,7 +66,7 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
                 cell, "not-flushed", "warning",
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
                 "still in the page cache or was overwritten there. "
-                "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync).",
+                f"{FLUSH}",
                 metrics=_of_side(evidence, cell, "write_"),
             )  # fmt: skip
 
@@ -75,7 +79,7 @@ def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
             yield of_cell(
                 cell, "not-flushed", "warning",
                 "nothing flushes what it writes before its clock stops: it will measure the page cache, as far as "
-                "that takes the writes. End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync).",
+                f"that takes the writes. {FLUSH}",
                 metrics="" if cell.workload.tool == "fs_mark" else "write_",
             )  # fmt: skip
 

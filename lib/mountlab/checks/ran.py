@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, standing
@@ -88,6 +89,21 @@ def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
     return found
 
 
+def not_precise(evidence: Evidence) -> Iterator[Caveat]:
+    """Cells that a stopping rule gave up before they were as precise as was asked."""
+    until, cells = evidence.sweep.design.until, {cell.id: cell for cell in evidence.sweep.cells}
+    for stop in evidence.stops:
+        if until and stop.reason in ("max reached", "budget") and not stop.half_width <= until.half_width:
+            key = "max" if stop.reason == "max reached" else "budget"
+            seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
+            yield of_cell(
+                cells[stop.cell], "not-precise", "note",
+                f"after {stop.blocks} blocks the half width is {seen}, and ± {until.half_width:.1%} was asked for "
+                f"({stop.reason}). The interval is right, and wider than was wanted: raise until.{key}, or make trials "
+                "longer or the box quieter.",
+            )  # fmt: skip
+
+
 def imported(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     """Logs that were made elsewhere."""
     if sweep.imported:
@@ -104,6 +120,7 @@ CHECKS = (
     Check(code="failed-trials", find=failed_trials),
     Check(code="excluded", find=excluded_trials),
     Check(code="skipped", find=skipped),
+    Check(code="not-precise", find=not_precise),
     standing("left-out", left_out),
     Check(code="figures-missing", find=missing_figures),
 )

@@ -107,11 +107,13 @@ def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 
 def _few(cell: Cell, n: int) -> Iterator[Caveat]:
     if n < 2:
-        message = f"n = {n}: one trial has no spread and so no interval. Set design.repeats to {FEW} or more."
+        message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield of_cell(cell, "too-few", "error", message)
     elif n < FEW:
         why = rests_on(n) or "The interval rests on normal errors."
-        yield of_cell(cell, "too-few", "warning", f"n = {n}: too few. {why} Set design.repeats to {FEW} or more.")
+        yield of_cell(
+            cell, "too-few", "warning", f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more."
+        )
 
 
 def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
@@ -146,6 +148,19 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
                 cell, "too-short", "note",
                 f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
                 f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
+            )  # fmt: skip
+
+
+def rounded(evidence: Evidence) -> Iterator[Caveat]:
+    """Figures of the answer of which the tool prints so few digits that all trials look alike."""
+    for sample in evidence.samples:
+        step, mean = TOOLS[sample.cell.workload.tool].steps.get(sample.metric, 0.0), float(np.mean(sample.values))
+        if step / 2 > CLOCK_SHARE * mean > 0:
+            yield of_cell(
+                sample.cell, "rounded", "note",
+                f"{sample.name} is {format_seconds(mean)}, and the tool prints it in steps of {format_seconds(step)}: "
+                f"each figure may be off by {step / 2 / mean:.0%}, and an interval without width says no more than "
+                "that. Take the rate, or more work for each operation.", metrics=sample.metric,
             )  # fmt: skip
 
 
@@ -391,6 +406,7 @@ CHECKS = (
     Check(code="too-few", find=too_few, foresee=will_be_too_few),
     Check(code="noisy", find=too_noisy),
     Check(code="too-short", find=too_short),
+    Check(code="rounded", find=rounded),
     Check(code="outlier", find=outlying, blind=_too_few_for("outliers")),
     Check(code="two-modes", find=bimodal, blind=_too_few_for("two_modes")),
     Check(code="drift", find=drift, blind=_too_few_for("drift")),

@@ -77,6 +77,8 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
+    steps: Mapping[str, float]
+    """Metric to the step in which the program prints it, in base units, where that may be coarse."""
 
     box_help: tuple[str, ...]
     """The command by which the box's own program says what options it knows; () where it says nothing of use.

@@ -69,6 +69,7 @@ class CommandTool:
     }
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said."""
+    steps: Mapping[str, float] = {}
 
     box_help: tuple[str, ...] = ()
 

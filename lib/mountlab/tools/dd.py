@@ -49,6 +49,7 @@ class Dd:
         "of": "Mountlab names the file, so that nothing else is overwritten",
     }
     clock_s = 1e-9
+    steps: Mapping[str, float] = {}
 
     box_help: tuple[str, ...] = ("sh", "-c", _HELP, "dd-help")
 

@@ -64,6 +64,7 @@ class Filebench:
         "run": "write runtime",
     }
     clock_s = 1e-3
+    steps: Mapping[str, float] = {"operation_latency": 1e-6}
     box_help: tuple[str, ...] = ()
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:

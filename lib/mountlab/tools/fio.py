@@ -29,6 +29,7 @@ class Fio:
     reserved: Mapping[str, str] = fio_options.RESERVED
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
+    steps: Mapping[str, float] = {}
 
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 

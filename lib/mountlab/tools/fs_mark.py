@@ -114,6 +114,7 @@ class FsMark:
         "l": "Mountlab names the log file, which would lie in the directory of the run",
     }  # fmt: skip
     clock_s = 1e-6
+    steps: Mapping[str, float] = {"operation_latency": 1e-6}
 
     box_help: tuple[str, ...] = ()
 

@@ -81,6 +81,7 @@ class PgTestFsync:
         "s": "write time_per_test", "secs-per-test": "write time_per_test", "secs_per_test": "write time_per_test",
     }  # fmt: skip
     clock_s = 1e-6
+    steps: Mapping[str, float] = {}
 
     box_help: tuple[str, ...] = ()
 
