@@ -454,8 +454,8 @@ ROWS: list[dict[str, Any]] = [
 
 def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> None:
     assert words.explained_sentence(ROWS, "read bandwidth under dd").replace("\u00a0", " ") == (
-        "Of the differences in read bandwidth under dd: file system × bs 62 % [37 %, 77 %], what the trials of a cell "
-        "differ by 19 % and file system 19 % [5 %, 34 %]."
+        "Of the differences in read bandwidth under dd: file system × bs 62 % [37 %, 77 %], from trial to trial 19 % "
+        "and file system 19 % [5 %, 34 %]."
     )
 
 

@@ -120,9 +120,16 @@ def answer(run: RunView) -> Html:
             smallest_effect=run.sweep.design.smallest_effect,
             doubts=words.doubts_by_cell(run.caveats),
         )
+    if len(run.comparisons) > 1:
+        sentences.append(_together(run))
     expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
     told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
     return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
+
+
+def _together(run: RunView) -> str:
+    level, count = words.percent(run.sweep.design.level), len(run.comparisons)
+    return f"Verdicts and intervals hold at {level} for all {count} comparisons together."
 
 
 def _caveat_line(run: RunView) -> Html:
@@ -565,8 +572,9 @@ def explained(run: RunView) -> Html:
 def _analysed(run: RunView) -> list[tuple[str, str, str]]:
     """(workload, metric, label) of everything that the answer is about; the options of a workload are its factors."""
     rows = run.measurements[["workload", "metric", "label"]].drop_duplicates()
-    metrics = {w.name: run.answer_metrics.get(w.label, ()) for w in run.sweep.workloads}
-    return [(w, m, label) for w, m, label in rows.itertuples(index=False) if m in metrics.get(w, ())]
+    there = list(rows.itertuples(index=False, name=None))
+    answers = dict.fromkeys((w.name, m) for w in run.sweep.workloads for m in run.answer_metrics.get(w.label, ()))
+    return [each for answer in answers for each in there if each[:2] == answer]
 
 
 def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:

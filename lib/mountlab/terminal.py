@@ -30,6 +30,8 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if len(compared) > 1:
+        yield f"(Intervals and verdicts hold for all {len(compared)} comparisons together.)"
 
 
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:

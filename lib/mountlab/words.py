@@ -297,7 +297,7 @@ def comparison_sentence(
 
 def needed(comparison: Comparison) -> str:
     """What it would take to decide, where that can be said."""
-    return f"; about {comparison.needed} blocks would decide" if comparison.needed else ""
+    return f"; about {number(comparison.needed, 0)} blocks would decide" if comparison.needed else ""
 
 
 def doubt_text(codes: Sequence[str]) -> str:
@@ -659,7 +659,7 @@ def rests_on(n: int) -> str:
 # ── what explains how much ───────────────────────────────────────────────────────────────────────────────────────────
 
 _SMALL_SHARE = 0.005
-_EFFECTS = {"residual": "what the trials of a cell differ by"}
+_EFFECTS = {"residual": "from trial to trial"}
 
 
 def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
