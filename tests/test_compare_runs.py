@@ -149,6 +149,15 @@ def test_after_a_stopping_rule_intervals_are_wider() -> None:
         assert after.comparison.level == 0.95
 
 
+def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
+    rule = Until(half_width=0.05, min=3, max=20)
+    stopped = run("b", seed=2)
+    stopped.sweep = replace(stopped.sweep, design=replace(stopped.sweep.design, until=rule, repeats=20))
+    text = compare_view.comparison_text(compare_runs(run("a"), stopped)).replace("\u00a0", " ")
+    assert "repeats: 5 in A, by the rule in B" in text
+    assert "until: no rule in A, until every mean is within ± 5 % at 95 %, 3 to 20 blocks in B" in text
+
+
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

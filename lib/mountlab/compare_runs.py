@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from mountlab import words
 from mountlab.analysis import answer_labels, counted
 from mountlab.errors import PlanError
 from mountlab.model import (
@@ -224,7 +225,10 @@ def _in_effect(run: RunView, filesystem: str) -> dict[str, Any]:
 
 def _design(sweep: Sweep) -> dict[str, Any]:
     design = sweep.design
-    return {field.name: getattr(design, field.name) for field in fields(design) if field.name not in _NOT_OF_THE_DESIGN}
+    told = {field.name: getattr(design, field.name) for field in fields(design) if field.name not in _NOT_OF_THE_DESIGN}
+    if design.until is None:
+        return {**told, "until": "no rule"}
+    return {**told, "repeats": "by the rule", "until": words.rule_text(design.until)}
 
 
 # ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
