@@ -31,6 +31,8 @@ from mountlab.store import (
     replace_file,
     write_derived,
 )
+from mountlab.tools.fio_report import decode, histograms_of
+from mountlab.tools.histograms import merge
 from sweeps import sweep
 from test_plan import BOX, FACTS
 
@@ -534,3 +536,29 @@ def test_a_strict_run_with_warnings_ends_with_one_and_names_them(
     assert __main__._finish(path) == 1
     assert "error: strict: these figures cannot be trusted: " in (said := capsys.readouterr().err)
     assert "too-few (ext4/r cache=cold, ext4/r cache=warm" in said
+
+
+# --- latencies --------------------------------------------------------------------------------------------------------
+
+
+def test_the_latencies_of_a_cell_are_pooled_over_the_trials_that_count(results_dir: Path) -> None:
+    """Merged percentiles are those of the pooled I/Os (tests/test_histograms.py shows it on simulated ones)."""
+    path = written(results_dir)
+    run = load_run(path)
+    cell = "ext4/r cache=cold"
+    assert run.latencies(cell) == {}, "dd keeps none"
+    trials = run.trials[run.trials["cell"] == cell]
+    names = ["psync-randread-direct.jsonplus", "psync-randread-buffered.jsonplus", "psync-randread-direct.jsonplus"]
+    for trial_id, name in zip(trials["trial_id"], names, strict=False):  # the first is of the warm-up
+        (path / "raw" / trial_id / "fio.json").write_bytes((DATA / "fio" / name).read_bytes())
+    (pooled,) = run.latencies(cell).values()
+    parts = [histograms_of(decode((DATA / "fio" / name).read_text())) for name in names[1:]]
+    assert list(run.latencies(cell)) == ["read.clat_ns"]
+    assert pooled.total == sum(bins.total for part in parts for bins in part.values())
+    assert pooled == merge(bins for part in parts for bins in part.values())
+
+
+def test_the_latencies_of_a_cell_that_is_not_there_are_refused(results_dir: Path) -> None:
+    with pytest.raises(StoreError, match="no such cell") as caught:
+        load_run(written(results_dir)).latencies("ext4/x")
+    assert "ext4/r cache=cold" in caught.value.allowed

@@ -56,7 +56,10 @@ from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
+from mountlab.tools.fio_report import FILE as FIO_REPORT
+from mountlab.tools.fio_report import decode, histograms_of
 from mountlab.tools.fio_series import PREFIX, Series, read_series
+from mountlab.tools.histograms import Histogram, merge
 from mountlab.units import NS_PER_S
 
 SCHEMA = 2
@@ -294,6 +297,25 @@ class Run:
     answer_metrics: dict[str, tuple[str, ...]]
     stops: list[Stop]
     """Why each cell has no more trials; empty where the design says how many there are."""
+
+    def latencies(self, cell: str) -> dict[str, Histogram]:
+        """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
+        report ('read.clat_ns', 'sync.lat_ns') to histogram.
+
+        For the shape of the distribution; intervals are made of trials, never of I/Os. Empty where no histogram was
+        kept (another tool, logs from elsewhere without json+). Raises StoreError for a cell that the run does not have.
+        """
+        if cell not in {each.id for each in self.sweep.cells}:
+            allowed = ", ".join(each.id for each in self.sweep.cells)
+            raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
+        own = self.trials[(self.trials["cell"] == cell) & (self.trials["status"] == "ok")]
+        reports = [self.path / "raw" / each / FIO_REPORT for each in own.loc[~own["warmup"].astype(bool), "trial_id"]]
+        found: dict[str, list[Histogram]] = {}
+        for report in reports:
+            if report.exists():
+                for (_, place), bins in histograms_of(decode(report.read_text())).items():
+                    found.setdefault(place, []).append(bins)
+        return {place: merge(each) for place, each in found.items()}
 
 
 def read_info(path: Path) -> dict[str, Any]:
