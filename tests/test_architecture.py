@@ -22,7 +22,7 @@ CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "lo
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
-    "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+    "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mountlab import words
 from mountlab.analysis import answer_labels, counted
@@ -22,12 +21,12 @@ from mountlab.model import (
     Cell,
     Comparison,
     Filesystem,
-    OptionEvidence,
     Sweep,
     Until,
     higher_is_better,
 )
 from mountlab.plan import needed_programs
+from mountlab.run_view import ComparedRun
 from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family, sequential, verdict
 
 AREAS: dict[str, tuple[str, ...]] = {
@@ -46,23 +45,6 @@ _NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "strict")
 _MOST_NAMED = 4
 Row = tuple[str, str, str]
 """Cell, metric and label."""
-
-
-class RunView(Protocol):
-    """What is needed of a run; `store.Run` is one."""
-
-    @property
-    def info(self) -> Mapping[str, Any]: ...
-    @property
-    def sweep(self) -> Sweep: ...
-    @property
-    def measurements(self) -> pd.DataFrame: ...
-    @property
-    def caveats(self) -> Sequence[Caveat]: ...
-    @property
-    def options(self) -> Sequence[OptionEvidence]: ...
-    @property
-    def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -94,8 +76,8 @@ class CellRatio:
 class RunComparison:
     """Everything that two runs say beside each other."""
 
-    a: RunView
-    b: RunView
+    a: ComparedRun
+    b: ComparedRun
     differences: tuple[Difference, ...]
     ratios: tuple[CellRatio, ...]
     only_a: tuple[str, ...]
@@ -106,7 +88,7 @@ class RunComparison:
     smallest_effect: float
 
 
-def compare_runs(a: RunView, b: RunView) -> RunComparison:
+def compare_runs(a: ComparedRun, b: ComparedRun) -> RunComparison:
     """Compare run B with run A. Raises PlanError where they are one run, have no cell in common, or no figure of the
     same metric and unit."""
     if a.info.get("run_id") == b.info.get("run_id"):
@@ -158,7 +140,7 @@ def _smallest_effect(a: Sweep, b: Sweep) -> float:
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _differences(a: RunView, b: RunView, common: Sequence[Cell]) -> Iterator[Difference]:
+def _differences(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[Difference]:
     """What differs, worst known causes first: system, machine, virtualisation, device, tools, then what was asked."""
     facts = [_facts(each) for each in (a, b)]
     for area in (*AREAS, "tools"):
@@ -182,7 +164,7 @@ def _of_mappings(
             yield Difference(area, key, a.get(key), b.get(key), known)
 
 
-def _facts(run: RunView) -> dict[str, dict[str, Any]]:
+def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
     """What is known of the box of a run, by area."""
     facts = run.info.get("facts", {})
     found = {area: {key: facts.get(key) for key in keys} for area, keys in AREAS.items()}
@@ -201,7 +183,7 @@ def _disks(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _versions(run: RunView) -> dict[str, Any]:
+def _versions(run: ComparedRun) -> dict[str, Any]:
     """Mountlab, and the programs of the box that the sweep needs."""
     programs = run.info.get("facts", {}).get("programs") or {}
     needed = [] if run.sweep.imported else [program.name for program in needed_programs(run.sweep)]
@@ -218,7 +200,7 @@ def _of_workload(sweep: Sweep, label: str) -> dict[str, Any]:
     return {**workload.options, "precondition": workload.precondition}
 
 
-def _in_effect(run: RunView, filesystem: str) -> dict[str, Any]:
+def _in_effect(run: ComparedRun, filesystem: str) -> dict[str, Any]:
     own = [each for each in run.options if each.filesystem == filesystem]
     return {each.option or each.kernel_says: each.state for each in own}
 
@@ -242,7 +224,7 @@ class _Figures:
     units: Mapping[Row, str]
 
     @classmethod
-    def of(cls, run: RunView) -> _Figures:
+    def of(cls, run: ComparedRun) -> _Figures:
         values: dict[Row, list[float]] = {}
         units: dict[Row, str] = {}
         frame = counted(run.measurements)
@@ -253,7 +235,7 @@ class _Figures:
         return cls(values, units)
 
 
-def _ratios(a: RunView, b: RunView, common: Sequence[Cell]) -> tuple[CellRatio, ...]:
+def _ratios(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> tuple[CellRatio, ...]:
     of_a, of_b = _Figures.of(a), _Figures.of(b)
     wanted = list(_rows(a, b, common))
     both = [(cell, row) for cell, row in wanted if row in of_a.values and row in of_b.values]
@@ -281,7 +263,7 @@ def _ratios(a: RunView, b: RunView, common: Sequence[Cell]) -> tuple[CellRatio, 
     )  # fmt: skip
 
 
-def _rows(a: RunView, b: RunView, common: Sequence[Cell]) -> Iterator[tuple[Cell, Row]]:
+def _rows(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tuple[Cell, Row]]:
     """The rows that the answers of both runs are about; of a metric that has labels, those of A."""
     labels = answer_labels(counted(a.measurements))
     for cell in common:
@@ -332,7 +314,9 @@ def _comparison(cell: Cell, row: Row, level: float, figures: tuple[Any, ...]) ->
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _caveats(a: RunView, b: RunView, common: Sequence[Cell], differences: Sequence[Difference]) -> Iterator[Caveat]:
+def _caveats(
+    a: ComparedRun, b: ComparedRun, common: Sequence[Cell], differences: Sequence[Difference]
+) -> Iterator[Caveat]:
     yield from _of_the_sides(differences)
     yield Caveat(
         code="runs-not-paired", severity="warning", scope="run",
@@ -362,7 +346,7 @@ def _of_the_sides(differences: Sequence[Difference]) -> Iterator[Caveat]:
         )  # fmt: skip
 
 
-def _of_a_run(name: str, run: RunView) -> Iterator[Caveat]:
+def _of_a_run(name: str, run: ComparedRun) -> Iterator[Caveat]:
     if run.sweep.imported:
         yield Caveat(
             code="imported", severity="warning", scope="run",
@@ -375,7 +359,7 @@ def _of_a_run(name: str, run: RunView) -> Iterator[Caveat]:
         )  # fmt: skip
 
 
-def _of_its_cells(name: str, run: RunView, common: Sequence[Cell]) -> Iterator[Caveat]:
+def _of_its_cells(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
     """Warnings and errors of a run about what is compared here."""
     cells = {cell.id for cell in common}
     filesystems = {cell.filesystem.name for cell in common}

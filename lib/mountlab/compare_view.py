@@ -12,9 +12,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from mountlab import html, plots, words
-from mountlab.compare_runs import CellRatio, Difference, RunComparison, RunView
+from mountlab.compare_runs import CellRatio, Difference, RunComparison
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
+from mountlab.run_view import ComparedRun
 from mountlab.sections import fact_text
 from mountlab.units import scale_for
 
@@ -44,7 +45,7 @@ def _lines(compared: RunComparison) -> Iterator[str]:
         yield f"{group.severity}: {group.heading}: {group.caveats[0].message}"
 
 
-def _about(run: RunView) -> str:
+def _about(run: ComparedRun) -> str:
     facts, box = run.info.get("facts", {}), run.info.get("box", {})
     kernel = f", Linux {facts['kernel']}" if facts.get("kernel") else ""
     day = str(run.info.get("created_at", "")).partition("T")[0]

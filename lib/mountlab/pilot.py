@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mountlab.analysis import answer_labels, answer_metrics, counted
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Sweep, Workload
 from mountlab.plan import MOUNT_S
+from mountlab.run_view import PilotRun
 from mountlab.stats import power, sequential
 from mountlab.tools import TOOLS
 
@@ -29,19 +29,6 @@ BLOCKS = (3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100)
 _MOST_NAMED = 4
 Row = tuple[str, str]
 """Metric and label."""
-
-
-class PilotRun(Protocol):
-    """What is needed of an earlier run; `store.Run` is one."""
-
-    @property
-    def info(self) -> Mapping[str, Any]: ...
-    @property
-    def sweep(self) -> Sweep: ...
-    @property
-    def trials(self) -> pd.DataFrame: ...
-    @property
-    def measurements(self) -> pd.DataFrame: ...
 
 
 @dataclass(frozen=True, kw_only=True)

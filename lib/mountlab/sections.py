@@ -10,49 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import yaml
 
 from mountlab import html, plots, words
 from mountlab.html import Column, Html, Rows, Text
-from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
+from mountlab.model import Comparison, PublishedFigure
+from mountlab.run_view import RunView
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 from mountlab.units import format_bytes, format_seconds, scale_for
-
-
-class RunView(Protocol):
-    """What a report needs of a run; `store.Run` is one."""
-
-    @property
-    def info(self) -> Mapping[str, Any]: ...
-    @property
-    def sweep(self) -> Sweep: ...
-    @property
-    def trials(self) -> pd.DataFrame: ...
-    @property
-    def measurements(self) -> pd.DataFrame: ...
-    @property
-    def estimates(self) -> pd.DataFrame: ...
-    @property
-    def comparisons(self) -> Sequence[Comparison]: ...
-    @property
-    def caveats(self) -> Sequence[Caveat]: ...
-    @property
-    def checks_passed(self) -> Sequence[str]: ...
-    @property
-    def options(self) -> Sequence[OptionEvidence]: ...
-    @property
-    def published(self) -> Sequence[PublishedFigure]: ...
-    @property
-    def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
-    @property
-    def not_checked(self) -> Mapping[str, str]: ...
-    @property
-    def stops(self) -> Sequence[Stop]: ...
-
 
 # ── the first screen ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,56 @@
+"""What a reader needs of a run that was measured, by who reads it; `store.Run` is all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import pandas as pd
+
+from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
+
+
+class Measured(Protocol):
+    """What was asked, on which box, and every figure."""
+
+    @property
+    def info(self) -> Mapping[str, Any]: ...
+    @property
+    def sweep(self) -> Sweep: ...
+    @property
+    def measurements(self) -> pd.DataFrame: ...
+
+
+class PilotRun(Measured, Protocol):
+    """Of an earlier run, to plan a sweep by."""
+
+    @property
+    def trials(self) -> pd.DataFrame: ...
+
+
+class ComparedRun(Measured, Protocol):
+    """Of each of two runs that are compared."""
+
+    @property
+    def caveats(self) -> Sequence[Caveat]: ...
+    @property
+    def options(self) -> Sequence[OptionEvidence]: ...
+    @property
+    def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+class RunView(PilotRun, ComparedRun, Protocol):
+    """Of a run that is reported."""
+
+    @property
+    def estimates(self) -> pd.DataFrame: ...
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def checks_passed(self) -> Sequence[str]: ...
+    @property
+    def not_checked(self) -> Mapping[str, str]: ...
+    @property
+    def published(self) -> Sequence[PublishedFigure]: ...
+    @property
+    def stops(self) -> Sequence[Stop]: ...
