@@ -9,7 +9,7 @@ from mountlab.box import ReplayBox
 from mountlab.errors import UnsafeError
 from mountlab.filesystems.base import script_argv
 from mountlab.model import Box, ScratchDevice
-from mountlab.survey import survey
+from mountlab.survey import DAX, survey
 from mountlab.tools import TOOLS
 from sweeps import sweep
 
@@ -105,3 +105,11 @@ def test_where_one_device_is_refused_the_others_are_told_as_well() -> None:
         f"{DISK}: /dev/data (1 GiB) is blank; will be written over",
         f"{JOURNAL}: /dev/log is mounted on /srv; will not be touched",
     ]
+
+
+@pytest.mark.parametrize(("said", "expected"), [("1\n", {"data": True}), ("0\n", {"data": False}), ("", {})])
+def test_a_device_is_asked_for_dax_where_a_file_system_wants_it(said: str, expected: dict[str, bool]) -> None:
+    replay = box().answer(("sh", "-c", DAX, "dax", DISK), said)
+    facts = surveyed(replay, f={"type": "ext4", "device": "data", "journal_device": "log", "options": ["dax=always"]})
+    assert facts["device_dax"] == expected
+    assert surveyed(box(), f={"type": "ext4", "device": "data"})["device_dax"] == {}

@@ -23,6 +23,8 @@ DIRECTORY = """
 stat -f -c %T "$1"
 df -P -k "$1"
 """
+DAX = 'cat "/sys/class/block/$(basename "$(readlink -f "$1")")/queue/dax"'
+"""Whether the processor addresses a device like memory: 1 or 0; a partition does not tell."""
 IN_MEMORY = ("tmpfs", "ramfs")
 USABLE = 0.9
 """The part of a device that a workload may write; the rest is for the file system's own."""
@@ -60,7 +62,8 @@ class _Verdict:
 
 def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts, with `room` (file system name to bytes that may be written), `devices` (file system name to what the
-    guard says of its scratch devices) and `device_ids` (scratch name to the identity of the device). Reads only.
+    guard says of its scratch devices), `device_ids` (scratch name to the identity of the device) and `device_dax` (to
+    whether it has DAX, where that is asked for). Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
@@ -85,8 +88,16 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     _stop_at_twins(verdicts)
     return {
         **facts, "room": room, "devices": devices, "device_ids": identities, "image_room": images,
-        "memory_directories": in_memory,
+        "memory_directories": in_memory, "device_dax": _dax(sweep, verdicts, connection),
     }  # fmt: skip
+
+
+def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
+    """Of the scratch devices on which a sweep asks for DAX: whether they have it, where they tell."""
+    asking = {fs.name for fs in sweep.filesystems if any(each.partition("=")[0] == "dax" for each in fs.options)}
+    uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in asking and not verdict.use.journal]
+    told = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
+    return {name: text == "1" for name, text in told.items() if text in ("0", "1")}
 
 
 def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
