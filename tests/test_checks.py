@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -603,3 +604,19 @@ def test_a_latency_of_few_microseconds_is_told_to_be_rounded() -> None:
 def test_a_latency_of_many_digits_and_other_figures_raise_nothing() -> None:
     assert found("rounded", of_filebench(150e-6)) == []
     assert found("rounded", build(make())) == []
+
+
+def test_what_has_no_ratio_cannot_be_imprecise_as_one() -> None:
+    evidence = stopped(half_width=math.nan)
+    assert len(found("not-precise", evidence)) == 1
+    design = replace(evidence.sweep.design, until=replace(RULE, of="comparisons"))
+    assert found("not-precise", replace(evidence, sweep=replace(evidence.sweep, design=design))) == []
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"), [("mean", "roughly normal: then"), ("median", "no end below 6"), ("geometric", "logarithms")]
+)
+def test_too_few_says_what_the_interval_of_that_figure_rests_on(estimate: str, words: str) -> None:
+    evidence = build(make(), values={"ext4/r": [1e8, 1.1e8, 1.2e8]})
+    design = replace(evidence.sweep.design, estimate=estimate)
+    assert words in the_only("too-few", replace(evidence, sweep=replace(evidence.sweep, design=design))).message

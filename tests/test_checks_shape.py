@@ -102,7 +102,7 @@ def test_what_is_rare_in_one_cell_and_not_among_forty_is_a_note_that_says_so() -
     values[7] = 100e6 * np.repeat([1, 0.8], 5) * rng.normal(1, 0.01, size=10)
     (caveat,) = [each for each in found("step", cells(values)) if each.subject == "ext4/r07"]
     assert caveat.severity == "note"
-    assert caveat.message.endswith("Of 40 quiet ones 1% look like this by chance.")
+    assert caveat.message.endswith("Of 40 quiet ones 1% at most look like this by chance.")
 
 
 def test_neighbours_that_are_alike_are_told() -> None:

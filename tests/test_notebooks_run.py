@@ -47,3 +47,12 @@ def test_repeats_are_planned_without_a_box(tmp_path: Path) -> None:
     assert "<svg" in shown
     assert "5 blocks show a difference of" in shown
     assert not [output for output in outputs(executed) if output.output_type == "error"]
+
+
+@pytest.mark.slow
+def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path: Path) -> None:
+    text = (store.ROOT / "params" / "sweeps" / "tour.yml").read_text()
+    (tmp_path / "s.yml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("baseline")))
+    executed = tmp_path / "o.ipynb"
+    execute(store.NOTEBOOKS / "40_plan_repeats.ipynb", executed, {"sweep_file": str(tmp_path / "s.yml")})
+    assert "Nothing is compared: no baseline." in executed.read_text()

@@ -370,3 +370,12 @@ def test_the_window_can_be_another() -> None:
 def test_a_steady_device_is_steady_in_any_unit(rounds: list[float], factor: float) -> None:
     ours, scaled = steady(rounds), steady([factor * value for value in rounds])
     assert (scaled.excursion, scaled.slope) == pytest.approx((ours.excursion, ours.slope), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [10, 30])
+def test_figures_that_are_rounded_to_few_levels_have_no_modes_for_that(n: int) -> None:
+    """fio's percentiles are the middles of bins: of quiet trials many are equal."""
+    rows = np.round(np.random.default_rng(5).normal(64, 0.64, size=(400, n)))
+    assert np.mean(shape.two_modes_p(rows) < shape.SUSPICIOUS_P["two_modes"]) < 0.05
+    apart = np.round(np.concatenate([rows[:, ::2], rows[:, 1::2] + 20], axis=1))
+    assert np.mean(shape.two_modes_p(apart) < shape.SUSPICIOUS_P["two_modes"]) > 0.5

@@ -293,3 +293,22 @@ def test_a_large_sweep_takes_a_second_or_so() -> None:
     levels = crossed(block=10, filesystem=8, bs=8, rw=10)
     table = variance_table(noise(levels, 12), levels)
     assert table["df"].sum() == 6399
+
+
+def test_where_effects_overlap_too_far_there_are_no_shares() -> None:
+    """One factor at a time: the baseline and one other level of each of two factors."""
+    rng = np.random.default_rng(1)
+    cells = [("a", "a"), ("b", "a"), ("a", "b")]
+    levels = [(x, y, block) for block in range(6) for x, y in cells]
+    values = np.array([(x == "b") + (y == "b") + rng.normal(0, 0.01) for x, y, _ in levels])
+    table = variance_table(
+        values, {"block": [b for *_, b in levels], "x": [x for x, *_ in levels], "y": [y for _, y, _ in levels]}
+    )
+    assert list(table["effect"]) == ["x", "y", "block", "residual"], "their interaction cannot be told from them"
+    assert table["share"].isna().all()
+    assert (table.set_index("effect").loc[["x", "y"], "p"] < 1e-6).all()
+
+
+def test_of_constant_figures_there_is_nothing_to_share_out() -> None:
+    table = variance_table(np.zeros(8), {"block": [1, 1, 2, 2, 3, 3, 4, 4], "x": ["a", "b"] * 4})
+    assert table["share"].isna().all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from mountlab import store, workflow
+from mountlab.analysis import MEASUREMENT_COLUMNS, estimate_frame, measurement_frame
 from mountlab.errors import ParameterError, PlanError, StoreError
-from mountlab.model import Trial
+from mountlab.model import COLUMNS, Comparison, Trial
 from mountlab.params import Resolved
 from mountlab.plan import Plan, PlannedTrial, make_plan
 from mountlab.runner import as_trial
@@ -562,3 +564,12 @@ def test_the_latencies_of_a_cell_that_is_not_there_are_refused(results_dir: Path
     with pytest.raises(StoreError, match="no such cell") as caught:
         load_run(written(results_dir)).latencies("ext4/x")
     assert "ext4/r cache=cold" in caught.value.allowed
+
+
+def test_the_tables_of_an_analysis_have_no_column_that_a_factor_could_be() -> None:
+    run_columns = {
+        *MEASUREMENT_COLUMNS,
+        *estimate_frame(RESOLVED.sweep, measurement_frame([]), run_id="r", box="b").columns,
+    }
+    own = {*(field.name for field in fields(Comparison)), "residual"} | run_columns
+    assert own - {"cache"} <= COLUMNS

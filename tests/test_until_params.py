@@ -85,7 +85,7 @@ def test_repeats_and_until_together_are_refused_and_how_to_drop_either_is_said()
     error = refusal(RULE, repeats=5)
     assert (error.where, error.got) == ("s.yml: design", "repeats: 5 and until")
     assert "one of them" in error.allowed
-    assert error.next_step == "-p until=null drops the rule"
+    assert error.next_step == "-p until=null drops the rule, -p repeats=null the number"
     assert read(RULE, overrides={"until": None}, repeats=5).repeats == 5
 
 

@@ -425,7 +425,7 @@ def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
 
 
 def test_what_would_decide_is_said_of_what_is_undecided() -> None:
-    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks would decide.")
+    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks or fewer would decide.")
     assert "would decide" not in sentence(verdict="undecided", needed=None)
 
 

@@ -307,3 +307,22 @@ def test_the_plan_says_what_is_thinned() -> None:
     assert thinned(many) == [
         "tmpfs: without fio rw=read bs=4KiB, fio rw=read bs=1MiB, fio rw=write bs=4KiB, fio rw=write bs=1MiB and 4 more"
     ]
+
+
+@pytest.mark.parametrize("name", ["n", "mean", "block", "filesystem", "label"])
+def test_a_factor_is_not_named_like_a_column_of_the_results(name: str) -> None:
+    """It would be written over the figure of that name."""
+    metrics = {"elapsed": {"pattern": "([0-9.]+) s", "unit": "s"}}
+    entry = {
+        "tool": "command",
+        "argv": f"echo {{{name}}} {{directory}}",
+        name: [1, 2],
+        "space": "1MiB",
+        "metrics": metrics,
+    }
+    with pytest.raises(ParameterError, match="name of a column") as caught:
+        resolve(
+            {"name": "s", "question": "?", "filesystems": {"d": {"type": "dir"}}, "workloads": {"w": entry}},
+            where="s.yml",
+        )
+    assert caught.value.where.endswith(f"workloads.w.{name}")

@@ -216,6 +216,7 @@ def _report(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.report import write_report
 
+    store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
     print(f"report: {store.shown(write_report(arguments.run))}")
     return 0
 

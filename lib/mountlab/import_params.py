@@ -30,6 +30,7 @@ from mountlab.model import METRICS, Design, Filesystem, Scalar, Sweep, Workload
 from mountlab.options import read_value, unknown_key
 from mountlab.params import check_choices, validated
 from mountlab.tools import TOOLS
+from mountlab.workload_params import check_factor
 
 UNKNOWN_TYPE = "not known"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
@@ -247,6 +248,8 @@ def _workload(file: ImportFile, says: Mapping[str, str], where: str) -> Workload
     tool = given.pop("tool", file.tool)
     _check_tool(tool, f"{where}: tool")
     factors = {key: value for key, value in says.items() if key not in _FIXED}
+    for key in factors:
+        check_factor(key, where)
     return Workload(name=name, tool=tool, options=_options(tool, given, factors, where), factors=factors)
 
 

@@ -41,6 +41,14 @@ METRICS: dict[str, str] = {
 """Every metric and its base unit."""
 
 
+COLUMNS = frozenset((
+    "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
+    "label", "unit", "value", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
+    "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "needed", "residual",
+))  # fmt: skip
+"""Names that columns of derived tables have, and so no factor can: it would be a column, too."""
+
+
 def higher_is_better(metric: str) -> bool:
     """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is."""
     return METRICS[metric] in ("B/s", "1/s")

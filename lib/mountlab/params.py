@@ -346,7 +346,8 @@ def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
     if "repeats" in file.model_fields_set:
         raise ParameterError(
             "both repeats and until say how many blocks there are", where=f"{where}: design",
-            got=f"repeats: {file.repeats} and until", allowed="one of them", next_step="-p until=null drops the rule",
+            got=f"repeats: {file.repeats} and until", allowed="one of them",
+            next_step="-p until=null drops the rule, -p repeats=null the number",
         )  # fmt: skip
     until = read_until(file.until, baseline=baseline, where=f"{where}: design.until")
     if "level" in file.model_fields_set and file.level != until.confidence:

@@ -245,10 +245,10 @@ def _prediction(sweep: Sweep, spread: Spread, blocks: float, block_s: float, lev
         smallest_ratio_cautious=float(power.smallest_ratio(blocks, cautious, level=looked)),
         shows={n: float(power.smallest_ratio(n, spread.log_sd, level=looked)) for n in BLOCKS},
         for_half_width={
-            width: float(power.blocks_for_half_width(spread.cv, width, level=design.level)) for width in HALF_WIDTHS
+            width: float(power.blocks_for_half_width(spread.cv, width, level=mean_level)) for width in HALF_WIDTHS
         },
-        for_ratio={ratio: float(power.needed_blocks(ratio, spread.log_sd, level=level)) for ratio in RATIOS},
-        for_same=power.blocks_to_show_same(spread.log_sd, design.smallest_effect, level=level),
+        for_ratio={ratio: float(power.needed_blocks(ratio, spread.log_sd, level=looked)) for ratio in RATIOS},
+        for_same=power.blocks_to_show_same(spread.log_sd, design.smallest_effect, level=looked),
     )  # fmt: skip
 
 

@@ -130,8 +130,9 @@ def _sentence(each: Prediction, smallest_effect: float) -> str:
 
 
 def curves(forecast: Forecast) -> tuple[dict[str, dict[int, float]], dict[str, float]]:
-    """For plots.plot_smallest_difference: name to blocks to ratio, and name to the planned blocks."""
-    named = {_name(each): each for each in forecast.predictions}
+    """For plots.plot_smallest_difference: name to blocks to ratio, and name to the planned blocks. Empty where nothing
+    is compared, or the pilot holds no pairs."""
+    named = {_name(each): each for each in forecast.predictions if not math.isnan(each.smallest_ratio)}
     shows = {name: {**each.shows, int(each.blocks): each.smallest_ratio} for name, each in named.items()}
     return (
         {name: dict(sorted(curve.items())) for name, curve in shows.items()},

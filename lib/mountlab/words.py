@@ -297,7 +297,7 @@ def comparison_sentence(
 
 def needed(comparison: Comparison) -> str:
     """What it would take to decide, where that can be said."""
-    return f"; about {number(comparison.needed, 0)} blocks would decide" if comparison.needed else ""
+    return f"; about {number(comparison.needed, 0)} blocks or fewer would decide" if comparison.needed else ""
 
 
 def doubt_text(codes: Sequence[str]) -> str:
@@ -665,9 +665,18 @@ _EFFECTS = {"residual": "from trial to trial"}
 def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
     """'Of the differences in read bandwidth under dd-read: filesystem × cache 62 % [37 %, 77 %], filesystem 19 % ...':
     the effects of an analysis of variance (rows of stats.explained), the largest first."""
+    rows = list(rows)
+    if any(math.isnan(row["share"]) for row in rows):
+        return f"How the differences in {what} are shared out cannot be told: {_no_shares(rows)}."
     ordered = sorted(rows, key=lambda row: -row["share"])
     told = [f"{effect_name(row['effect'])} {share_text(row)}" for row in ordered if row["share"] >= _SMALL_SHARE]
     return f"Of the differences in {what}: {listed(told)}."
+
+
+def _no_shares(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not any(row["sum_sq"] for row in rows):
+        return "all trials gave the same figure"
+    return "cells are missing, so that effects overlap (see F and p)"
 
 
 def effect_name(effect: str) -> str:
@@ -677,6 +686,8 @@ def effect_name(effect: str) -> str:
 
 def share_text(row: Mapping[str, Any]) -> str:
     """'62 % [37 %, 77 %]'; without an interval where there is none."""
+    if math.isnan(row["share"]):
+        return MISSING
     share = percent(round(row["share"], 2))
     if math.isnan(row["low"]):
         return share

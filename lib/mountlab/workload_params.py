@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.errors import ParameterError, did_you_mean
-from mountlab.model import Cell, Filesystem, Sweep, Workload
+from mountlab.model import COLUMNS, Cell, Filesystem, Sweep, Workload
 from mountlab.options import Option, OptionValue, read_value, unknown_key
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
@@ -155,6 +155,8 @@ class _Entry:
         options = {**defaults, **{key: read[key].value for key in (*self.given, *combination)}}
         self.tool.check(options, where=where)
         factors = {key: level.read.label for key, level in combination.items()}
+        for key in factors:
+            check_factor(key, f"{self.where}.{key}")
         return Workload(
             name=self.name, tool=self.tool.name, options=options, factors=factors, precondition=self.precondition()
         )
@@ -347,3 +349,12 @@ def _level_of(workload: Workload, key: str, option: Option) -> _Level:
     value = workload.options[key]
     shown = format_bytes(value) if option.kind == "size" and isinstance(value, int) else str(value)
     return _Level(value, OptionValue(value, workload.factors.get(key, shown)))
+
+
+def check_factor(name: str, where: str) -> None:
+    """Raise ParameterError for a factor that would be a second column of that name in the tables of a run."""
+    if name in COLUMNS:
+        raise ParameterError(
+            "a factor cannot have the name of a column of the results", where=where, got=repr(name),
+            allowed="any other name", next_step="write a workload for each value, or name the option otherwise",
+        )  # fmt: skip

@@ -93,7 +93,8 @@ def not_precise(evidence: Evidence) -> Iterator[Caveat]:
     """Cells that a stopping rule gave up before they were as precise as was asked."""
     until, cells = evidence.sweep.design.until, {cell.id: cell for cell in evidence.sweep.cells}
     for stop in evidence.stops:
-        if until and stop.reason in ("max reached", "budget") and not stop.half_width <= until.half_width:
+        alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
+        if until and stop.reason in ("max reached", "budget") and not (stop.half_width <= until.half_width or alone):
             key = "max" if stop.reason == "max reached" else "budget"
             seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
             yield of_cell(

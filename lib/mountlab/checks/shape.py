@@ -68,7 +68,7 @@ def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
             yield Suspect(sample, "warning", "")
         elif p < limit:
             tested = sum(not math.isnan(each) for each in p_values)
-            chance = f" Of {tested} quiet ones {limit:.0%} look like this by chance."
+            chance = f" Of {tested} quiet ones {limit:.0%} at most look like this by chance."
             yield Suspect(sample, "note", chance)
 
 
@@ -94,23 +94,31 @@ def too_few(evidence: Evidence) -> Iterator[Caveat]:
         if n < fewest.get(sample.cell.id, (sample.cell, n + 1))[1]:
             fewest[sample.cell.id] = (sample.cell, n)
     for cell, n in fewest.values():
-        yield from _few(cell, n)
+        yield from _few(cell, n, evidence.sweep.design.estimate)
 
 
 def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     """A design with too few repeats for an interval that means much."""
     until = sweep.design.until
     for cell in sweep.cells[:1]:
-        for caveat in _few(cell, until.min if until else sweep.design.repeats):
+        for caveat in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
             yield of_run(caveat.code, caveat.severity, caveat.message)
 
 
-def _few(cell: Cell, n: int) -> Iterator[Caveat]:
+_RESTS = {
+    "median": "The interval of a median holds for any shape, and at 95 % has no end below 6 trials.",
+    "geometric": "The interval rests on roughly normal logarithms, which so few trials cannot show.",
+    "harmonic": "The interval rests on roughly normal times, which so few trials cannot show.",
+}
+"""What the interval of another figure than the mean rests on."""
+
+
+def _few(cell: Cell, n: int, statistic: str) -> Iterator[Caveat]:
     if n < 2:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield of_cell(cell, "too-few", "error", message)
     elif n < FEW:
-        why = rests_on(n) or "The interval rests on normal errors."
+        why = _RESTS.get(statistic) or rests_on(n)
         yield of_cell(
             cell, "too-few", "warning", f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more."
         )
@@ -271,10 +279,10 @@ def step(evidence: Evidence) -> Iterator[Caveat]:
 
 def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
     """Trials that are more like their neighbours than like others."""
-    told = [each.sample for each in drifting(evidence)]
+    drifts = [(each.sample, each.severity) for each in drifting(evidence)]
     for each in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
         sample = each.sample
-        if sample not in told:
+        if (sample, "warning") not in drifts and (sample, each.severity) not in drifts:
             yield of_cell(
                 sample.cell, "autocorrelated", each.severity,
                 f"{sample.name} of one block is like that of the next (rank von Neumann ratio over "

@@ -70,8 +70,10 @@ def variance_table(
     for an interaction), then the residual, which holds the interactions of three and more. `f` and `p` against the
     error with `error_df` degrees of freedom. `share` of all variance is omega squared, (SS - df * MS error) / (SS total
     + MS residual): what is left after taking off what chance alone would explain, never below 0; that of the residual
-    is the rest. `low` and `high` come from the interval of the noncentrality of F (Steiger & Fouladi 1997; Smithson
-    2003), other effects taken as estimated. The frame is empty where no degree of freedom is left for the residual.
+    is the rest. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
+    whole, and where all is constant, there are none (NaN). `low` and `high` come from the interval of the noncentrality
+    of F (Steiger & Fouladi 1997; Smithson 2003), other effects taken as estimated. The frame is empty where no degree
+    of freedom is left for the residual.
     Raises ValueError for values that are not finite, and for a level outside (0, 1).
     """
     if not 0 < level < 1 or not np.all(np.isfinite(values)):
@@ -137,10 +139,14 @@ def _table(effects: Mapping[Term, _Fit], full: _Fit, nothing: _Fit, level: float
     turns = effects.get(frozenset({BLOCK, FILESYSTEM}), full)
     rows: list[tuple[str, int, float, int, float, float, float, float, float]] = []
     for term, effect in effects.items():
+        if not effect.df:
+            continue  # cells are missing, so that it cannot be told from others
         error = turns if term == {FILESYSTEM} and turns.df > 0 else full
         f, p, share, low, high = _tested(effect, error, total, level)
         rows.append((_name(term), effect.df, effect.squares, error.df, f, p, share, low, high))
-    rest = 1 - sum(share for *_, share, _low, _high in rows if not math.isnan(share))
+    rest = 1 - sum(share for *_, share, _low, _high in rows) if total else math.nan
+    if rest < 0:  # cells are missing, and effects overlap: shares of one whole are not to be had
+        rest, rows = math.nan, [(*row[:6], math.nan, math.nan, math.nan) for row in rows]
     rows.append((RESIDUAL, full.df, full.squares, 0, math.nan, math.nan, rest, math.nan, math.nan))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

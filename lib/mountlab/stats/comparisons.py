@@ -115,8 +115,9 @@ def compare(pairs: Sequence[tuple[float, float]], *, level: float = 0.95) -> Rat
 
 
 def compare_unpaired(candidate: Sequence[float], baseline: Sequence[float], *, level: float = 0.95) -> Ratio:
-    """Ratio of two samples that share no blocks: Welch's t interval of the difference of mean logs (Welch 1947), its
-    end points transformed back. Unequal spreads and unequal n are allowed for.
+    """Ratio of two samples that share no blocks: the t interval of the difference of mean logs with Welch's standard
+    error and the degrees of freedom of the smaller side (see `_welch`), its end points transformed back. Unequal
+    spreads and unequal n are allowed for.
 
     Fewer than 2 values on a side: bounds and p are NaN. Raises ValueError for values that are not positive and finite.
     """
@@ -310,14 +311,17 @@ def _paired(differences: Floats) -> Floats:
 
 
 def _welch(ours: Floats, theirs: Floats) -> Floats:
-    """The same of the difference between the means of two tables; degrees of freedom by Satterthwaite (1946)."""
+    """The same of the difference between the means of two tables.
+
+    Degrees of freedom: one less than the smaller side has values. Those of Satterthwaite (1946), which are usual, are
+    right near 5 %, and much too many in the far tails in which a family of comparisons is decided: of 40 A/A
+    comparisons of 2 values with 10, one in two would hold a false verdict. With these the error is never above what is
+    claimed (Hsu 1938; Hayter 2013).
+    """
     counts = [np.count_nonzero(~np.isnan(side), axis=1) for side in (ours, theirs)]
     (mean, sd), (other_mean, other_sd) = (_moments_of_known(s, n) for s, n in zip((ours, theirs), counts, strict=True))
-    parts = [s**2 / np.maximum(n, 1) for s, n in zip((sd, other_sd), counts, strict=True)]
-    variance = parts[0] + parts[1]
-    divisor = sum(part**2 / np.maximum(n - 1, 1) for part, n in zip(parts, counts, strict=True))
-    smallest = np.maximum(np.minimum(*counts) - 1.0, 1)
-    df = np.divide(variance**2, divisor, out=np.where(np.isnan(variance), math.nan, smallest), where=divisor > 0)
+    variance = sum(s**2 / np.maximum(n, 1) for s, n in zip((sd, other_sd), counts, strict=True))
+    df = np.where(np.isnan(variance), math.nan, np.maximum(np.minimum(*counts) - 1.0, 1))
     return np.array([mean - other_mean, np.sqrt(variance), df])
 
 

@@ -233,7 +233,17 @@ def two_modes_p(samples: ArrayLike) -> Floats:
     rows = _rows(samples)
     if rows.shape[1] < FEWEST["two_modes"]:
         return np.full(len(rows), np.nan)
-    return np.array([1.0 if np.ptp(row) == 0 else float(diptest.diptest(row)[1]) for row in rows])
+    return np.array([1.0 if np.ptp(row) == 0 else float(diptest.diptest(_without_ties(row))[1]) for row in rows])
+
+
+def _without_ties(row: Floats) -> Floats:
+    """Rounded figures (fio's percentiles are the middles of bins) with equal values spread over half a step either way:
+    the test takes ties for modes."""
+    levels = np.unique(row)
+    if len(levels) == len(row):
+        return row
+    spread: Floats = np.random.default_rng(_SEED).uniform(-0.5, 0.5, len(row)) * np.diff(levels).min()
+    return row + spread
 
 
 # ── steady state ─────────────────────────────────────────────────────────────────────────────────────────────────────
