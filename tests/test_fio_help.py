@@ -75,6 +75,32 @@ def test_a_value_that_is_none_of_the_choices_is_refused_with_the_nearest(options
     assert error.next_step
 
 
+INTEGER = "{0}\noption {1}\n    {1}: Some option\n     type: {2}\n  default: 0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "value", "allowed"),
+    [("rate_iops", "integer value (opt=100)", "fast", "a whole number, as 100 or 4k"),
+     ("verify_backlog", "integer value (opt=100)", 1.5, "a whole number, as 100 or 4k"),
+     ("overwrite", "boolean value (opt=1)", "maybe", "0 or 1"),
+     ("norandommap", "empty or boolean value ([0|1])", "maybe", "0 or 1")],
+)  # fmt: skip
+def test_a_word_where_the_help_of_the_box_says_a_number_is_refused(
+    name: str, type_: str, value: Scalar, allowed: str
+) -> None:
+    with pytest.raises(ParameterError) as caught:
+        check(INTEGER.format(HELP, name, type_), **{name: value})
+    assert (caught.value.what, caught.value.where) == (
+        "the box's fio takes a number here", f"s.yml: workloads.w.{name}"
+    )  # fmt: skip
+    assert (caught.value.got, caught.value.allowed) == (repr(str(value)), allowed)
+
+
+@pytest.mark.parametrize("value", [100, "100,200", "4k", "10ms", "-3", ",5", 2**63])
+def test_a_number_where_the_help_of_the_box_says_one_passes(value: Scalar) -> None:
+    check(INTEGER.format(HELP, "nice", "integer value (opt=100)"), nice=value)
+
+
 def test_an_option_in_a_job_file_is_refused_with_its_job() -> None:
     error = refused(jobs="[log]\nrw=write\niodpeth=4\n")
     assert error.where == "s.yml: workloads.w.jobs: [log].iodpeth"

@@ -100,6 +100,7 @@ def test_what_stands_beside_the_text_holds_for_every_section() -> None:
      ("[a]\nruntime=1 minute", 2, "fio's option runtime needs a plain value"),
      ("[a]\ndirect=2", 2, "fio's option direct needs a plain value"),
      ("[a]\niodepth=many", 2, "fio's option iodepth needs a plain value"),
+     ("[a]\n=5", 2, "a value without an option"), ("[a]\nrw=read\n =", 3, "a value without an option"),
      ("[a]\nrw=randraed", 2, "wrong value for an option")],
 )  # fmt: skip
 def test_a_line_that_is_not_ours_is_refused_by_its_number(text: str, line: int, what: str) -> None:
@@ -123,6 +124,17 @@ def test_a_job_that_makes_no_sense_is_refused_by_its_name(text: str, where: str,
     with pytest.raises(ParameterError) as caught:
         Fio().check(workload(text).options, where="w")
     assert (caught.value.what, caught.value.where) == (what, f"w.{where}")
+
+
+def test_a_byte_order_mark_before_a_job_file_is_not_there() -> None:
+    assert jobs_of(workload("\ufeff" + TEXT).options) == jobs_of(workload().options)
+    assert jobs_of(workload("\ufeff[a]\nrw=read\nsize=1m").options)[0].name == "a"
+
+
+def test_an_option_of_a_job_that_needs_a_number_is_refused_by_its_job() -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload("[a]\nrw=read\nsize=1m\nrate_iops=fast").options, where="w")
+    assert (caught.value.what, caught.value.where) == ("fio's option rate_iops needs a number", "w.jobs: [a].rate_iops")
 
 
 def test_an_option_in_the_text_and_beside_it_is_refused() -> None:
@@ -283,6 +295,25 @@ def test_a_mix_of_block_sizes_takes_the_place_of_the_one_size() -> None:
 def test_a_path_is_no_mix_of_block_sizes(value: str) -> None:
     with pytest.raises(ParameterError, match="may name no path"):
         Fio().check(plain(bssplit=value).options, where="w")
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [("4k", "not a mix of block sizes"), ("fast", "not a mix of block sizes"), ("4k-8k", "not a mix of block sizes"),
+     ("zoned:4k/50", "not a mix of block sizes"), ("4k/1,4k/1,4k/1,4k/1", "not a mix of block sizes"),
+     ("4k/60:64k/50", "a mix of block sizes that cannot be"), ("4k/50,8k/101", "a mix of block sizes that cannot be"),
+     ("0k/50:4k/50", "a mix of block sizes that cannot be")],
+)  # fmt: skip
+def test_a_mix_of_block_sizes_has_shares_of_at_most_all(value: str, what: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(plain(bssplit=value).options, where="w")
+    assert (caught.value.what, caught.value.where) == (what, "w.bssplit")
+    assert caught.value.allowed
+
+
+@pytest.mark.parametrize("value", ["4k/60:64k/40", "4k/50:8k/", "4k/100,8k/50:16k/50", "512/10:4K/20", "4kb/100"])
+def test_a_mix_of_block_sizes_as_fio_writes_it_passes(value: str) -> None:
+    Fio().check(plain(bssplit=value).options, where="w")
 
 
 def test_jobs_on_a_device_share_it_beyond_our_mark() -> None:

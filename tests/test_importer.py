@@ -350,3 +350,22 @@ def test_what_the_readme_says_of_logs_is_what_happens(
     assert "bandwidth         749.0 MB/s" in said["parse"]
     assert "bs=64K" in said["import"]
     assert {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()} == {".xlsx", ".csv"}
+
+
+def test_a_named_metric_that_no_log_has_is_refused(tmp_path: Path, results_dir: Path) -> None:
+    logs(tmp_path)
+    (tmp_path / "old.yml").write_text(MAP + "metrics: [write_bandwidth, file_rate]\n")
+    with pytest.raises(ParameterError) as caught:
+        import_file(tmp_path / "old.yml", results=results_dir)
+    assert caught.value.what == "a metric that no log has"
+    assert caught.value.where.endswith("old.yml: metrics")
+    assert caught.value.got == "file_rate"
+    assert "write_bandwidth" in caught.value.allowed
+    assert not list(results_dir.glob("*")) or not any(path.name.startswith("old") for path in results_dir.iterdir())
+
+
+def test_logs_that_all_failed_are_kept_whatever_metric_is_named(tmp_path: Path, results_dir: Path) -> None:
+    write(tmp_path, {f"logs/{fs}-{n}.txt": "dd: failed\n" for fs in ("ext4", "tmpfs") for n in (1, 2)})
+    (tmp_path / "old.yml").write_text(MAP + "metrics: [write_bandwidth]\n")
+    run = import_file(tmp_path / "old.yml", results=results_dir)
+    assert {trial.status for trial in read_journal(run)} == {"failed"}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mountlab.__main__ import main
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.logs import FORMATS, Output, decoded, read_log, read_one
 from mountlab.logs.frame import tidy
 from mountlab.logs.view import as_json, as_table
+from mountlab.store import read_log_files
 from mountlab.tools import TOOLS
 
 DATA = Path(__file__).parent / "data"
@@ -133,6 +137,48 @@ def test_a_dd_that_was_stopped_shows_only_to_who_knows_what_was_asked() -> None:
     text = recorded("dd/write-1m.stderr")
     assert figures("dd", text, bs=MIB, count=200)["bytes"] == 200 * MIB
     assert "dd did not copy what was asked" in problem("dd", text, bs=MIB, count=400)
+
+
+@pytest.mark.parametrize(
+    "text", [text for text, _, _ in MAKES.values() if re.match(r"\D*\d+\+0", text)] + [*LANGUAGES.values()]
+)
+def test_a_dd_of_any_make_and_language_that_read_more_than_it_wrote_is_not_believed(text: str) -> None:
+    """Trap: one that failed or was stopped prints a whole summary, and what it complained of may be elsewhere."""
+    lines = text.split("\n")
+    whole = int(re.findall(r"(\d+)\+0", lines[0])[0])
+    torn = "\n".join([lines[0].replace(f"{whole}+0", f"{whole + 1}+0"), *lines[1:]])
+    said = problem("dd", torn)
+    assert said.startswith("dd did not write all that it read: it failed or was stopped\n  where:   log.txt, line 1\n")
+    assert f"{whole + 1}+0" in said
+
+
+def test_a_dd_whose_last_write_was_short_is_not_believed() -> None:
+    records = "101+0 records in\n100+1 records out\n"
+    short = records + "104860000 bytes (105 MB, 100 MiB) copied, 0.1 s, 1.0 GB/s\n"
+    assert "dd did not write all that it read" in problem("dd", short)
+    two_sizes = records + "101000 bytes (101 kB, 99 KiB) copied, 0.1 s, 1.0 MB/s\n"
+    assert figures("dd", two_sizes)["bytes"] == 101000, "ibs=1000 obs=1005"
+
+
+@pytest.mark.parametrize(
+    "records", ["100+1 {}\n100+1 {}\n", "2+0 {}\n1+0 {}\n", "3+0 {}\n3+0 {}\n", "0+3 {}\n2+1 {}\n"]
+)
+def test_a_partial_last_block_and_blocks_of_two_sizes_are_no_failure_of_dd(records: str) -> None:
+    text = records.format("records in", "records out") + "104857602 bytes (105 MB, 100 MiB) copied, 0.1 s, 1.0 GB/s\n"
+    assert figures("dd", text)["bytes"] == 104857602
+
+
+@pytest.mark.parametrize("line", ["gdd: error writing '/mnt/x': No space left on device\n", "^C"])
+def test_a_complaint_of_homebrews_dd_and_an_interrupt_are_seen(line: str) -> None:
+    said = problem("dd", line + recorded("dd/write-1m.stderr"))
+    assert said.startswith("dd failed\n  where:   log.txt, line 1\n")
+
+
+def test_a_torn_line_of_progress_is_no_summary() -> None:
+    torn = "197837979648 bytes iB) copied, 2 s, 98.9 GB/s\n"
+    assert "dd printed no whole summary" in problem("dd", torn)
+    first, second = read_log("dd", recorded("dd/write-1m.stderr") + torn)
+    assert (first.problem, second.figures) == (None, ())
 
 
 def test_lines_of_progress_are_no_outputs() -> None:
@@ -266,6 +312,42 @@ def test_whole_reports_of_several_jobs_are_believed(name: str) -> None:
     assert any(key.endswith("bandwidth") or "bandwidth " in key for key in figures("fio", recorded(f"fio/{name}")))
 
 
+def changed(name: str, key: str, factor: float, *, section: str = "") -> str:
+    """A recorded report of one job with another figure in its reads."""
+    report = json.loads(recorded(name))
+    side = report["jobs"][0]["read"]
+    place = side[section] if section else side
+    place[key] = type(place[key])(place[key] * factor)
+    return json.dumps(report, indent=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "section"), [("bw_bytes", ""), ("iops", ""), ("total_ios", ""), ("N", "clat_ns"), ("N", "lat_ns")]
+)
+@pytest.mark.parametrize("factor", [0.1, 0.95, 1.05, 10])
+def test_json_of_fio_that_does_not_agree_with_itself_is_not_believed(key: str, section: str, factor: float) -> None:
+    """Trap: a digit lost or changed in a report that is JSON all the same."""
+    name = "fio/psync-randread-direct.jsonplus"
+    bins = json.loads(recorded(name))["jobs"][0]["read"]
+    text = changed(name, key, factor, section=section)
+    if section and not bins[section].get("bins"):
+        assert figures("fio", text), "no histogram, no count"
+        return
+    said = problem("fio", text)
+    assert said.startswith("fio's figures do not agree: read.")
+    assert "log.txt, line " in said
+    assert tidy("fio", [("x.json", text.encode())]).frame.empty
+    assert figures("fio", changed(name, key, 1.005, section=section)), "fio rounds"
+
+
+REPORTS = sorted(path.name for path in (DATA / "fio").iterdir() if path.suffix in (".json", ".jsonplus"))
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if not name.startswith("killed")])
+def test_every_recorded_report_of_fio_agrees_with_itself(name: str) -> None:
+    assert [output.problem for output in read_log("fio", recorded(f"fio/{name}"))] == [None]
+
+
 # --- the others -------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +369,53 @@ def test_filebench_1_4_that_does_not_agree_with_itself_is_not_believed(old: str,
     text = recorded("filebench/1.4.9.1.stdout")
     assert text.count(old) == 1
     assert said in problem("filebench", text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"), [("samples/fileserver", "createfile1"), ("fileserver", "read-3"), ("1.4.9.1", "open1")]
+)
+def test_filebench_that_lost_a_line_is_not_believed(name: str, lost: str) -> None:
+    lines = recorded(f"filebench/{name}.stdout").split("\n")
+    said = problem("filebench", "\n".join(line for line in lines if not line.startswith(lost)))
+    assert said.startswith("lines of filebench's report are missing\n  where:   log.txt, line ")
+    assert "IO Summary" in said
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [
+    ("samples/seqread", "wr 6030.5mb/s", "wr 603.5mb/s"), ("samples/fileserver", "1199.3mb/s", "9119.3mb/s"),
+    ("1.4.9.1", "r/w), 214.5mb/s", "r/w),  21.5mb/s"),
+])  # fmt: skip
+def test_filebench_with_an_operation_that_moved_more_than_all_is_not_believed(name: str, old: str, new: str) -> None:
+    text = recorded(f"filebench/{name}.stdout")
+    assert text.count(old) == 1
+    assert "filebench's lines and its summary do not agree" in problem("filebench", text.replace(old, new))
+
+
+RECORDED = sorted(path.name for path in (DATA / "filebench").glob("*.stdout"))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_recorded_report_of_filebench_agrees_with_itself(name: str) -> None:
+    assert figures("filebench", recorded(f"filebench/{name}"))
+
+
+def test_a_prompt_above_pg_test_fsync_is_not_its_own() -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    for above in ("$ pg_test_fsync\n", "Last login\n\n$ cd /mnt\n$ pg_test_fsync -s 1\n"):
+        plain, pasted = read_one("pg_test_fsync", text), read_one("pg_test_fsync", above + text)
+        assert pasted.measurements == plain.measurements
+        shift = above.count("\n")
+        assert [figure.line for figure in pasted.figures] == [figure.line + shift for figure in plain.figures]
+
+
+def test_errors_of_pg_test_fsync_below_a_prompt_give_the_line_of_the_log() -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    headless = "some seconds per test" + text[text.index("\n") :]
+    assert "where:   log.txt, line 1 (its first lines)" in problem("pg_test_fsync", headless)
+    assert "where:   log.txt, line 2 (its first lines)" in problem("pg_test_fsync", "$ pg_test_fsync\n" + headless)
+    row = next(number for number, line in enumerate(text.split("\n"), start=1) if "11886.728" in line)
+    wrong = "$ pg_test_fsync\n" + text.replace("11886.728", "1886.728", 1)
+    assert f"where:   log.txt, line {row + 1}\n" in problem("pg_test_fsync", wrong)
 
 
 @pytest.mark.parametrize("path", sorted((DATA / "pg_test_fsync").iterdir()), ids=lambda path: path.stem)
@@ -315,6 +444,45 @@ def test_a_log_is_read_in_the_encodings_in_which_terminals_write(encoding: str, 
     )
     data = text.replace("\n", end).encode(encoding)
     assert figures("dd", decoded(data))["elapsed"] == 0.0971606
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [(b"a\rb\rc\nd\r\n", "c\nd\n"), (b"a\rb\r\r\n\re", "b\ne"), (b"a\r", "a"), (b"\r\r\n", "\n"), (b"", "")],
+)
+def test_of_what_was_overwritten_the_last_stays(data: bytes, text: str) -> None:
+    assert decoded(data) == text
+
+
+@pytest.mark.parametrize("line", [b"x" * 300_000, b"x" * 300_000 + b"\r", b"x\r" * 150_000 + b"y"])
+def test_long_lines_take_no_longer_than_short_ones(line: bytes) -> None:
+    """Half a minute, when each character was tried as the beginning of what was overwritten."""
+    begin = time.process_time()
+    decoded(line + b"\nz\r\n")
+    assert time.process_time() - begin < 1
+
+
+def test_a_file_that_cannot_be_read_leaves_the_others_their_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, other, absent = DATA / "dd" / "write-1m.stderr", tmp_path / "other.txt", tmp_path / "absent.txt"
+    other.write_text("nothing of the kind\n")
+    found = read_log_files("dd", [absent, other, good, tmp_path])
+    assert [[bool(output.problem) for output in found[str(path)]] for path in (absent, other, good, tmp_path)] == [
+        [True], [True], [False], [True],
+    ]  # fmt: skip
+    assert [str(output.problem).split("\n")[0] for output in (*found[str(absent)], *found[str(other)])] == [
+        "the log cannot be read", "no output of dd in it",
+    ]  # fmt: skip
+    assert main(["parse", "dd", str(absent), str(other), str(good)]) == 2
+    said = capsys.readouterr()
+    assert "751.3 MB/s" in said.out
+    assert said.err.count("error: ") == 2
+    with pytest.raises(ParameterError, match="unknown tool"):
+        read_log_files("bonnie", [good])
+    monkeypatch.setattr("mountlab.store.LARGEST_LOG", 60)
+    (large,) = read_log_files("dd", [good])[str(good)]
+    assert str(large.problem).split("\n")[0] == "too large for a log"
 
 
 def test_an_error_shows_file_line_and_text() -> None:

@@ -82,8 +82,8 @@ def test_a_line_may_be_folded_and_values_may_be_numbers() -> None:
 
 
 def test_lists_are_factors() -> None:
-    found = sweep(argv="mybench {directory} {mode} {n}", mode=["a", "b"], n=[1, 2]).workloads
-    assert [each.factors for each in found] == [{"mode": m, "n": n} for m in "ab" for n in "12"]
+    found = sweep(argv="mybench {directory} {mode} {count}", mode=["a", "b"], count=[1, 2]).workloads
+    assert [each.factors for each in found] == [{"mode": m, "count": n} for m in "ab" for n in "12"]
     assert [COMMAND.command(each, "/m", "/o").argv[2:] for each in found] == [(m, n) for m in "ab" for n in "12"]
 
 
@@ -142,6 +142,38 @@ def test_a_metric_that_is_not_told_whole_is_refused(entry: Any, key: str, words:
     error = refused(metrics={"file_rate": entry})
     assert error.where == f"s.yml: workloads.w.metrics.file_rate{key}"
     assert words in str(error)
+
+
+def test_argv_is_one_text_and_a_list_of_words_says_so() -> None:
+    """A list is a factor: each of its words would be a command line of its own."""
+    for words in (["mybench", "{directory}"], ["{directory}", "mybench"]):
+        error = refused(argv=words)
+        assert error.where == "s.yml: workloads.w.argv"
+        assert error.next_step.startswith("write the whole command line as one text; a list is a factor")
+
+
+def test_a_unit_that_yaml_reads_as_a_number_must_be_quoted() -> None:
+    error = refused(metrics={"file_rate": {"pattern": "(x)", "unit": 1}})
+    assert error.what == "a metric is told by a mapping of texts"
+    assert error.next_step == "put the value of unit in quotes: unit: '1'"
+    assert one(r"(\d+) errors", "1", "3 errors", "space_used") == 3
+
+
+@pytest.mark.parametrize("key", ["elapsed/", "elapsed/ "])
+def test_an_empty_label_is_refused(key: str) -> None:
+    """It would be pooled with the metric that has none."""
+    entry = {"pattern": "(x)", "unit": "s"}
+    error = refused(metrics={"elapsed": entry, key: entry})
+    assert (error.what, error.got) == ("a label that is empty", repr(key))
+    assert error.next_step == "write elapsed"
+
+
+def test_a_metric_with_one_label_is_told_once() -> None:
+    entry = {"pattern": "(x)", "unit": "s"}
+    error = refused(metrics={"elapsed/a": entry, "elapsed/a ": entry})
+    assert error.what == "a metric with one label is told twice"
+    assert error.where == "s.yml: workloads.w.metrics"
+    workload(metrics={"elapsed/a": entry, "elapsed/b": entry, "elapsed": entry})
 
 
 def test_a_metric_that_nobody_knows_is_refused_with_the_near_one() -> None:
@@ -212,6 +244,46 @@ def test_figures_of_standard_error_and_of_a_file() -> None:
 def test_what_is_no_figure_is_never_one(number: str) -> None:
     with pytest.raises(ParseError):
         one(r"^(.*) x$", "1/s", f"{number} x", "file_rate")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "part"),
+    [(r"(\d+) MB/s", "1,234 MB/s", "234"), (r"(\d+)", "12,5 MB/s", None), (r"^(\d+)", "12,5 MB/s", "12"),
+     (r"([0-9.]+) MB/s", "-12.5 MB/s", "12.5"), (r"([0-9.]+) MB/s", "\u221212.5 MB/s", "12.5"),
+     (r"bw=(\d+)", "bw=12.5", "12"), (r"bw=([0-9.]+)", "bw=1.2e+06", "1.2"), (r"(\d+) MB/s", "1.2e+06 MB/s", "06"),
+     (r"(\d+) MB/s", "1.2e-06 MB/s", "06"), (r"(\d+) MB/s", ".5 MB/s", "5"), (r"bw=(\d)", "bw=25", "2"),
+     (r".*(\d+) MB/s", "bw 25 MB/s", "5"), (r"bw=(?P<value>\d+)", "bw=12.5", "12"), (r"bw=(\d+)", "bw=3E9", "3")],
+)  # fmt: skip
+def test_a_pattern_that_takes_a_part_of_a_number_is_an_error(pattern: str, line: str, part: str | None) -> None:
+    with pytest.raises(ParseError) as caught:
+        one(pattern, "MB/s", f"first\n{line}\nlast")
+    if part is None:
+        assert "more than once" in caught.value.what
+        return
+    assert caught.value.what == "the pattern takes only a part of the number of write_bandwidth"
+    assert caught.value.where == f"stdout, pattern {pattern!r}, line 2"
+    assert caught.value.got == f"{part!r} of {line!r}"
+    assert "widen" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "value"),
+    [(r"(\d+) MB/s", "run-12 MB/s", 12), (r"(\d+) MB/s", "10-12 MB/s", 12), (r"bw=(\d+)", "bw=12.", 12),
+     (r"bw=(\d+)", "bw=12, 13", 12), (r"bw=(\d+)", "bw=12end", 12), (r"bw=([0-9.]+)", "bw=12MB/s", 12),
+     (r"^write,(\d+),", "write,12,7", 12), (r"^write,\d+,(\d+)", "write,12,7", 7), (r"\+(\d+)", "+12", 12),
+     (r": *(\d+)", "rate: 12", 12), (r"(\d+) MB/s", "done...12 MB/s", 12)],
+)  # fmt: skip
+def test_a_whole_number_is_taken_whatever_stands_beside_it(pattern: str, line: str, value: float) -> None:
+    assert one(pattern, "MB/s", line) == value * 1e6
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_no_part_of_a_number_is_a_figure(first: int, second: int) -> None:
+    for line in (f"{first}.{second} MB/s", f"{first},{second} MB/s", f"{first}e{second} MB/s"):
+        with pytest.raises(ParseError, match="only a part"):
+            one(r"(\d+) MB/s", "MB/s", line)
+        with pytest.raises(ParseError, match="only a part"):
+            one(r"^(\d+)", "MB/s", line)
 
 
 def test_a_count_may_be_none() -> None:

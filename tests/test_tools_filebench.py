@@ -379,6 +379,19 @@ def test_a_line_too_few_is_seen_also_where_the_operations_are_not_known() -> Non
         TOOL.parse(workload(installed="fileserver", space="1GiB", runtime="6s"), said(cut))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("5892.3mb/s    0.005ms/op [", "5892mb/s    0.005ms/op [", 16), ("wr 5892.3mb/s", "wr 5892mb/s", 17)],
+)
+def test_a_bandwidth_without_its_decimal_is_refused(old: str, new: str, line: int) -> None:
+    """filebench always prints one: a bandwidth without was torn."""
+    text = recording("rwritefsync")
+    assert text.count(old) == 1
+    with pytest.raises(ParseError, match="a line of filebench's report cannot be read") as caught:
+        read_report(text.replace(old, new))
+    assert caught.value.where == f"line {line}"
+
+
 def test_two_reports_in_one_output_are_refused() -> None:
     with pytest.raises(ParseError, match="not that of one run") as caught:
         TOOL.parse(recorded_workload("fileserver"), said(2 * recording("fileserver")))

@@ -428,3 +428,29 @@ def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(
         return
     assert rows
     assert all(row.value < math.inf and (row.value > 0 or (row.value == 0 and row.unit == "1")) for row in rows)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rate_iops", "fast"), ("rate", "1m/s fast"), ("nrfiles", "two"), ("loops", 1.5), ("thinktime", "a while"),
+     ("rate_iops", ","), ("rate_iops", ""), ("rwmixwrite", "half"), ("rate_iops", "100,fast")],
+)  # fmt: skip
+def test_an_option_that_is_a_number_to_fio_is_refused_before_anything_is_mounted(name: str, value: Scalar) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload(**{name: value}).options, where="s.yml: workloads.w")
+    assert caught.value.where == f"s.yml: workloads.w.{name}"
+    if "/" not in str(value):
+        assert caught.value.what == f"fio's option {name} needs a number"
+        assert (caught.value.got, caught.value.allowed[:14]) == (repr(value), "a whole number")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rate_iops", 100), ("rate_iops", "100,200,300"), ("rate", "1m,500k"), ("rate", ",500k"), ("thinktime", "10ms"),
+     ("nrfiles", "4"), ("randseed", 2**60), ("number_ios", "1k"), ("rate", "0x100"), ("rate", "1MiB")],
+)  # fmt: skip
+def test_a_number_as_fio_writes_it_passes(name: str, value: Scalar) -> None:
+    Fio().check(workload(**{name: value}).options, where="w")

@@ -277,6 +277,41 @@ def test_a_damaged_output_gives_a_documented_error_or_figures_that_can_be(
     assert all(row.value > 0 for row in rows if row.unit != "1")
 
 
+@pytest.mark.parametrize(("name", "end"), [("S0-t4.stdout", "17394"), ("verbose.stdout", "     0")])
+def test_a_row_that_was_cut_off_is_refused_also_where_another_log_follows(name: str, end: str) -> None:
+    """Trap: a number that was cut off is another number, and the next log brings the end of the line."""
+    whole = text(name)
+    row = next(line for line in whole.split("\n") if line.endswith(end) and line.startswith("    69"))
+    longer = row[:-5] + "17394"  # in the last column, so that what is left is a number
+    torn = whole[: whole.index(row)] + longer[:-2] + "\n" + text("S1-L2.stdout")
+    with pytest.raises(ParseError, match="a row of fs_mark's table cannot be read") as caught:
+        read_reports(torn)
+    assert caught.value.got == longer[:-2][:200]
+    assert "each column in its full width" in caught.value.allowed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("13      177     3780", "13      177       37"), ("149      547     8634", "8649      547     8634")],
+)
+def test_call_times_that_do_not_agree_are_refused(old: str, new: str) -> None:
+    whole = text("verbose.stdout")
+    assert whole.count(old) == 1
+    with pytest.raises(ParseError, match=r"fs_mark's times of (creat|fsync) do not agree") as caught:
+        read_report(whole.replace(old, new))
+    assert caught.value.where == "line 12"
+
+
+def test_a_row_of_other_files_than_its_header_is_refused() -> None:
+    whole = text("S1-L2.stdout")
+    for changed in (whole.replace("-s  4096", "-s  8192"), whole.replace("400         4096", "400         4069")):
+        with pytest.raises(ParseError, match="fs_mark's table and its header do not agree") as caught:
+            read_report(changed)
+        assert (caught.value.where, caught.value.got) in [
+            ("iteration 1", "files of 4096 B"), ("iteration 2", "files of 4069 B"),
+        ]  # fmt: skip
+
+
 @given(st.text())
 def test_any_other_text_is_an_error(noise: str) -> None:
     with pytest.raises(TrialError):
@@ -285,7 +320,9 @@ def test_any_other_text_is_an_error(noise: str) -> None:
 
 @given(st.lists(st.integers(1, 10**7), min_size=1, max_size=6), st.integers(1, 64))
 def test_the_whole_lies_between_its_iterations(tenths: list[int], threads: int) -> None:
-    rows = [f"    1 {10 * threads * i:12} {7:12} {rate / 10:12.1f} {5:16}\n" for i, rate in enumerate(tenths, start=1)]
+    rows = [
+        f"    1 {10 * threads * i:12} {4096:12} {rate / 10:12.1f} {5:16}\n" for i, rate in enumerate(tenths, start=1)
+    ]
     head = re.sub(r"-n  \d+(.*)-L  \d+", rf"-n  10\1-L  {len(rows)}", text("S1-L2.stdout").split("    69")[0])
     head = head.replace("1 thread(s)", f"{threads} thread(s)")
     found = values(measurements(read_report(head + "".join(rows))))

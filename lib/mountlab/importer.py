@@ -15,13 +15,11 @@ from mountlab.errors import MountlabError, ParameterError, ParseError
 from mountlab.facts import FACTS
 from mountlab.import_params import Layout, LogFile, Source, blocks, layout, read_import, sources
 from mountlab.logs import Output, Part, decoded, read_log
-from mountlab.logs.base import original
+from mountlab.logs.base import LARGEST_LOG, original
 from mountlab.model import Box, Measurement, Sweep, Trial
 from mountlab.params import parse_yaml
 from mountlab.store import ImportedRun
 
-LARGEST_LOG = 256 * 1024 * 1024
-"""More than this is no log of a benchmark: reading it would fill the memory."""
 _ANSWERS = ("bandwidth", "operation_rate", "sync_rate", "file_rate")
 """What an answer is about where the user names no metric: how the names of these metrics end."""
 
@@ -54,7 +52,7 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path) ->
     files = {name: path for source in sources(file) for name, path in _found(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
-    sweep = _sweep(whole, reads)
+    sweep = _sweep(whole, reads, where)
     run = ImportedRun(
         sweep=sweep, parameters={key: value for key, value in raw.items() if value is not None},
         box=Box(name=file.box, host=""), facts={**{fact.name: None for fact in FACTS}, "programs": _programs(reads)},
@@ -86,11 +84,23 @@ def _read(log: LogFile, path: Path) -> _Read:
     return _Read(log, data, outputs)
 
 
-def _sweep(whole: Layout, reads: list[_Read]) -> Sweep:
+def _sweep(whole: Layout, reads: list[_Read], where: str) -> Sweep:
     places = blocks(whole.logs, {read.log.name: len(read.outputs) for read in reads})
     last = max(places[read.log.name] + len(read.outputs) - 1 for read in reads)
     rows = [row for read in reads for output in read.outputs for row in output.measurements]
+    _check_metrics(whole.file.metrics or [], rows, f"{where}: metrics")
     return whole.sweep(repeats=last, metrics=_answer_metrics(rows))
+
+
+def _check_metrics(named: list[str], rows: list[Measurement], where: str) -> None:
+    """An answer about what no log tells would be empty. Logs that all failed say so themselves."""
+    found = dict.fromkeys(row.metric for row in rows)
+    missing = [name for name in named if name not in found]
+    if rows and missing:
+        raise ParameterError(
+            "a metric that no log has", where=where, got=missing[0], allowed=", ".join(found),
+            next_step="name one of those that the logs have, or none",
+        )  # fmt: skip
 
 
 def _answer_metrics(rows: list[Measurement]) -> list[str]:

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from mountlab import analysis, checks, stopping
 from mountlab.counters import Around, around
-from mountlab.errors import StoreError, in_one_line
+from mountlab.errors import ParseError, StoreError, in_one_line
 from mountlab.evidence import (
     counted_chain,
     file_system_device,
@@ -34,7 +34,8 @@ from mountlab.evidence import (
     through_cache_below,
     unseen,
 )  # fmt: skip
-from mountlab.logs import Output, decoded, read_log, read_one
+from mountlab.logs import Output, Part, decoded, read_log, read_one
+from mountlab.logs.base import LARGEST_LOG
 from mountlab.model import (
     Box,
     Caveat,
@@ -602,8 +603,28 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
 
 
 def read_log_files(tool: str, paths: Iterable[Path]) -> dict[str, list[Output]]:
-    """The outputs in some logs, by the name of each. Raises as logs.read_log does, and OSError."""
-    return {str(path): read_log(tool, decoded(path.read_bytes()), where=shown(path)) for path in paths}
+    """The outputs in some logs, by the name of each; a file that cannot be read is an output with a problem, so that
+    the others are read all the same. Raises ParameterError for a tool whose logs nobody here can read."""
+    return {str(path): _outputs_of(tool, path) for path in paths}
+
+
+def _outputs_of(tool: str, path: Path) -> list[Output]:
+    text = ""
+    try:
+        text = _log_text(path)
+        return read_log(tool, text, where=shown(path))
+    except (ParseError, StoreError) as error:
+        return [Output(part=Part(text=text, line=1), form="", problem=error)]
+
+
+def _log_text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_LOG:
+            raise StoreError("too large for a log", where=shown(path), got=f"{size} B", allowed=f"{LARGEST_LOG} B")
+        return decoded(path.read_bytes())
+    except OSError as error:
+        raise StoreError("the log cannot be read", where=shown(path), got=error.strerror or str(error)) from error
 
 
 def write_derived(run: Run) -> None:

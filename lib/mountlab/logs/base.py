@@ -12,6 +12,8 @@ from mountlab.errors import MountlabError, ParseError
 from mountlab.model import Measurement, Scalar
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+LARGEST_LOG = 256 * 1024 * 1024
+"""More bytes than this are no log of a benchmark: reading them would fill the memory."""
 Known = Mapping[str, Scalar]
 """Options of the tool that the user knows were given, though the log does not say so."""
 
@@ -77,7 +79,11 @@ def decoded(data: bytes) -> str:
     """
     encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
     text = data.decode(encoding, errors="replace").replace("\r\n", "\n")
-    return re.sub(r"[^\n]*\r(?=[^\n])", "", text)
+    return "\n".join(map(_last_shown, text.split("\n"))) if "\r" in text else text
+
+
+def _last_shown(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def original(data: bytes, part: Part) -> bytes:

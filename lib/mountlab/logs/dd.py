@@ -14,7 +14,7 @@ from mountlab.model import Measurement
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
-    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+'\"]+(?:\((?P<sizes>[^)\n]*)\)[^\d\n]*)?"
+    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()+'\"]+(?:\((?P<sizes>[^)\n]*)\)[^\d\n()]*)?"
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?[,，、(]\s*"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
@@ -22,7 +22,10 @@ _RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[
 _PROGRESS = re.compile(r"^\d{1,20} [^\d\n]+\(\d[^)\n]*\)[^\d\n]*\d{1,20} s[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
 LONG_S = 100
-_COMPLAINT = re.compile(r"(?:^|[\s/])dd: (?!warning: )")
+_COMPLAINT = re.compile(r"(?:^|[\s/])g?dd: (?!warning: )")
+_INTERRUPTED = re.compile(r"\^C")
+_FEW = 2
+"""Of so few blocks one more in than out may as well be blocks of two sizes."""
 _SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
 _PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _NO_SUMMARY = (
@@ -52,7 +55,8 @@ def _ends(lines: list[str], at: int) -> bool:
 
 def _begins(line: str) -> bool:
     """Whether it is what a torn summary begins with: bytes, and their size in parentheses."""
-    return bool(re.match(r"^[^\d\n'\"]*\d{1,20}[^\d\n(+'\"]+\(\d+[.,]?\d* ?[kKMGT]i?B[,)]", line))
+    whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(+'\"]+\(\d+[.,]?\d* ?[kKMGT]i?B[,)]"
+    return bool(re.match(whole, line) or re.match(r"^\d{3,20} [^\d\n(+'\"]*B\)", line))
 
 
 def _read(part: Part, known: Known) -> list[Figure]:
@@ -73,7 +77,7 @@ def _read(part: Part, known: Known) -> list[Figure]:
 
 def _check_words(lines: list[str]) -> None:
     for number, line in enumerate(lines, start=1):
-        if _COMPLAINT.search(line):
+        if _COMPLAINT.search(line) or _INTERRUPTED.search(line):
             raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence="\n".join(lines))
 
 
@@ -138,10 +142,24 @@ def _check_records(lines: list[str], at: int, copied: int) -> None:
         raise unreadable(
             "the outputs of several dd are mixed up, or lines are missing", places[0] + 1, lines[at], allowed
         )
+    _check_all_written(counts[0][1], counts[1][1], places[0] + 1, copied)
     out = counts[1][1]
     whole, partial = int(out["whole"]), int(out["partial"])
     if (whole and not partial and copied % whole) or copied < whole:
         raise unreadable("dd's records and bytes do not agree", at + 1, lines[at], f"a multiple of {whole}")
+
+
+def _check_all_written(read: re.Match[str], out: re.Match[str], line: int, copied: int) -> None:
+    """A dd that failed or was stopped has read a block that it did not write."""
+    came, went = int(read["whole"]), int(out["whole"])
+    same = read["partial"] == out["partial"]
+    # Where only the last write was short, what came in is not what went out: blocks of two sizes would divide it.
+    short = read["partial"] == "0" and came > 0 and copied % came != 0
+    if came > _FEW and came == went + 1 and (same or short):
+        raise ToolError(
+            "dd did not write all that it read: it failed or was stopped", where=f"line {line}",
+            got=f"{read[0].strip()}, {out[0].strip()}", allowed="as many records out as in",
+        )  # fmt: skip
 
 
 def _check_asked(copied: int, known: Known) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unreadable
 from mountlab.model import Measurement
-from mountlab.tools.filebench import Operations, Report, read_report
+from mountlab.tools.filebench import SLACK, Operations, Report, read_report
 from mountlab.units import MIB
 
 _VERSION = re.compile(r"^(?:\d+: \d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
@@ -21,6 +21,8 @@ _LINE_1_4 = re.compile(
     r"^(?P<name>[\w.:/-]+) +(?:(?P<count>\d{1,18})ops +)?(?P<rate>\d{1,18})ops/s +(?P<bandwidth>\d{1,18}\.\d+)mb/s +"
     r"(?P<latency>\d{1,18}\.\d+)ms/op +\d{1,18}us/op-cpu(?: +\[(?P<least>\d{1,18})ms - (?P<most>\d{1,18})ms\])?$"
 )
+_TENTH = 0.11 * MIB
+"""How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
 _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
 
 
@@ -39,11 +41,26 @@ def _read(part: Part, known: Known) -> list[Figure]:
     report = _read_1_4(part.text) if old else read_report(part.text)
     lines = part.text.split("\n")
     summary = next(number for number, line in enumerate(lines, start=1) if "IO Summary" in line)
+    _check_whole(report, summary, lines[summary - 1], SLACK + (len(report.operations) * report.elapsed_s if old else 0))
     places = {line.split()[0]: number for number, line in enumerate(lines, start=1) if "ops/s" in line and line.split()}
     return [
         Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
         for row in _figures(report)
     ]
+
+
+def _check_whole(report: Report, line: int, text: str, slack: float) -> None:
+    """Raise ParseError where operations of the summary, a line of the log, are in no row, or a row has more than it.
+    (The summary may well leave out operations that have a row.)"""
+    counted = sum(row.count for row in report.operations)
+    if counted < report.summary.count - slack:
+        raise unreadable(
+            "lines of filebench's report are missing", line, text, f"{counted} operations, as the lines above it say"
+        )
+    for row in report.operations:
+        if row.bandwidth > report.summary.bandwidth * 1.002 + _TENTH:
+            allowed = f"at least {row.bandwidth / MIB:.1f}mb/s, as {row.name} says"
+            raise unreadable("filebench's lines and its summary do not agree", line, text, allowed)
 
 
 def _figures(report: Report) -> Iterator[Measurement]:

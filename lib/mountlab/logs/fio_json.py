@@ -34,8 +34,9 @@ def read(text: str, before: int) -> list[Figure]:
     report = decode(text, before)
     try:
         rows = measurements(report)
-    except ToolError as error:
-        error.where = f"line {lines.of_error(error.where)}, {error.where}"
+    except (ToolError, ParseError) as error:
+        if isinstance(error, ToolError) or error.where.startswith("job "):
+            error.where = f"line {lines.of_error(error.where)}, {error.where}"
         raise
     return [Figure(measurement=row, line=lines.of(row)) for row in rows]
 
@@ -76,7 +77,12 @@ def measurements(report: Any) -> list[Measurement]:
             raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
     shared = report.get("global options")
     for job in jobs:
-        _check_amount(job, {**(shared if isinstance(shared, dict) else {}), **job["job options"]})
+        asked = {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
+        _check_amount(job, asked)
+        for side in fio_report.SIDES:
+            _check_rates(job, side)
+            if not any("verify" in name for name in asked):  # then fio reads back what it wrote, and counts it its way
+                _check_counts(job, side)
     rows = fio_report.measurements(jobs, disks=report.get("disk_util"))
     if not any(row.metric.endswith("_bandwidth") for row in rows):
         raise ToolError("fio moved no bytes", where="io_bytes", got="0")
@@ -183,6 +189,36 @@ def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
 
 def _stopped(got: str, allowed: str, job: Mapping[str, Any]) -> ToolError:
     return ToolError("fio stopped early", where=f"job {job.get('jobname', '')}", got=got, allowed=allowed)
+
+
+def _check_rates(job: Mapping[str, Any], side: str) -> None:
+    """fio computes its rates from amounts and time that stand beside them."""
+    data = job[side]
+    runtime = fio_report.number_of(data, "runtime", side) if fio_report.number_of(data, "io_bytes", side) else 0
+    if not runtime:
+        return
+    for rate, amount in (("bw_bytes", "io_bytes"), ("iops", "total_ios")):
+        if amount in data and rate in data:
+            expected = fio_report.number_of(data, amount, side) * 1e3 / runtime
+            _check_near(job, f"{side}.{rate}", fio_report.number_of(data, rate, side), expected)
+
+
+def _check_counts(job: Mapping[str, Any], side: str) -> None:
+    """Each I/O has its place in each histogram."""
+    data = job[side]
+    for key in ("clat_ns", "lat_ns"):
+        section = data.get(key)
+        if isinstance(section, dict) and section.get("bins") and "total_ios" in data:
+            done = fio_report.number_of(data, "total_ios", side)
+            _check_near(job, f"{side}.{key}.N", fio_report.number_of(section, "N", side), done)
+
+
+def _check_near(job: Mapping[str, Any], place: str, got: float, expected: float) -> None:
+    if abs(got - expected) > (1 - _SHARE) * expected + 1:
+        raise ParseError(
+            f"fio's figures do not agree: {place}", where=f"job {job.get('jobname', '')}", got=f"{got:g}",
+            allowed=f"{expected:.6g}, as the figures beside it say",
+        )  # fmt: skip
 
 
 # --- where it stands --------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from mountlab.errors import ParseError
 from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
-from mountlab.tools.pg_test_fsync import measurements, read_report
+from mountlab.tools.pg_test_fsync import Report, measurements, read_report
 
 HEAD_LINES = 2
 """The seconds per test, and whether there is direct I/O. What stands above without a blank line is of a shell."""
@@ -29,12 +30,26 @@ def _beginning(lines: list[str], row: int) -> int:
 def _read(part: Part, known: Known) -> list[Figure]:
     lines = part.text.split("\n")
     end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
-    # What follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without its end of line was cut off.
-    text = "\n".join(lines[:end]) + ("\n" if end < len(lines) else "")
-    report = read_report(text)
-    rows = [n for n, line in enumerate(lines[:end], start=1) if line.startswith(" " * 8)]
+    begin = _beginning(lines, next(number for number, line in enumerate(lines) if _FIRST.match(line)))
+    # What stands above the first line and follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without
+    # its end of line was cut off.
+    report = _report("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
+    rows = [n for n, line in enumerate(lines[:end], start=1) if n > begin and line.startswith(" " * 8)]
     places = {row.label: number for row, number in zip(report.rows, rows, strict=True)}
     return [Figure(measurement=each, line=places[each.label]) for each in measurements(report)]
+
+
+def _report(text: str, before: int) -> Report:
+    """The report of a text above which some lines stand; an error gives the line of the whole part."""
+    try:
+        return read_report(text)
+    except ParseError as error:
+        line = re.fullmatch(r"line (\d+)", error.where)
+        if line:
+            error.where = f"line {int(line[1]) + before}"
+        elif error.where:
+            error.where = f"line {before + 1} ({error.where})"
+        raise
 
 
 def _name(part: Part) -> str:

@@ -23,6 +23,9 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([a-z][a-z0-9_]*)\}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?\Z")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+_CUT_BEFORE = re.compile(r"(?:\d|\d[.,]|(?<![^\s=:(])\.|\d[eE][+-]?|(?<!\w)[-\u2212])\Z")
+_CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
+"""What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
 _METRIC_KEYS = {"pattern", "unit", "from", "all"}
 _ALL: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
@@ -179,8 +182,11 @@ def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
     if DIRECTORY not in _names(str(options["argv"]), f"{where}.argv"):
         raise ParameterError(
             "the command would not measure the file system", where=f"{where}.argv", got=str(options["argv"]),
-            allowed="a command line with {directory} in it",
+            allowed="a command line with {directory} in it", next_step=_ONE_TEXT,
         )  # fmt: skip
+
+
+_ONE_TEXT = "write the whole command line as one text; a list is a factor, and each of its entries a command line"
 
 
 def _names(template: str, where: str) -> list[str]:
@@ -194,7 +200,7 @@ def _names(template: str, where: str) -> list[str]:
     if not words or _PLACE.search(words[0]) or "\0" in template:
         raise ParameterError(
             "a command line begins with a program", where=where, got=repr(template),
-            allowed="the name or the path of a program, without braces",
+            allowed="the name or the path of a program, without braces", next_step=_ONE_TEXT,
         )  # fmt: skip
     return [match[2] for word in words for match in _PLACE.finditer(word) if match[2]]
 
@@ -223,18 +229,34 @@ def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
 
 def _figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
     raw = json.loads(str(options["metrics"]))
-    return [_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
+    figures = [_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
+    _check_once(figures, f"{where}.metrics")
+    return figures
+
+
+def _check_once(figures: list[Figure], where: str) -> None:
+    """Two figures of one name would be counted as one, twice measured."""
+    seen = set[tuple[str, str]]()
+    for figure in figures:
+        name = (figure.metric, figure.label.strip())
+        if name in seen:
+            raise ParameterError(
+                "a metric with one label is told twice", where=where, got=f"{figure.metric}/{figure.label}",
+                allowed="each metric once, or with another label each time",
+            )  # fmt: skip
+        seen.add(name)
 
 
 def _figure(key: str, entry: Any, where: str) -> Figure:
-    metric, _, label = key.partition("/")
+    metric, slash, label = key.partition("/")
     if metric not in METRICS:
         raise unknown_key(metric, METRICS, where=where, what="metric")
-    if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-        raise ParameterError("a metric is told by a mapping of texts", where=where, got=repr(entry), allowed=_KEYS)
-    for name in entry:
-        if name not in _METRIC_KEYS:
-            raise unknown_key(name, sorted(_METRIC_KEYS), where=where, what="key of a metric")
+    if slash and not label.strip():
+        raise ParameterError(
+            "a label that is empty", where=where, got=repr(key), allowed="METRIC alone, or METRIC/LABEL",
+            next_step=f"write {metric}",
+        )  # fmt: skip
+    _check_entry(entry, where)
     pattern, unit, source = _pattern(entry, where), entry.get("unit", ""), entry.get("from", "stdout")
     _check_unit(metric, unit, pattern, where)
     if not _FILE.match(source):
@@ -245,6 +267,20 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
     if entry.get("all", "last") not in _ALL:
         raise unknown_key(entry["all"], list(_ALL), where=f"{where}.all", what="way to make one figure of several")
     return Figure(metric, label, pattern, unit, source, entry.get("all", ""))
+
+
+def _check_entry(entry: Any, where: str) -> None:
+    """Raise ParameterError unless it is a mapping of known keys to texts."""
+    if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+        values = entry.items() if isinstance(entry, dict) else ()
+        bare = [name for name, value in values if not isinstance(value, str)]
+        raise ParameterError(
+            "a metric is told by a mapping of texts", where=where, got=repr(entry), allowed=_KEYS,
+            next_step=f"put the value of {bare[0]} in quotes: {bare[0]}: '{entry[bare[0]]}'" if bare else "",
+        )  # fmt: skip
+    for name in entry:
+        if name not in _METRIC_KEYS:
+            raise unknown_key(name, sorted(_METRIC_KEYS), where=where, what="key of a metric")
 
 
 _KEYS = "pattern (a regular expression), unit, and if wanted from and all"
@@ -309,9 +345,11 @@ def _measure(figure: Figure, output: ToolOutput) -> Measurement:
 
 def _value(figure: Figure, match: re.Match[str], where: str) -> float:
     """One match in base units."""
-    text = (match["value"] if "value" in figure.pattern.groupindex else match[1]) or ""
+    group: str | int = "value" if "value" in figure.pattern.groupindex else 1
+    text = match[group] or ""
     if not _NUMBER.match(text):
         raise ParseError(f"{figure.metric} is not a number", where=where, got=repr(text), allowed="such as 12.5 or 1e6")
+    _check_whole(figure, match, match.span(group), where)
     unit = figure.unit or match["unit"] or ""
     found = base_unit(unit)
     if found is None or found[0] != METRICS[figure.metric]:
@@ -320,3 +358,26 @@ def _value(figure: Figure, match: re.Match[str], where: str) -> float:
     if value < 0:
         raise ParseError(f"{figure.metric} cannot be negative", where=where, got=match[0][:120], allowed="0 or more")
     return value
+
+
+def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], where: str) -> None:
+    """Raise ParseError where the number goes on beside the group: 234 of 1,234, or 12.5 of -12.5."""
+    start, end = span
+    before, after = match.string[max(0, start - 4) : start], match.string[end : end + 3]
+    pattern = figure.pattern.pattern
+    # A comma that the pattern itself writes beside a group separates the columns of a table.
+    column_before = before.endswith(",") and ",(" in pattern
+    column_after = after.startswith(",") and ")," in pattern
+    if (_CUT_BEFORE.search(before) and not column_before) or (_CUT_AFTER.match(after) and not column_after):
+        number = match.string.count("\n", 0, start) + 1
+        raise ParseError(
+            f"the pattern takes only a part of the number of {figure.metric}", where=f"{where}, line {number}",
+            got=f"{match.string[start:end]!r} of {_around(match.string, start, end)!r}", allowed="the whole number",
+            next_step="widen the group of the pattern; between columns with commas write ',' beside the group",
+        )  # fmt: skip
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The line of a place in a text; of a long line what is near."""
+    before, after = text[max(0, start - 60) : start], text[end : end + 60]
+    return before.rpartition("\n")[2] + text[start:end] + after.partition("\n")[0]

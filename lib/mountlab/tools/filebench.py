@@ -253,13 +253,15 @@ class Report:
 
 
 _NUMBER = r"\d{1,18}(?:\.\d{1,6})?"
+_TENTHS = r"\d{1,18}\.\d"
+"""How filebench prints every bandwidth."""
 _LINE = re.compile(
-    rf"(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_NUMBER})mb/s\s+"
+    rf"(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_TENTHS})mb/s\s+"
     rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
 )
 _SUMMARY = re.compile(
     rf"\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
-    rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_NUMBER})mb/s\s+(?P<latency>{_NUMBER})ms/op"
+    rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_TENTHS})mb/s\s+(?P<latency>{_NUMBER})ms/op"
 )
 _FINE = re.compile(r"\.\d{3}\Z")
 """How builds since May 2017 print latencies. Those before, the release 1.5-alpha3 among them, print tenths of ms, and

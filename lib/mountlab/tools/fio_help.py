@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.errors import ParameterError, did_you_mean
+from mountlab.tools.fio_options import numbers
 
 SCRIPT = """
 fio --cmdhelp=all
@@ -20,6 +21,7 @@ _LISTED = re.compile(r" *([a-z][a-z0-9_]*) *: ")
 _PART = re.compile(r"^(option|engine) (\w+)$", re.MULTILINE)
 _FACT = re.compile(r" *(alias|type|default|range|valid values): *(.*)\Z")
 _VALUE = re.compile(r" {15,}: *(\S+)")
+_NUMBER_TYPE = re.compile(r"integer value|(empty or )?boolean value")
 _RANGE = re.compile(r"(min|max)=(-?\d+)")
 
 
@@ -87,6 +89,11 @@ def check_options(options: Mapping[str, str], known: Help, *, where: str) -> Non
 
 
 def _check_value(value: str, known: Known, place: str) -> None:
+    if _NUMBER_TYPE.match(known.type) and value not in known.values and not numbers(value):
+        raise ParameterError(
+            "the box's fio takes a number here", where=place, got=repr(value),
+            allowed="0 or 1" if "boolean" in known.type else "a whole number, as 100 or 4k",
+        )  # fmt: skip
     if known.values and not known.type.startswith(("integer", "boolean")):
         word = re.split(r"[:,]", value)[0]
         if word not in known.values:

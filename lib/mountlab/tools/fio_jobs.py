@@ -46,7 +46,7 @@ def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job,
     own = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
         return (Job(OWN_NAME, own),)
-    jobs = list(_sections(str(options["jobs"]), own, f"{where}.jobs"))
+    jobs = list(_sections(str(options["jobs"]).removeprefix("\ufeff"), own, f"{where}.jobs"))
     if not jobs:
         raise ParameterError(
             "the job file names no job", where=f"{where}.jobs", got=repr(options["jobs"])[:60],
@@ -99,6 +99,10 @@ def _name(line: str, seen: set[str], place: str) -> str:
 
 def _option(line: str, place: str) -> tuple[str, Scalar]:
     key, equals, text = (part.strip() for part in line.partition("="))
+    if not key:
+        raise ParameterError(
+            "a value without an option", where=place, got=line[:60], allowed="NAME=VALUE, or NAME alone"
+        )
     if key.split(maxsplit=1)[0] == "include":
         key = "include"
     if key in _NOT_IN_TEXT:

@@ -48,6 +48,8 @@ _TIME = re.compile(r"(\d{1,15})(d|h|m|s|sec|ms|msec|us|usec)?\Z", re.IGNORECASE)
 _TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
 _SHARES = re.compile(r"([a-z_]+:)?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*\Z", re.IGNORECASE)
 """'4k/60:64k/40', the only values of fio's with a '/' that are no path."""
+_DIRECTIONS = 3
+"""Reads, writes and trims."""
 _SHARED = ("bssplit", "cmdprio_bssplit", "random_distribution")
 _DURATIONS = tuple(name for name, option in OPTIONS.items() if option.kind == "duration")
 _OURS = "Mountlab sets it, so that fio works in its own directory only"
@@ -83,6 +85,13 @@ RESERVED: Mapping[str, str] = {
     "exitall": "what the other jobs had done by then could not be checked against what was asked",
 }  # fmt: skip
 
+_NUMBERS = (
+    "rate", "rate_min", "rate_iops", "rate_iops_min", "rate_cycle", "thinktime", "thinktime_spin", "thinktime_blocks",
+    "nrfiles", "openfiles", "loops", "number_ios", "iodepth", "iodepth_low", "iodepth_batch", "numjobs",
+    "iodepth_batch_complete_min", "iodepth_batch_complete_max", "rwmixread", "rwmixwrite", "percentage_random",
+    "randseed", "write_barrier", "max_latency", "dedupe_percentage", "buffer_compress_percentage",
+)  # fmt: skip
+"""Options that are whole numbers to any fio; of the others its own help tells."""
 _WHOLE = ("rate", "iodepth_batch")
 """Options of fio's own with which the names of others begin."""
 
@@ -97,6 +106,15 @@ def fio_seconds(text: str) -> float | None:
     """The seconds that fio reads in '10', '10s' or '500ms'. None where it is no time."""
     match = _TIME.match(text.strip())
     return int(match[1]) * _TIME_UNITS.get((match[2] or "s").lower(), 1.0) if match else None
+
+
+def numbers(text: str) -> bool:
+    """Whether fio reads a whole number in a text, with a unit or not, or one for reads, writes and trims each."""
+    parts = [part.strip() for part in re.split(r"[,:]", text) if part.strip()]
+    return bool(parts) and all(
+        re.fullmatch("-?[0-9]+", part) or fio_bytes(part.removeprefix("-")) is not None or fio_seconds(part) is not None
+        for part in parts
+    )
 
 
 def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
@@ -147,7 +165,31 @@ def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
         )
     for name, value in options.items():
         _check_name(name, value, f"{where}.{name}")
+        if name in _NUMBERS and not numbers(_argument(name, value)):
+            raise ParameterError(
+                f"fio's option {name} needs a number", where=f"{where}.{name}", got=repr(value),
+                allowed="a whole number, as 100 or 4k; with commas one each for reads, writes and trims",
+            )  # fmt: skip
+    _check_split(str(options.get("bssplit", "4k/100")), f"{where}.bssplit")
     _check_engine(str(options["ioengine"]), f"{where}.ioengine")
+
+
+def _check_split(text: str, where: str) -> None:
+    """Block sizes with their shares, for all directions or for each."""
+    match, directions = _SHARES.match(text), text.split(",")
+    if not match or match[1] or len(directions) > _DIRECTIONS:
+        raise ParameterError(
+            "not a mix of block sizes", where=where, got=repr(text),
+            allowed="SIZE/PERCENT with ':' between, such as 4k/60:64k/40; with ',' for reads, writes and trims",
+        )  # fmt: skip
+    for each in directions:
+        parts = [part.partition("/") for part in each.split(":")]
+        total = sum(int(share or 0) for _, _, share in parts)
+        if total > 100 or not all(fio_bytes(size) for size, _, _ in parts):
+            raise ParameterError(
+                "a mix of block sizes that cannot be", where=where, got=f"{each}: {total} %",
+                allowed="sizes above 0, and shares of 100 % or less together",
+            )  # fmt: skip
 
 
 def check_common(options: Mapping[str, Scalar], *, where: str) -> None:

@@ -45,6 +45,9 @@ _HEADER = re.compile(r"^#  (\S*fs_mark)  (.*)$")
 _THREADS = re.compile(r"^#\tVersion (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
 _TABLE = re.compile(r"^#?FSUse%\s+Count\s+Size\s+Files/sec\s+App Overhead( +CREAT \(Min/Avg/Max\).*)?$")
 _ROW = re.compile(r"^ *(\d{1,20}) +(\d{1,20}) +(\d{1,20}) +(\d{1,20}\.\d) +(\d{1,20})((?: +\d{1,20}){18})?$", re.ASCII)
+_LAST_COLUMN = re.compile(r" *\d+$", re.ASCII)
+_WIDTH, _WIDTH_VERBOSE = 17, 9
+"""Characters of a row's last column, with the space before it: what is narrower was cut off."""
 _LOOKS_LIKE_A_ROW = re.compile(r"^\s+[\d.]", re.ASCII)
 _COMPLAINT = re.compile(
     r"^(Insufficient free space|fopen failed|fscanf read|fs_mark:|Error in |fill_dir:|Usage: fs_mark)"
@@ -239,17 +242,34 @@ def _row(line: str, number: int, verbose: bool, *, cut_off: bool) -> Iteration |
     match = _ROW.match(line)
     if not match and not _LOOKS_LIKE_A_ROW.match(line):
         return None
-    if not match or cut_off or bool(match[6]) != verbose or not float(match[4]):
+    if not match or cut_off or bool(match[6]) != verbose or not float(match[4]) or not _is_wide(line, verbose):
         raise _no_row(line, number, verbose)
     times = [int(word) for word in (match[6] or "").split()]
     calls = {call: (times[3 * i], times[3 * i + 1], times[3 * i + 2]) for i, call in enumerate(CALLS)} if times else {}
+    _check_calls(calls, line, number)
     return Iteration(int(match[1]), int(match[2]), int(match[3]), float(match[4]), int(match[5]), calls)
+
+
+def _is_wide(line: str, verbose: bool) -> bool:
+    last = _LAST_COLUMN.search(line)
+    return last is not None and len(last[0]) >= (_WIDTH_VERBOSE if verbose else _WIDTH)
+
+
+def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: int) -> None:
+    """No time may be above the longest. (fs_mark knows no longest sync(). It takes calls of 0 us for none when it looks
+    for the least, which may so be above the mean.)"""
+    for call, (least, mean, most) in calls.items():
+        if call != "sync" and max(least, mean) > most:
+            raise ParseError(
+                f"fs_mark's times of {call} do not agree", where=f"line {number}", got=line.strip()[:200],
+                allowed=f"at most {most} us, the longest, and not {max(least, mean)} us",
+            )  # fmt: skip
 
 
 def _no_row(line: str, number: int, verbose: bool) -> ParseError:
     return ParseError(
         "a row of fs_mark's table cannot be read", where=f"line {number}", got=line[:200],
-        allowed=f"{23 if verbose else 5} numbers and the end of the line, files a second above 0",
+        allowed=f"{23 if verbose else 5} numbers, each column in its full width, and files a second above 0",
     )  # fmt: skip
 
 
@@ -267,6 +287,11 @@ def _check_rows(report: Report, line: int) -> None:
                 "fs_mark did not make the files that were asked", where=f"iteration {number}",
                 got=f"{row.count} files", allowed=f"{each * number}: -n x threads x iterations",
             )  # fmt: skip
+        if "s" in report.options and row.size != _whole(report, "s", 0):
+            raise ParseError(
+                "fs_mark's table and its header do not agree", where=f"iteration {number}",
+                got=f"files of {row.size} B", allowed=f"{report.options['s']} B (-s)",
+            )  # fmt: skip
 
 
 def _said(output: ToolOutput) -> str:
@@ -278,7 +303,7 @@ def _said(output: ToolOutput) -> str:
 
 def _whole(report: Report, letter: str, otherwise: int) -> int:
     text = report.options.get(letter, str(otherwise))
-    if not re.fullmatch(r"[0-9]{1,9}", text):
+    if not re.fullmatch(r"[0-9]{1,10}", text):
         raise ParseError(f"fs_mark repeats -{letter} without a number", where="its header", got=repr(text[:60]))
     return int(text)
 
