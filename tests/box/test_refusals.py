@@ -116,14 +116,14 @@ def test_a_workload_that_fails_ends_with_exit_code_1_and_still_gives_a_report(
     from mountlab import workflow
 
     monkeypatch.setitem(workflow.run.__kwdefaults__, "results", results_dir)
-    fio = {"tool": "fio", "rw": "write", "size": "1MiB", "verify_interval": "no-such-size"}
+    fio = {"tool": "fio", "rw": "write", "size": "1MiB", "buffer_pattern": "no-such-pattern"}
     path = parameters / "sweeps" / "x.yml"
     filesystems = {"d": {"type": "dir"}}
     path.write_text(yaml.safe_dump({**SWEEP, "filesystems": filesystems, "workloads": {"fio": fio, "dd": DD_WRITE}}))
     assert __main__.main(["run", str(path)]) == 1
     output = capsys.readouterr()
     assert "error: Failed trials (1 cell): " in output.out
-    assert "no-such-size" in output.out
+    assert "no-such-pattern" in output.out
     assert list(results_dir.glob("*/report.html"))
 
 
