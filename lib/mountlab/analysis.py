@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,6 +67,22 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
 def counted(measurements: pd.DataFrame) -> pd.DataFrame:
     """Without the warm-up trials."""
     return measurements[~measurements["warmup"].astype(bool)]
+
+
+def by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(cell, metric, label) to block to value, blocks in the order of the rows."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    columns = (measurements[name] for name in ("cell", "metric", "label", "block", "value"))
+    for cell, metric, label, block, value in zip(*columns, strict=True):
+        found.setdefault((cell, metric, label), {})[int(block)] = float(value)
+    return found
+
+
+def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """The logarithms of ours / theirs in each block that holds both, in the order of blocks; what is not positive has
+    no ratio."""
+    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
 
 
 def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mountlab.analysis import answer_labels, answer_metrics, counted
+from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Sweep, Workload
 from mountlab.plan import MOUNT_S
@@ -142,10 +142,7 @@ class _Pilot:
         own = {cell.id for cell in sweep.cells}
         frame = counted(pilot.measurements)
         frame = frame[frame["cell"].isin(own)]
-        values: dict[tuple[str, str, str], dict[int, float]] = {}
-        columns = (frame[name] for name in ("cell", "metric", "label", "block", "value"))
-        for cell, metric, label, block, value in zip(*columns, strict=True):
-            values.setdefault((cell, metric, label), {})[int(block)] = float(value)
+        values = by_block(frame)
         known = {cell for (cell, _, _), each in values.items() if len(each) > 1}
         used = [cell.id for cell in sweep.cells if cell.id in known]
         if not used:
@@ -182,7 +179,7 @@ class _Pilot:
             worst = max(noise, key=lambda name: noise[name][0])
             base = samples.get(self.sweep.baseline or "", {})
             compared = [name for name in _compared(self.sweep, workload) if name in samples]
-            ratios = {name: _log_ratios(samples[name], base) for name in compared}
+            ratios = {name: log_ratios(samples[name], base) for name in compared}
             widths = {name: float(np.std(logs, ddof=1)) for name, logs in ratios.items() if len(logs) > 1}
             widest = max(widths, key=lambda name: widths[name], default="")
             yield Spread(
@@ -210,11 +207,6 @@ class _Pilot:
 def _cv(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / abs(mean) if mean else math.nan
-
-
-def _log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
-    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
-    return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
 
 
 def _planned_blocks(sweep: Sweep, spreads: Sequence[Spread]) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mountlab.analysis import answer_labels, answer_metrics, counted
+from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
 from mountlab.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import sequential
 
@@ -146,7 +146,7 @@ class _Look:
         if cell.filesystem.name == self.sweep.baseline:
             return {}
         theirs = self.rows.get(self._baseline_of(cell), {})
-        return {row: _log_ratios(values, theirs[row]) for row, values in own.items() if row in theirs}
+        return {row: log_ratios(values, theirs[row]) for row, values in own.items() if row in theirs}
 
     def stop(self, cell: Cell, reason: StopReason) -> Stop:
         widths = {row: self._width(values) for row, values in self._samples(cell).items()}
@@ -187,14 +187,9 @@ def _rows(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, dict[Row, Value
         for metric in metrics[workload.label]
         for label in labels.get((workload.label, metric), ("",))
     }
-    found: dict[str, dict[Row, Values]] = defaultdict(lambda: defaultdict(dict))
-    columns = (frame[name] for name in ("filesystem", "cell", "metric", "label", "block", "value"))
-    for filesystem, cell, metric, label, block, value in zip(*columns, strict=True):
-        if (cell.removeprefix(f"{filesystem}/"), metric, label) in wanted:
-            found[cell][metric, label][int(block)] = float(value)
+    workloads = {cell.id: cell.workload.label for cell in sweep.cells}
+    found: dict[str, dict[Row, Values]] = defaultdict(dict)
+    for (cell, metric, label), values in by_block(frame).items():
+        if (workloads.get(cell), metric, label) in wanted:
+            found[cell][metric, label] = values
     return found
-
-
-def _log_ratios(ours: Values, theirs: Values) -> list[float]:
-    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
-    return [math.log(ours) - math.log(theirs) for ours, theirs in pairs if min(ours, theirs) > 0]

@@ -376,12 +376,14 @@ def load_run(path: Path | str) -> Run:
     """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
     path = Path(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
-    journal = _without_excluded(path, read_journal(path))
+    whole, figures = read_journal(path), dict[str, list[Measurement]]()
+    journal = _without_excluded(path, whole)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     raw = path / "raw"
-    measurements = analysis.measurement_frame(_measurements(raw, journal, sweep))
-    stops = read_stops(path, sweep)
+    measurements = analysis.measurement_frame(_measurements(raw, journal, sweep, figures))
+    answers = analysis.answer_metrics(sweep, measurements)
+    stops = _stops(raw, whole, sweep, figures)
     estimates = analysis.estimate_frame(sweep, measurements, run_id=info["run_id"], box=info["box"]["name"])
     estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
@@ -389,12 +391,7 @@ def load_run(path: Path | str) -> Run:
         trial.mount: _files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
     }
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
-    options = [
-        row
-        for fs in sweep.filesystems
-        if fs.name in by_filesystem
-        for row in options_in_effect(fs, by_filesystem[fs.name], _control(raw, fs))
-    ]
+    options = _options(raw, sweep, by_filesystem)
     kept = _around(raw, journal)
     findings = checks.find_caveats(checks.Evidence(
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options, around=kept,
@@ -404,15 +401,25 @@ def load_run(path: Path | str) -> Run:
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
-        answer_metrics=analysis.answer_metrics(sweep, measurements),
+        answer_metrics=answers,
     ))  # fmt: skip
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
         comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
-        answer_metrics=analysis.answer_metrics(sweep, measurements), stops=stops,
+        answer_metrics=answers, stops=stops,
     )  # fmt: skip
+
+
+def _options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, str]]) -> list[OptionEvidence]:
+    """What became of each option, by the evidence of each file system that was mounted."""
+    return [
+        row
+        for fs in sweep.filesystems
+        if fs.name in evidence
+        for row in options_in_effect(fs, evidence[fs.name], _control(raw, fs))
+    ]
 
 
 def read_stops(path: Path, sweep: Sweep) -> list[Stop]:
@@ -420,10 +427,14 @@ def read_stops(path: Path, sweep: Sweep) -> list[Stop]:
 
     From all trials in the journal, as the run itself decided: what was left out of the figures later counts here.
     """
+    return _stops(path / "raw", read_journal(path), sweep, {})
+
+
+def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
+    """`figures` holds those that were read already, by trial."""
     if sweep.design.until is None:
         return []
-    journal = read_journal(path)
-    return stopping.stops(sweep, journal, analysis.measurement_frame(_measurements(path / "raw", journal, sweep)))
+    return stopping.stops(sweep, journal, analysis.measurement_frame(_measurements(raw, journal, sweep, figures)))
 
 
 def _with_reasons(estimates: pd.DataFrame, stops: Sequence[Stop]) -> pd.DataFrame:
@@ -469,10 +480,9 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
 
 
 def _measurements(
-    raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]] | None = None
+    raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]]
 ) -> Iterator[tuple[Trial, Measurement]]:
     """The figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
-    known = {} if known is None else known
     workloads = {cell.id: cell.workload for cell in sweep.cells}
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
