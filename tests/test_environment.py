@@ -30,6 +30,7 @@ ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-
 IMPORTED_AS = {"jupyter-client": "jupyter_client", "pyyaml": "yaml"}
 NOT_IMPORTED = {
     "jupyterlab": "make lab",
+    "jupyterlab-execute-time": "make lab: shows beside each cell how long it took",
     "uv": "make env, make lock",
     "mypy": "make check",
     "ruff": "make check",
