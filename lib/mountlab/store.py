@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from mountlab import analysis, checks, stopping
+from mountlab.checks import Moved
 from mountlab.counters import Around, around
 from mountlab.errors import ParseError, StoreError, in_one_line
 from mountlab.evidence import (
@@ -298,6 +300,16 @@ class Run:
     answer_metrics: dict[str, tuple[str, ...]]
     stops: list[Stop]
     """Why each cell has no more trials; empty where the design says how many there are."""
+    series: Mapping[str, Sequence[Series]]
+    """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
+    moved: Sequence[Moved]
+    """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+
+    @cached_property
+    def percentiles(self) -> pd.DataFrame:
+        """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
+        analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        return analysis.percentile_frame(self.sweep, self._histograms)
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
@@ -309,14 +321,22 @@ class Run:
         if cell not in {each.id for each in self.sweep.cells}:
             allowed = ", ".join(each.id for each in self.sweep.cells)
             raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
-        own = self.trials[(self.trials["cell"] == cell) & (self.trials["status"] == "ok")]
-        reports = [self.path / "raw" / each / FIO_REPORT for each in own.loc[~own["warmup"].astype(bool), "trial_id"]]
-        found: dict[str, list[Histogram]] = {}
-        for report in reports:
+        return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
+
+    @cached_property
+    def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
+        """Cell to place to the histogram of each counted trial, its jobs together."""
+        found: dict[str, dict[str, list[Histogram]]] = {}
+        counted = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
+        for trial_id, cell in zip(counted["trial_id"], counted["cell"], strict=True):
+            report = self.path / "raw" / trial_id / FIO_REPORT
             if report.exists():
+                places: dict[str, list[Histogram]] = {}
                 for (_, place), bins in histograms_of(decode(report.read_text())).items():
-                    found.setdefault(place, []).append(bins)
-        return {place: merge(each) for place, each in found.items()}
+                    places.setdefault(place, []).append(bins)
+                for place, each in places.items():
+                    found.setdefault(cell, {}).setdefault(place, []).append(merge(each))
+        return found
 
 
 def read_info(path: Path) -> dict[str, Any]:
@@ -392,23 +412,24 @@ def load_run(path: Path | str) -> Run:
     }
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
     options = _options(raw, sweep, by_filesystem)
-    kept = _around(raw, journal)
-    findings = checks.find_caveats(checks.Evidence(
+    kept, series = _around(raw, journal), _series(raw, journal)
+    evidence = checks.Evidence(
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options, around=kept,
-        traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=_series(raw, journal),
+        traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=series,
         chains={mount: counted_chain(files) for mount, files in mounts.items()},
         preconditioned=_preconditioned(raw, journal), stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         answer_metrics=answers,
-    ))  # fmt: skip
+    )  # fmt: skip
+    findings = checks.find_caveats(evidence)
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
         comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
-        answer_metrics=answers, stops=stops,
+        answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
     )  # fmt: skip
 
 
