@@ -13,6 +13,7 @@ from typing import Any
 from mountlab import store
 from mountlab.errors import MountlabError
 from mountlab.html import JUPYTERLAB_STYLE
+from mountlab.outline import without_empty_parts
 
 TEMPLATE = Path(__file__).parent / "template"
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
@@ -116,6 +117,7 @@ def export(executed: Path, *, title: str) -> str:
         file_extension=".html",
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
+    exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
     page, _ = exporter.from_filename(str(executed), resources={"title": title})
     return str(page).replace(JUPYTERLAB_STYLE, "")
 

@@ -111,6 +111,7 @@ def short(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def in_alt(lines: Sequence[str]) -> str:
+    """The lines as one sentence, the first of many."""
     more = f"; and {len(lines) - _MOST_IN_ALT} more, in the tables" if len(lines) > _MOST_IN_ALT else ""
     return "; ".join(lines[:_MOST_IN_ALT]) + more + "."
 
@@ -127,6 +128,7 @@ def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, widt
 
 
 def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
+    """One marker of a file system, full or hollow."""
     face = "none" if hollow else mark.colour
     axes.plot([x], [y], mark.marker, color=mark.colour, markerfacecolor=face, markersize=size, linestyle="none")
 

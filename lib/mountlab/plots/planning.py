@@ -71,7 +71,7 @@ def _at_plan(curve: Mapping[int, float], planned: float) -> str:
     return f"{n} blocks show {words.percent(curve[n] - 1)} or more"
 
 
-# ── simulated runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── simulated runs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _HELD, _MISSED = MARKS[0], Mark(MARKS[1].colour, "X", "✖")
