@@ -102,7 +102,8 @@ def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
 def test_the_first_screen_warns_of_the_caveats() -> None:
     assert (
         "Caveats : Do not use: Cache served read (1 cell): The application read 64 MiB and the device delivered 16 "
-        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, and "
+        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, "
+        "and "
         "/proc/mounts does not show it: ramfs takes any…. Note: Few trials (21 cells)."
     ) in repr(sections.answer(RUN))
     assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from mountlab import words
-from mountlab.plots.base import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
+from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
 
 LONGEST_LABEL, _MOST_IN_ALT = 34, 12

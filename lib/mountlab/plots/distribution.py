@@ -9,9 +9,10 @@ import pandas as pd
 
 from mountlab import words
 from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, scale_of, trials_of
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import colour_of
 from mountlab.units import Scale
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import in_alt, short
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import (
     figure_of,
@@ -24,6 +24,7 @@ from mountlab.plots.panels import (
     times,
     value_limits,
 )
+from mountlab.plots.style import Mark, colour_of
 from mountlab.units import Scale, scale_for
 
 _MOST_TEXTS = {1: 9, 2: 5}

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import Mark, colour_of
 from mountlab.units import Scale, scale_for
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
