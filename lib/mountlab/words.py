@@ -542,7 +542,7 @@ class CaveatGroup:
     @property
     def seen(self) -> str:
         """What was seen, in short: the first sentence of the first message, cut where it is long."""
-        line = " ".join(in_one_line(self.caveats[0].message).split())
+        line = " ".join(self.caveats[0].message.split())
         sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
         if len(sentence) <= _LONGEST_SEEN:
             return sentence
