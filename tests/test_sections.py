@@ -104,7 +104,7 @@ def test_the_first_screen_warns_of_the_caveats() -> None:
         "Caveats : Do not use: Cache served read (1 cell): The application read 64 MiB and the device delivered 16 "
         "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, "
         "and "
-        "/proc/mounts does not show it: ramfs takes any…. Note: Few trials (21 cells)."
+        "/proc/mounts does not show it: ramfs takes any… Note: Few trials (21 cells)."
     ) in repr(sections.answer(RUN))
     assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))
 
@@ -341,7 +341,7 @@ def test_a_course_is_steady_where_the_checks_say_so() -> None:
     fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
     reads = fio[~fio.cell.str.contains("write")]
     steady = (reads.filesystem != "ext4").sum()
-    assert f"{steady} of {len(reads)} were steady" in told
+    assert f": {steady} of {len(reads)} were steady" in told
 
 
 def test_bars_wait_behind_a_summary() -> None:

@@ -108,7 +108,7 @@ _PIECES: Any = (
 {%- endmacro %}
 
 {%- macro starred(text) %}
-<span class="star" role="img" aria-label="best">★</span> {{ text }}
+{{ text }} <span class="star" role="img" aria-label="best">★</span>
 {%- endmacro %}
 
 {%- macro table(caption, label, head, groups) %}
@@ -246,7 +246,7 @@ def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
 
 
 def starred(text: Text) -> Html:
-    """A figure behind the star that says 'best'."""
+    """Text before the star that says 'best'."""
     return _made("starred", text)
 
 

@@ -92,4 +92,5 @@ def _steadiness(courses: Sequence[Course]) -> list[str]:
         for (name, workload), found in cells.items()
         if not all(found)
     ]
-    return [f"{steady} of {len(judged)} were steady over five equal parts", *bad]
+    of = f"{len(judged)}" if len(judged) == len(courses) else f"the {len(judged)} that can be judged"
+    return [f"{steady} of {of} were steady over five equal parts", *bad]
