@@ -21,7 +21,7 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
+    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "page", "plots", "sections",
     "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER

@@ -12,9 +12,9 @@ from typing import Any
 
 from mountlab import store
 from mountlab.errors import MountlabError
-from mountlab.html import JUPYTERLAB_STYLE
+from mountlab.html import JUPYTERLAB_STYLE, Html
+from mountlab.page import TEMPLATE, page
 
-TEMPLATE = Path(__file__).parent / "template"
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON = store.NOTEBOOKS / "50_compare_runs.ipynb"
 EXECUTION_LIMIT_S = 600
@@ -31,9 +31,9 @@ def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
     executed = run_path / "notebooks" / notebook.name
     execute(notebook, executed, {"run": str(run_path)})
     question = " ".join(str(info["parameters"].get("question", "")).split())
-    page = run_path / "report.html"
-    store.replace_file(page, export(executed, title=question or info["run_id"]).encode())
-    return page
+    written = run_path / "report.html"
+    store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+    return written
 
 
 def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS) -> Path:
@@ -45,9 +45,9 @@ def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS)
     directory.mkdir(parents=True, exist_ok=True)
     executed = directory / "notebooks" / COMPARISON.name
     execute(COMPARISON, executed, {"run_a": str(run_a), "run_b": str(run_b)})
-    page = directory / "report.html"
-    store.replace_file(page, export(executed, title=f"{names[0]} and {names[1]}").encode())
-    return page
+    written = directory / "report.html"
+    store.replace_file(written, export(executed, title=f"{names[0]} and {names[1]}", kind="comparison").encode())
+    return written
 
 
 def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:
@@ -104,8 +104,9 @@ def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
     )
 
 
-def export(executed: Path, *, title: str) -> str:
-    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere."""
+def export(executed: Path, *, title: str, kind: str = "report") -> str:
+    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind` is what
+    the header calls it."""
     from nbconvert.exporters import TemplateExporter
 
     # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses
@@ -116,16 +117,16 @@ def export(executed: Path, *, title: str) -> str:
         file_extension=".html",
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
-    page, _ = exporter.from_filename(str(executed), resources={"title": title})
-    return str(page).replace(JUPYTERLAB_STYLE, "")
+    body, _ = exporter.from_filename(str(executed))
+    return page(Html(str(body).replace(JUPYTERLAB_STYLE, "")), title=title, kind=kind)
 
 
 def _markdown(source: str) -> str:
-    """Markdown of the notebook as HTML; headings get ids, so that they can be linked to."""
+    """Markdown of the notebook as HTML; the page gives ids to its headings."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     class Renderer(IPythonRenderer):
         def heading(self, text: str, level: int, **attrs: Any) -> str:
-            return f'<h{level} id="{text.replace(" ", "-")}">{text}</h{level}>\n'
+            return f"<h{level}>{text}</h{level}>\n"
 
     return str(MarkdownWithMath(renderer=Renderer(escape=True)).render(source))
