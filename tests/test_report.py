@@ -222,7 +222,7 @@ def test_headings_have_ids_of_their_own_and_make_the_contents(tmp_path: Path) ->
     headings = ["# Why?", "## The answer", "## The answer", '## a "b" < c', "## report"]
     page = Page(exported(tmp_path, *map(new_markdown_cell, headings)))
     ids = ["Why", "The-answer", "The-answer-2", "a-b-c", "report-2"]
-    assert [each for each in page.values("id", "h1") + page.values("id", "h2")] == ids
+    assert page.values("id", "h1") + page.values("id", "h2") == ids
     assert page.values("href", "a") == ["#report", *(f"#{each}" for each in ids)]
     assert page.tags["nav"] == 1
 

@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
     compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
     _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
@@ -218,6 +220,16 @@ def _report(arguments: Arguments) -> int:
 
     store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
     print(f"report: {store.shown(write_report(arguments.run))}")
+    return 0
+
+
+def _index(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_index
+
+    if arguments.results and not arguments.results.is_dir():
+        raise StoreError("no such directory", where=store.shown(arguments.results), next_step="name that of the runs")
+    print(f"index: {store.shown(write_index((arguments.results or store.RESULTS).resolve()))}")
     return 0
 
 

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mountlab import store
-from mountlab.errors import MountlabError
+from mountlab import catalogue, index_view, store
+from mountlab.errors import MountlabError, StoreError
 from mountlab.html import JUPYTERLAB_STYLE, Html
 from mountlab.page import TEMPLATE, page
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON = store.NOTEBOOKS / "50_compare_runs.ipynb"
 EXECUTION_LIMIT_S = 600
+INDEX = "index.html"
 
 
 def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
@@ -33,6 +34,7 @@ def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     written = run_path / "report.html"
     store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+    _refresh_index(run_path.parent)
     return written
 
 
@@ -47,7 +49,37 @@ def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS)
     execute(COMPARISON, executed, {"run_a": str(run_a), "run_b": str(run_b)})
     written = directory / "report.html"
     store.replace_file(written, export(executed, title=f"{names[0]} and {names[1]}", kind="comparison").encode())
+    write_index(results)
     return written
+
+
+def write_index(results: Path = store.RESULTS) -> Path:
+    """Make `results`/index.html anew, of all runs, comparisons, batches and bundles found below, and return its path.
+
+    What cannot be read is listed with the reason. Raises StoreError where an index.html lies that is none of ours.
+    """
+    written = results / INDEX
+    if written.exists() and not _is_ours(written):
+        raise StoreError(
+            "an index.html that Mountlab has not made is not overwritten", where=store.shown(written),
+            next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
+        )  # fmt: skip
+    results.mkdir(parents=True, exist_ok=True)
+    made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
+    store.replace_file(written, made.encode())
+    return written
+
+
+def _refresh_index(directory: Path) -> None:
+    """The index of the directory in which a run lies, where that is the one of all runs, or has an index already."""
+    written = directory / INDEX
+    if directory == store.RESULTS.resolve() or (written.exists() and _is_ours(written)):
+        write_index(directory)
+
+
+def _is_ours(written: Path) -> bool:
+    with written.open("rb") as file:
+        return b'<meta name="generator" content="Mountlab">' in file.read(4096)
 
 
 def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:

@@ -30,8 +30,9 @@ const WHOLE = { min: 60, h: 3600, d: 86400, '%': 0.01, '': 1 };
 const AMOUNT = /^([+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|∞))\s*((?:[nµμmkKMGTP]i?)?(?:B\/s|B|1\/s|\/s|IOPS|s)|min|h|d|%|×|)(?=$|[\s,\]–[])/;
 const COLLATOR = new Intl.Collator('en', { numeric: true });
 
-// The words of a cell; of one that has a small line below a figure, the figure.
+// What a cell is sorted by: its words; of one that has a small line below a figure, the figure; or what it says itself.
 function wordsOf(cell) {
+  if ('sort' in cell.dataset) return cell.dataset.sort;
   const copy = cell.cloneNode(true);
   const extras = copy.querySelectorAll('small, .star, .mark');
   for (const extra of extras) if (copy.textContent.trim() !== extra.textContent.trim()) extra.remove();
@@ -73,8 +74,8 @@ function sortable(table) {
   if (!groups.some(group => group.rows.length > 1)) return;
   heads.forEach((head, column) => {
     if (head.matches('.unsorted')) return;
-    const texts = all.map(row => wordsOf(row.cells[column])).filter(text => !MISSING.has(text));
-    const numeric = head.matches('.number, .interval') || (texts.length > 0 && !texts.some(text => Number.isNaN(numberOf(text))));
+    const isNumeric = () => head.matches('.number, .interval')
+      || !all.some(row => { const text = wordsOf(row.cells[column]); return !MISSING.has(text) && Number.isNaN(numberOf(text)); });
     const button = document.createElement('button');
     button.type = 'button';
     button.append(...head.childNodes);
@@ -83,6 +84,7 @@ function sortable(table) {
       const next = { ascending: 'descending', descending: null }[head.ariaSort] ?? (head.ariaSort ? null : 'ascending');
       heads.forEach(each => each.removeAttribute('aria-sort'));
       if (next) head.setAttribute('aria-sort', next);
+      const numeric = next && isNumeric();
       for (const { body, rows } of groups) {
         body.append(...(next ? [...rows].sort(comparing(rows, column, numeric, next === 'ascending' ? 1 : -1)) : rows));
       }
