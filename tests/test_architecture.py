@@ -23,7 +23,7 @@ UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "page", "plots", "sections",
     "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
-    "index_view",
+    "index_view", "run_ratios", "compare_many", "compare_many_view",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}

@@ -6,19 +6,27 @@ three seconds, which nobody should wait for who only wants a plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab import catalogue, index_view, store
+from mountlab import catalogue, compare_many_view, compare_view, index_view, store
+from mountlab.compare_many import compare_many
+from mountlab.compare_runs import compare_runs
 from mountlab.errors import MountlabError, StoreError
 from mountlab.html import JUPYTERLAB_STYLE, Html
 from mountlab.page import TEMPLATE, page
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
-COMPARISON = store.NOTEBOOKS / "50_compare_runs.ipynb"
+COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
 EXECUTION_LIMIT_S = 600
 INDEX = "index.html"
+_TWO = 2
+"""Runs that have a notebook of their own to be compared in."""
 
 
 def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
@@ -38,19 +46,46 @@ def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
     return written
 
 
-def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS) -> Path:
-    """Execute the notebook that compares two runs, and return the path of its page: below `results`, in a directory
-    named after both. Raises as `write_report` does."""
-    run_a, run_b = run_a.resolve(), run_b.resolve()
-    names = [str(store.read_info(path)["run_id"]) for path in (run_a, run_b)]
-    directory = results / f"compare-{names[0]}-{names[1]}"
+def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
+    """Execute the notebook that compares two runs, or that of many, and return the path of its page: below `results`,
+    in a directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
+    paths = [path.resolve() for path in run_paths]
+    names = [str(store.read_info(path)["run_id"]) for path in paths]
+    entry = _comparison_entry(paths)
+    notebook, parameters = MANY, dict[str, Any](runs=[str(path) for path in paths])
+    if len(paths) == _TWO:
+        notebook, parameters = COMPARISON, {"run_a": str(paths[0]), "run_b": str(paths[1])}
+    directory = results / _comparison_name(names)
     directory.mkdir(parents=True, exist_ok=True)
-    executed = directory / "notebooks" / COMPARISON.name
-    execute(COMPARISON, executed, {"run_a": str(run_a), "run_b": str(run_b)})
+    executed = directory / "notebooks" / notebook.name
+    execute(notebook, executed, parameters)
     written = directory / "report.html"
-    store.replace_file(written, export(executed, title=f"{names[0]} and {names[1]}", kind="comparison").encode())
+    store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    store.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
     write_index(results)
     return written
+
+
+def _comparison_name(names: Sequence[str]) -> str:
+    """Of many runs the first, and a hash of all of them: a name has no room for more."""
+    if len(names) == _TWO:
+        return f"compare-{names[0]}-{names[1]}"
+    return f"compare-{names[0]}-and-{len(names) - 1}-more-{sha256(chr(0).join(names).encode()).hexdigest()[:8]}"
+
+
+def _comparison_entry(paths: Sequence[Path]) -> dict[str, Any]:
+    """What the index says of the comparison. Raises PlanError for runs that cannot be compared."""
+    loaded = [store.load_run(path) for path in paths]
+    if len(loaded) == _TWO:
+        two = compare_runs(*loaded)
+        title, said, found = compare_view.title(two), compare_view.sentences(two)[0], two.caveats
+    else:
+        many = compare_many(loaded)
+        title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
+    return {
+        "kind": "comparison", "title": title, "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "page": "report.html", "verdict": said, "caveats": Counter(each.severity for each in found),
+    }  # fmt: skip
 
 
 def write_index(results: Path = store.RESULTS) -> Path:
