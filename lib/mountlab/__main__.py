@@ -52,17 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
-    compare = _verb(
-        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
-    )
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
-    compare.add_argument(
-        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
-    )
-    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
-    index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
-    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
@@ -76,6 +66,20 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
     bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
     return parser
+
+
+def _verbs_of_many_runs(verbs: Any) -> None:
+    compare = _verb(
+        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
+    )
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument(
+        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
+    )
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
 
 def _verb(verbs: Any, name: str, verb: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:

@@ -20,8 +20,8 @@ from mountlab.run_view import ComparedRun
 from mountlab.sections import fact_text
 from mountlab.units import scale_for
 
-_SENTENCES = 4
-"""Ratios that get a sentence of their own."""
+_SENTENCES, _OPEN = 4, 2
+"""Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
 
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,16 +172,18 @@ def _difference_line(compared: RunComparison) -> str:
 
 
 def sentences(compared: RunComparison) -> list[str]:
-    """How often which verdict fell; then the strongest effects, the decided ones first, with what weakens them."""
+    """How often which verdict fell; then the strongest effects that are shown, with what weakens them. Where none is,
+    the two that may be strongest."""
     doubts = _doubts(compared)
     found = [words.together(each.comparison) for each in compared.ratios]
-    order = sorted(words.strongest_first(found), key=lambda each: each.verdict in ("same", "undecided"))
+    ordered = words.strongest_first(found)
+    decided = [each for each in ordered if each.verdict != "undecided"]
     told = [
         words.comparison_sentence(
             each, smallest_effect=compared.smallest_effect,
             doubts=doubts.get(words.doubt_key(words.cell_id(each.candidate, each), each.metric), ()),
         )
-        for each in order[:_SENTENCES]
+        for each in (decided or ordered[:_OPEN])[:_SENTENCES]
     ]  # fmt: skip
     return [f"{summary(compared)}.", *told]
 
