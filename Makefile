@@ -19,7 +19,7 @@ EXAMPLE_RUN := RUN=results/<run_id>
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report compare lab bench calibrate check test fuzz lint lock clean-env
+.PHONY: help env demo plan run resume report index compare lab bench calibrate check test fuzz lint lock clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,10 @@ report: ## RUN=: write the report of a run again
 	$(call needs,RUN,$(EXAMPLE_RUN))
 	@lib/env.sh
 	@$(PY) -m mountlab report "$(RUN)" $(ARGS)
+
+index: ## the list of all runs and reports, made anew: results/index.html
+	@lib/env.sh
+	@$(PY) -m mountlab index $(ARGS)
 
 compare: ## A= B=: what differs between two runs, and their ratios
 	$(call needs,A,$(EXAMPLE_PAIR))

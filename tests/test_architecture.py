@@ -21,12 +21,14 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "plots", "sections",
+    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "plots",
+    "sections", "page",
     "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+    "index_view", "run_ratios", "compare_many", "compare_many_view",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
-SHELL = {"store", "progress", "runner", "report"}
+SHELL = {"store", "catalogue", "progress", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -47,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": PURE,
     "progress": PURE,
     "runner": PURE | BOX | {"store", "progress"},
-    "report": PURE | {"store"},
+    "catalogue": PURE | {"store"},
+    "report": PURE | {"store", "catalogue"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),

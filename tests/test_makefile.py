@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "compare", "bench",
-           "fuzz", "lock")  # fmt: skip
+TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
+           "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -57,6 +57,7 @@ def test_no_target_is_a_file() -> None:
         (["run", "SWEEP=a.yml", "ARGS=-p repeats=3"], 'mountlab run "a.yml" -p repeats=3'),
         (["resume", "RUN=results/x"], 'mountlab resume "results/x"'),
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
+        (["index"], "mountlab index"),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
         (["bench"], "mountlab bench"),
         (["lab"], "jupyterlab"),
@@ -71,7 +72,7 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "compare", "bench"])
+@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "bench"])
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
-    compare = _verb(verbs, "compare", _compare, "what differs between two runs, and the ratios of B to A, cell by cell")
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
-    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
@@ -68,6 +66,20 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
     bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
     return parser
+
+
+def _verbs_of_many_runs(verbs: Any) -> None:
+    compare = _verb(
+        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
+    )
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument(
+        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
+    )
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
 
 def _verb(verbs: Any, name: str, verb: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -162,18 +174,29 @@ def _plan(arguments: Arguments) -> int:
 
 def _compare(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.compare_runs import compare_runs
-    from mountlab.compare_view import comparison_json, comparison_text
     from mountlab.report import write_comparison
 
-    compared = compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b))
+    paths = [arguments.run_a, arguments.run_b, *arguments.more]
+    as_text, as_json = _compared([store.load_run(path) for path in paths])
     if arguments.json:
-        print(json.dumps(comparison_json(compared), indent=1))
+        print(json.dumps(as_json(), indent=1))
         return 0
-    print(f"\n{comparison_text(compared)}\n", flush=True)
-    page = write_comparison(arguments.run_a, arguments.run_b, results=store.RESULTS)
-    print(f"report: {store.shown(page)}")
+    print(f"\n{as_text()}\n", flush=True)
+    print(f"report: {store.shown(write_comparison(*paths, results=store.RESULTS))}")
     return 0
+
+
+def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
+    """Two runs, or many of them, compared: as text and as data."""
+    from mountlab import compare_many_view, compare_view
+    from mountlab.compare_many import compare_many
+    from mountlab.compare_runs import compare_runs
+
+    if len(runs) == 2:
+        two = compare_runs(*runs)
+        return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
+    many = compare_many(runs)
+    return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
 
 
 def _run(arguments: Arguments) -> int:
@@ -218,6 +241,16 @@ def _report(arguments: Arguments) -> int:
 
     store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
     print(f"report: {store.shown(write_report(arguments.run))}")
+    return 0
+
+
+def _index(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_index
+
+    if arguments.results and not arguments.results.is_dir():
+        raise StoreError("no such directory", where=store.shown(arguments.results), next_step="name that of the runs")
+    print(f"index: {store.shown(write_index((arguments.results or store.RESULTS).resolve()))}")
     return 0
 
 

@@ -220,8 +220,8 @@ def _write_synced(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file whole: a reader sees the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file whole: a reader sees the old one or the new one, also where two processes write it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     _write_synced(temporary, data)
     temporary.replace(path)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab import care, lock, store
+from mountlab import care, lock, report, store
 from mountlab.box import BoxConnection
 from mountlab.boxes import open_box
 from mountlab.errors import LeftoverError, PlanError, StoreError
@@ -124,4 +124,5 @@ def _measure(session: Session, writer: RunWriter) -> Path:
         writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
         if store.read_journal(writer.path):
             store.write_derived(store.load_run(writer.path))
+        report.write_index(writer.path.parent)
     return writer.path
