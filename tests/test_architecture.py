@@ -22,11 +22,12 @@ CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "lo
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
-    "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+    "run_view", "live_view", "looks",
+    "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
-SHELL = {"store", "progress", "runner", "report"}
+SHELL = {"store", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "store": PURE,
     "progress": PURE,
+    "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress"},
     "report": PURE | {"store"},
     "workflow": PURE | BOX | SHELL,

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mountlab.model import Shown
+
 if TYPE_CHECKING:
     from mountlab import plots, sections
     from mountlab.notebook import load_sweep, newest_run, show_plan, sweep_from_notebook
@@ -30,6 +32,9 @@ __all__ = [
     "Run", "compare", "estimate", "load_run", "load_sweep", "newest_run", "plots", "resume", "run", "sections",
     "show_plan", "sweep_from_notebook", "write_report",
 ]  # fmt: skip
+
+
+Shown.looks = staticmethod(lambda: import_module("mountlab.looks"))
 
 
 def __getattr__(name: str) -> object:

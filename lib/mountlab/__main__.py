@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import InputError, MountlabError, Stopped, StoreError
 
 INTERRUPTED = 130
 Arguments = argparse.Namespace
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
         return InputError.exit_code
     except KeyboardInterrupt as stop:
-        print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        print(Stopped.what, file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
 

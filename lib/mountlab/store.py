@@ -45,6 +45,8 @@ from mountlab.model import (
     OptionEvidence,
     PublishedFigure,
     ScratchDevice,
+    Several,
+    Shown,
     Stop,
     Sweep,
     Trial,
@@ -278,8 +280,8 @@ def _journal_line(file: Path, number: int, line: bytes) -> Trial:
         ) from error
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
     """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
 
     path: Path
@@ -298,6 +300,10 @@ class Run:
     answer_metrics: dict[str, tuple[str, ...]]
     stops: list[Stop]
     """Why each cell has no more trials; empty where the design says how many there are."""
+
+    def __repr__(self) -> str:
+        """Without the frames, which would fill a terminal."""
+        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
@@ -405,7 +411,7 @@ def load_run(path: Path | str) -> Run:
     ))  # fmt: skip
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
+        comparisons=Several(analysis.comparisons(sweep, measurements)), caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
         answer_metrics=answers, stops=stops,
