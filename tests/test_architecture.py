@@ -51,10 +51,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": PURE | BOX | {"store", "progress"},
     "report": PURE | {"store"},
     "workflow": PURE | BOX | SHELL,
-    "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
+    "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "pickers": PURE | {"store", "live"},
+    "lab": {"errors", "store"},
     "importer": PURE | {"facts", "store"},
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "lab", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 

@@ -350,6 +350,20 @@ def read_info(path: Path) -> dict[str, Any]:
     return {**info, "command": again}
 
 
+def read_verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
+    file = path / "comparisons.csv"
+    if not file.exists():
+        return {}
+    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    return {str(verdict): int(count) for verdict, count in counts.items()}
+
+
+def found(path: Path) -> Path:
+    """A path that a person gave: from here where it is there, else from the repository."""
+    return path if path.exists() else ROOT / path
+
+
 def read_sweep(path: Path) -> Resolved:
     """The sweep that a run was made from, as it was resolved then."""
     info = read_info(path)
