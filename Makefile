@@ -64,8 +64,8 @@ compare: ## A= B=: what differs between two runs, and their ratios
 	@lib/env.sh
 	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
 
-lab: env ## JupyterLab on the notebooks
-	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks
+lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
+	@$(PY) -m mountlab lab $(ARGS)
 
 bench: env ## how much time Mountlab itself takes: per trial, per report
 	@$(PY) -m mountlab bench $(ARGS)

@@ -29,6 +29,10 @@ UPPER = {
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
 SHELL = {"store", "catalogue", "progress", "runner", "report"}
+    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
+    "run_view", "live_view", "looks",
+    "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+SHELL = {"store", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -48,14 +52,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "store": PURE,
     "progress": PURE,
+    "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress"},
     "catalogue": PURE | {"store"},
     "report": PURE | {"store", "catalogue"},
     "workflow": PURE | BOX | SHELL,
-    "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
+    "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "pickers": PURE | {"store", "live"},
+    "lab": {"errors", "store"},
     "importer": PURE | {"facts", "store"},
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "lab", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 

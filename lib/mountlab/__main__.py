@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import InputError, MountlabError, Stopped, StoreError
 
 INTERRUPTED = 130
 Arguments = argparse.Namespace
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
         return InputError.exit_code
     except KeyboardInterrupt as stop:
-        print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        print(Stopped.what, file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
 
@@ -59,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
+    lab = _verb(verbs, "lab", _lab, "JupyterLab on the notebooks, with the kernel of this environment")
+    lab.add_argument("--port", type=int, help="default: the first free one from 8888 on")
+    lab.add_argument("--no-browser", action="store_true", help="start no browser here")
     calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
     calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
     bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
@@ -369,6 +373,16 @@ def _box_clean(arguments: Arguments) -> int:
     if not found:
         print("nothing of ours is on the box")
     return 0 if arguments.dry_run or all(each.removed for each in found) else 1
+
+
+def _lab(arguments: Arguments) -> int:
+    from mountlab import lab
+
+    port = lab.free_port(arguments.port)
+    for line in lab.advice(port):
+        _say(line)
+    lab.run_lab(port, browser=not (arguments.no_browser or lab.is_remote(os.environ)))
+    return 0
 
 
 def _bench(arguments: Arguments) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
+T = TypeVar("T")
 Scalar = str | int | float | bool
 Rights = Literal["root", "sudo", "none"]
 Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
@@ -57,6 +58,27 @@ def higher_is_better(metric: str) -> bool:
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
     """A package that has the same name with every package manager, but for those named."""
     return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
+
+
+class Shown:
+    """A value that shows itself in a notebook, by the looks that the package gives it: the core knows no HTML."""
+
+    looks: ClassVar[Callable[[], Any]]
+    """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""
+
+    def _repr_html_(self) -> str:
+        return str(Shown.looks().html_of(self))
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What IPython asks for where it shows plain text."""
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        return str(Shown.looks().text_of(self))
+
+
+class Several(list[T], Shown):
+    """A list of values of one kind, which a notebook shows as one table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +240,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class Sweep(Shown):
     """One question: file systems x workloads x design."""
 
     name: str
@@ -359,7 +381,7 @@ class Stop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Shown):
     """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2, and infinite
     where the method can give none at this n."""
 
@@ -376,7 +398,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Shown):
     """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block."""
 
     baseline: str
@@ -406,7 +428,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caveat:
+class Caveat(Shown):
     """A reason to doubt a number: what was seen, why it matters, what to do."""
 
     code: str

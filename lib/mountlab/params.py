@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep
+from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
 from mountlab.tools import TOOLS
 from mountlab.units import parse_seconds
@@ -116,7 +116,7 @@ SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, "presets", "preset")
 
 
 @dataclass(frozen=True)
-class Resolved:
+class Resolved(Shown):
     """A sweep and the plain mapping that makes it again."""
 
     sweep: Sweep

@@ -47,6 +47,8 @@ from mountlab.model import (
     OptionEvidence,
     PublishedFigure,
     ScratchDevice,
+    Several,
+    Shown,
     Stop,
     Sweep,
     Trial,
@@ -280,8 +282,8 @@ def _journal_line(file: Path, number: int, line: bytes) -> Trial:
         ) from error
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
     """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
 
     path: Path
@@ -310,6 +312,10 @@ class Run:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
         analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
         return analysis.percentile_frame(self.sweep, self._histograms)
+
+    def __repr__(self) -> str:
+        """Without the frames, which would fill a terminal."""
+        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
@@ -362,6 +368,20 @@ def read_info(path: Path) -> dict[str, Any]:
         return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
+
+
+def read_verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
+    file = path / "comparisons.csv"
+    if not file.exists():
+        return {}
+    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    return {str(verdict): int(count) for verdict, count in counts.items()}
+
+
+def found(path: Path) -> Path:
+    """A path that a person gave: from here where it is there, else from the repository."""
+    return path if path.exists() else ROOT / path
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -426,7 +446,7 @@ def load_run(path: Path | str) -> Run:
     findings = checks.find_caveats(evidence)
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
+        comparisons=Several(analysis.comparisons(sweep, measurements)), caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
