@@ -22,7 +22,8 @@ CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "lo
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
-    "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+    "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate", "claims",
+    "batch_params", "batch_view",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
@@ -47,12 +48,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": PURE,
     "progress": PURE,
     "runner": PURE | BOX | {"store", "progress"},
-    "report": PURE | {"store"},
+    "report": PURE | {"store", "kernels"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "kernels": BASE,
+    "batch_store": PURE | {"store"},
+    "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
     "importer": PURE | {"facts", "store"},
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "batch", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 
@@ -65,7 +69,7 @@ ONLY_IN = {
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes"}
+WRITERS = {"store", "report", "boxes", "batch_store"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
