@@ -221,6 +221,7 @@ def _finish(path: Path) -> int:
 
 def _batch(arguments: Arguments) -> int:
     from mountlab import batch, store
+    from mountlab.batch_store import load_batch
     from mountlab.batch_view import plan_text, summary_text
 
     if (arguments.file is None) == (arguments.resume is None):
@@ -234,7 +235,7 @@ def _batch(arguments: Arguments) -> int:
     if arguments.resume:
         page, view = batch.resume_batch(arguments.resume)
     else:
-        page, view = batch.run_batch(batch.load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
     print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
     return batch.exit_code(view)
 

@@ -34,7 +34,7 @@ class _Strict(BaseModel):
 class GroupFile(_Strict):
     """One entry of `groups`: each combination of its lists is an item."""
 
-    notebook: Annotated[list[Text], _one_is_a_list] = [SWEEP_NOTEBOOK]  # noqa: RUF012 - pydantic copies it
+    notebook: Annotated[list[Text], _one_is_a_list] = [SWEEP_NOTEBOOK]
     sweep: Annotated[list[Text], _one_is_a_list] | None = None
     box: Annotated[list[Text], _one_is_a_list] | None = None
     overrides: Annotated[list[dict[str, Any]], _one_is_a_list] | None = None

@@ -554,6 +554,20 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
     ]
 
 
+def raw_files(run: Run, name: str) -> dict[str, str]:
+    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+
+    Raises StoreError for one that the run does not have.
+    """
+    directory = run.path / "raw" / name
+    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
+        raise StoreError(
+            "the run has no such trial or mount", where=shown(run.path), got=repr(name),
+            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
+        )  # fmt: skip
+    return _files(directory)
+
+
 _COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
 
 
