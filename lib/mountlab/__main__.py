@@ -55,6 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
     _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
+    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+    )
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -237,6 +244,27 @@ def _finish(path: Path) -> int:
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
+
+
+def _batch(arguments: Arguments) -> int:
+    from mountlab import batch, store
+    from mountlab.batch_store import load_batch
+    from mountlab.batch_view import plan_text, summary_text
+
+    if (arguments.file is None) == (arguments.resume is None):
+        raise InputError(
+            "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
+        )
+    if arguments.plan:
+        asked, planned = batch.plan(arguments.file, arguments.resume)
+        print(plan_text(asked, planned))
+        return 0
+    if arguments.resume:
+        page, view = batch.resume_batch(arguments.resume)
+    else:
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+    print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
+    return batch.exit_code(view)
 
 
 def _report(arguments: Arguments) -> int:

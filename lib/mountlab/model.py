@@ -13,6 +13,9 @@ Rights = Literal["root", "sudo", "none"]
 Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
 """`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
+Claim = Literal["faster", "slower", "same"]
+Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
+"""How ours stands to what was published."""
 Severity = Literal["note", "warning", "error"]
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
@@ -455,7 +458,7 @@ class OptionEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFigure:
-    """A ratio that somebody published, beside which ours is set."""
+    """A ratio that somebody published, or the direction in which they say that it points, beside which ours is set."""
 
     study: str
     source: str
@@ -465,12 +468,20 @@ class PublishedFigure:
     metric: str
     candidate: str
     baseline: str
-    candidate_value: float
-    baseline_value: float
-    unit: str
+    candidate_value: float = math.nan
+    baseline_value: float = math.nan
+    unit: str = ""
     label: str = ""
     """Which row of the metric it is, where there are several."""
+    claim: Claim | None = None
+    """What was concluded, where no figures were published; `same` means within `within`."""
+    within: float | None = None
+    says: str = ""
+    """The conclusion in words."""
+    baseline_factors: Mapping[str, str] = field(default_factory=dict)
+    """Where two levels of a factor are compared: those of the baseline, in the place of `factors`."""
 
     @property
     def ratio(self) -> float:
+        """NaN where only a conclusion was published."""
         return self.candidate_value / self.baseline_value

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Shown, Sweep
+from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
 from mountlab.tools import TOOLS
 from mountlab.units import parse_seconds
@@ -83,18 +83,22 @@ class BoxFile(_File):
 
 
 class PublishedRow(_File):
-    """One pair of published figures: `values` holds the candidate's and the baseline's."""
+    """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
 
     what: str
     workload: str
     factors: dict[str, str] = {}
+    baseline_factors: dict[str, str] = {}
     metric: str
     label: str = ""
     candidate: str
     baseline: str
-    candidate_value: float
-    baseline_value: float
-    unit: str
+    candidate_value: float | None = None
+    baseline_value: float | None = None
+    unit: str | None = None
+    claim: Claim | None = None
+    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+    says: str = ""
 
 
 class PublishedFile(_File):
@@ -400,7 +404,23 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     file = validated(PublishedFile, raw, where)
     for row in file.rows:
         check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
-    return [PublishedFigure(study=file.study, source=file.source, **row.model_dump()) for row in file.rows]
+        _check_claim(row, f"{where}: {row.what}")
+    return [
+        PublishedFigure(study=file.study, source=file.source, **row.model_dump(exclude_none=True)) for row in file.rows
+    ]
+
+
+def _check_claim(row: PublishedRow, where: str) -> None:
+    figures = [row.candidate_value, row.baseline_value, row.unit]
+    given = sum(each is not None for each in figures)
+    if (row.claim is None and given < len(figures)) or (row.claim is not None and given):
+        raise ParameterError(
+            "a row has published figures or a claim", where=where,
+            got="both" if row.claim else "neither" if not given else "some of the figures",
+            allowed="candidate_value, baseline_value and unit; or claim: faster, slower or same",
+        )  # fmt: skip
+    if row.within is not None and row.claim != "same":
+        raise ParameterError("only `claim: same` has a bound", where=f"{where}: within", got=f"claim: {row.claim}")
 
 
 def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:

@@ -74,6 +74,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
+BATCH = "MOUNTLAB_BATCH"
+"""The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
 LIBRARIES = (
     "mountlab",
     "numpy",
@@ -167,7 +169,8 @@ class RunWriter:
             "facts": dict(facts), "versions": versions(), "git_commit": git_commit(), "seed": plan.seed,
             "order": [trial.trial_id for trial in plan.trials], "parameters": resolved.parameters,
             "left_out": dict(plan.sweep.left_out),
-            "published": [asdict(figure) for figure in load_published(plan.sweep.published)],
+            "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
+            **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
         writer = cls(path)
         writer._write("sweep.yml", _as_yaml(resolved.parameters))
@@ -232,6 +235,11 @@ def _stop_row(stop: Stop) -> dict[str, Any]:
     """As run.json holds it, which knows no infinity and no NaN."""
     row = {key: value for key, value in asdict(stop).items() if key != "cell"}
     return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
+
+
+def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
+    """As run.json holds it, which knows no NaN: without the figures of a row that has none."""
+    return {key: value for key, value in asdict(figure).items() if value == value}
 
 
 def _now() -> str:
@@ -508,7 +516,7 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "created_at": _now(), "finished_at": None, "box": asdict(run.box), "facts": dict(run.facts),
         "versions": versions(), "git_commit": git_commit(), "seed": None,
         "order": [trial.trial_id for trial, _ in run.trials], "parameters": dict(run.parameters), "left_out": {},
-        "published": [asdict(figure) for figure in load_published(run.sweep.published)],
+        "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
     writer = RunWriter(path)
@@ -585,6 +593,20 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
         replace(trial, status="excluded", reason=excluded[trial.trial_id]) if trial.trial_id in excluded else trial
         for trial in journal
     ]
+
+
+def raw_files(run: Run, name: str) -> dict[str, str]:
+    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+
+    Raises StoreError for one that the run does not have.
+    """
+    directory = run.path / "raw" / name
+    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
+        raise StoreError(
+            "the run has no such trial or mount", where=shown(run.path), got=repr(name),
+            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
+        )  # fmt: skip
+    return _files(directory)
 
 
 _COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
