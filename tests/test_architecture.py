@@ -23,6 +23,7 @@ UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
     "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
+    "identities", "bundle", "bundle_view", "crate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
@@ -52,7 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
     "importer": PURE | {"facts", "store"},
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
+    "reproduce": PURE | SHELL | {"workflow"},
+    "publish": PURE | SHELL | {"box", "reproduce"},
+    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "publish", "reproduce", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 
@@ -65,7 +68,7 @@ ONLY_IN = {
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes"}
+WRITERS = {"store", "report", "boxes", "publish", "reproduce"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
