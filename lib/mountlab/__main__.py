@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import InputError, MountlabError, ParameterError, StoreError
+
+if TYPE_CHECKING:
+    from mountlab.store import Run
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 Arguments = argparse.Namespace
@@ -113,9 +116,14 @@ def _log_verbs(verbs: Any) -> None:
         ("name", "of the run"),
     ):  # fmt: skip
         bring.add_argument(f"--{key}", help=f"with PATTERN: {text}")
-    export = _verb(verbs, "export", _export, "the tables of a run for other programs")
+    export = _verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help="a directory below results/")
-    export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--format", choices=("csv", "xlsx", "parquet", "latex", "markdown"), default="csv")
+    what.add_argument(
+        "--figures", choices=("svg", "png", "pdf"), help="the plots of the report, in the place of tables"
+    )
+    export.add_argument("--width-cm", type=float, help="with --figures: 8.5 (the default) for a column, 17 for a page")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
     export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
@@ -288,14 +296,32 @@ def _import(arguments: Arguments) -> int:
 
 def _export(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.export import Pivot, export_files
 
-    pivot = Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
     run = store.load_run(arguments.run)
-    files = export_files(store.tables(run), run.sweep, arguments.format, pivot)
+    files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
         print(store.shown(path))
     return 0
+
+
+def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import export, paper, store
+
+    if arguments.width_cm is not None:
+        raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
+    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    if arguments.format in paper.FORMATS:
+        return export.paper_files(run, arguments.format, pivot)
+    return export.export_files(store.tables(run), run.sweep, arguments.format, pivot)
+
+
+def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import figures
+
+    if arguments.pivot or arguments.metric or arguments.unit:
+        raise ParameterError("--pivot, --metric and --unit are for tables", where="export", got="--figures")
+    width = figures.COLUMN_CM if arguments.width_cm is None else arguments.width_cm
+    return figures.figure_files(run, arguments.figures, width_cm=width)
 
 
 def _publish(arguments: Arguments) -> int:

@@ -10,6 +10,7 @@ from mountlab import html, words
 from mountlab.bundle import MANIFEST, Bundle, Checked, PublishedRun
 from mountlab.crate import SPDX, description
 from mountlab.html import Html, Text
+from mountlab.paper import markdown_text
 
 _PAGE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined).from_string(
     """
@@ -76,7 +77,7 @@ def _run(run: PublishedRun, files: Sequence[str]) -> Html:
         html.heading(html.link(f"{run.path}/report.html", run.question), level=2),
         html.paragraph(", ".join(facts), kind="meta"),
         html.box("answer", *(html.paragraph(sentence) for sentence in run.sentences)),
-        html.paragraph(caveat_text(run)), html.items(links),
+        html.paragraph(caveat_text(run)), html.paragraph(Html(" · ".join(each.text for each in links))),
     )  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def replaced_sentences(bundle: Bundle) -> list[str]:
         return [KEPT]
     told = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
     if bundle.ordinary:
-        kinds = words.listed([f"a {kind}" for kind in bundle.ordinary])
+        kinds = " or ".join(f"a {kind}" for kind in bundle.ordinary)
         told.append(f"The name of {kinds} is an ordinary word, and was replaced only where it stands as a name.")
     return told
 
@@ -132,7 +133,7 @@ def _contents(files: Sequence[str]) -> Html:
     links = [html.link(name, name) for name in files if "/raw/" not in name]
     return html.joined(
         html.heading(TITLES["files"], level=2),
-        html.details(f"All {len(links)} files beside the raw output, of which there are {raw}", html.items(links)),
+        html.details(f"{len(links)} files; {raw} more are raw output, below runs/", html.items(links)),
     )  # fmt: skip
 
 
@@ -169,14 +170,6 @@ def _readme_lines(bundle: Bundle) -> Iterator[str]:
     if bundle.replaced:
         yield "\n| kind | different | places |\n|---|---:|---:|"
         yield from (f"| {each['kind']} | {each['different']} | {each['times']} |" for each in bundle.replaced)
-
-
-_SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|&~"})
-
-
-def markdown_text(text: str) -> str:
-    """Text on one line that Markdown shows as it is."""
-    return " ".join(text.split()).translate(_SPECIAL)
 
 
 def licence_text(bundle: Bundle, own: str) -> str:

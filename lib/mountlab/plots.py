@@ -22,6 +22,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from mountlab import html, words
@@ -32,6 +33,9 @@ from mountlab.units import Scale, scale_for
 _WIDTH_IN, _ROW_IN, _AXIS_IN = 4.9, 0.215, 0.55
 """All figures are equally wide (353 points): legible on a phone, and two fit side by side on a desk."""
 _LONGEST_LABEL, _MOST_IN_ALT = 34, 12
+
+_SMALLEST_PRINT = 0.7
+"""In a narrow figure letters shrink to this share at most: 6.7 points."""
 
 _INK = "#010203"
 """Stands for the text colour of the page; no data series has it."""
@@ -86,6 +90,27 @@ class Plot:
         # Drawn again, constrained layout would move things a little; the second drawing is to be the same as the first.
         self.figure.set_layout_engine("none")
         return _for_page(buffer.getvalue(), alt=self.alt)
+
+    def save_bytes(self, form: str, *, width_in: float) -> bytes:
+        """The figure at the size of a paper, `form` svg, png or pdf: black on white, letters of the size of print."""
+        width, height = self.figure.get_size_inches()
+        sink = io.BytesIO()
+        undated = {"svg": ("Date", "Creator", "Format", "Type"), "png": ("Software",)}.get(
+            form, ("CreationDate", "Creator", "Producer")
+        )
+        with mpl.rc_context(_STYLE):
+            shrunk = max(_SMALLEST_PRINT, min(1.0, width_in / width))
+            self._scale_text(shrunk)
+            self.figure.set_layout_engine("constrained")
+            self.figure.set_size_inches(width_in, height * max(shrunk, width_in / width))
+            self.figure.savefig(sink, format=form, dpi=300, facecolor="white", metadata=dict.fromkeys(undated))
+            self.figure.set_size_inches(width, height)
+            self._scale_text(1 / shrunk)
+        return sink.getvalue()
+
+    def _scale_text(self, factor: float) -> None:
+        for text in self.figure.findobj(Text):
+            text.set_fontsize(float(text.get_fontsize()) * factor)
 
     def _repr_html_(self) -> str:
         keys = [html.swatch(name, mark.colour, mark.glyph) for name, mark in self.legend.items()]
