@@ -25,6 +25,7 @@ UPPER = {
     "sections", "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "ranks", "fitness_view",
+    "identities", "bundle", "bundle_view", "crate", "paper", "figures",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
@@ -62,10 +63,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
+    "reproduce": PURE | SHELL | {"workflow"},
+    "publish": PURE | SHELL | {"box", "reproduce"},
     "__main__": PURE
     | BOX
     | SHELL
-    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "__init__"},
+    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 
@@ -78,7 +81,7 @@ ONLY_IN = {
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes", "batch_store"}
+WRITERS = {"store", "report", "boxes", "batch_store", "publish", "reproduce"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",

@@ -1,5 +1,5 @@
 """Thin verbs for the Makefile and for people without make. Exit codes: 0 done, 1 some trial failed, 2 bad input,
-3 box unreachable, 4 unsafe, 130 stopped."""
+3 box unreachable, 4 unsafe, 130 stopped, 141 nobody read on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mountlab.errors import InputError, MountlabError, Stopped, StoreError
+from mountlab.errors import InputError, MountlabError, ParameterError, Stopped, StoreError
 
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from mountlab.store import Run
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
 Arguments = argparse.Namespace
 
 
@@ -23,7 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     verb: Callable[[Arguments], int] = parsed.verb
     try:
-        return verb(parsed)
+        code = verb(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _nobody_reads()
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -34,6 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(Stopped.what, file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
+
+
+def _nobody_reads() -> int:
+    """The exit code where the reader of our output has gone, as in `... | head`: that of a program ended by SIGPIPE."""
+    with suppress(BrokenPipeError):
+        sys.stdout.close()  # else Python tries once more as it ends
+    return PIPE_CLOSED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     batch.add_argument(
         "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
     )
+    _bundle_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -123,13 +139,38 @@ def _log_verbs(verbs: Any) -> None:
         ("name", "of the run"),
     ):  # fmt: skip
         bring.add_argument(f"--{key}", help=f"with PATTERN: {text}")
-    export = _verb(verbs, "export", _export, "the tables of a run for other programs")
+    export = _verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help="a directory below results/")
-    export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--format", choices=("csv", "xlsx", "parquet", "latex", "markdown"), default="csv")
+    what.add_argument(
+        "--figures", choices=("svg", "png", "pdf"), help="the plots of the report, in the place of tables"
+    )
+    export.add_argument("--width-cm", type=float, help="with --figures: 8.5 (the default) for a column, 17 for a page")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
     export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
     export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
+
+
+def _bundle_verbs(verbs: Any) -> None:
+    publish = _verb(
+        verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines"
+    )
+    publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a directory below results/")
+    publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
+    publish.add_argument("--title", help="default: the names of the sweeps")
+    publish.add_argument("--author", action="append", default=[], help="as it is to be cited; may be given again")
+    publish.add_argument("--licence", help="an SPDX identifier (default: CC-BY-4.0)")
+    publish.add_argument(
+        "--keep-identities", action="store_true", help="host names, addresses, serials, users as they are"
+    )
+    reproduce = _verb(verbs, "reproduce", _reproduce, "check a published bundle; with --box run its sweeps again")
+    reproduce.add_argument("bundle", type=Path, help="a folder or a zip made by publish")
+    reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")
+    reproduce.add_argument(
+        "--allow-commands", action="store_true", help="with --box: also run command lines of the bundle"
+    )
 
 
 def _override(parser: argparse.ArgumentParser) -> None:
@@ -320,14 +361,59 @@ def _import(arguments: Arguments) -> int:
 
 def _export(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.export import Pivot, export_files
 
-    pivot = Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
     run = store.load_run(arguments.run)
-    files = export_files(store.tables(run), run.sweep, arguments.format, pivot)
+    files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
         print(store.shown(path))
     return 0
+
+
+def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import export, paper, store
+
+    if arguments.width_cm is not None:
+        raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
+    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    if arguments.format in paper.FORMATS:
+        return export.paper_files(run, arguments.format, pivot)
+    return export.export_files(store.tables(run), run.sweep, arguments.format, pivot)
+
+
+def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import figures
+
+    if arguments.pivot or arguments.metric or arguments.unit:
+        raise ParameterError("--pivot, --metric and --unit are for tables", where="export", got="--figures")
+    width = figures.COLUMN_CM if arguments.width_cm is None else arguments.width_cm
+    return figures.figure_files(run, arguments.figures, width_cm=width)
+
+
+def _publish(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.publish import Wishes, publish
+
+    wishes = Wishes(
+        to=arguments.to, title=arguments.title, authors=tuple(arguments.author),
+        keep_identities=arguments.keep_identities, **({"licence": arguments.licence} if arguments.licence else {}),
+    )  # fmt: skip
+    folder, archive = publish(arguments.runs, wishes)
+    print(f"bundle: {store.shown(folder / 'index.html')}\nzip:    {store.shown(archive)}")
+    return 0
+
+
+def _reproduce(arguments: Arguments) -> int:
+    from mountlab import reproduce, store
+    from mountlab.bundle_view import checked_text
+
+    with reproduce.opened(arguments.bundle) as place:
+        checked = reproduce.check(place)
+        print(checked_text(checked), flush=True)
+        if arguments.box and checked.same:
+            reproduce.refuse_commands(place, allowed=arguments.allow_commands)
+            for text, page in reproduce.again(place, arguments.box):
+                print(f"\n{text}\n\nreport: {store.shown(page)}", flush=True)
+    return 0 if checked.same else 1
 
 
 def _fstab(arguments: Arguments) -> int:
