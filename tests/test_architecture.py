@@ -23,7 +23,7 @@ UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "plots", "sections",
     "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
-    "glossary", "reference",
+    "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}

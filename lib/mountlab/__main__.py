@@ -51,24 +51,14 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
-    compare = _verb(verbs, "compare", _compare, "what differs between two runs, and the ratios of B to A, cell by cell")
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
-    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    _pair_verbs(verbs)
     _log_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
-    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
-    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
-    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
-    bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
-    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
-    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
-    docs = _verb(verbs, "docs", _docs, "make docs/reference again from the code")
-    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+    _own_verbs(verbs)
     return parser
 
 
@@ -84,6 +74,35 @@ def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: s
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     _override(parser)
     return parser
+
+
+def _pair_verbs(verbs: Any) -> None:
+    compare = _verb(verbs, "compare", _compare, "what differs between two runs, and the ratios of B to A, cell by cell")
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    gate = _verb(
+        verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so"
+    )
+    gate.add_argument(
+        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    )
+    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
+    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
+    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
+    gate.add_argument("--json", action="store_true", help="as data")
+
+
+def _own_verbs(verbs: Any) -> None:
+    """About Mountlab itself."""
+    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
+    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
+    bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
+    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    docs = _verb(verbs, "docs", _docs, "make docs/reference again from the code")
+    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
 
 
 def _log_verbs(verbs: Any) -> None:
@@ -176,6 +195,18 @@ def _compare(arguments: Arguments) -> int:
     page = write_comparison(arguments.run_a, arguments.run_b, results=store.RESULTS)
     print(f"report: {store.shown(page)}")
     return 0
+
+
+def _gate(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.compare_runs import compare_runs
+    from mountlab.gate import gate_json, gate_text, judge
+    from mountlab.units import parse_percent
+
+    margin = parse_percent(arguments.margin, where="--margin")
+    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
+    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
+    return 0 if judged.passes(sure=arguments.sure) else 1
 
 
 def _run(arguments: Arguments) -> int:
