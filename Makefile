@@ -20,7 +20,7 @@ EXAMPLE_BATCH := BATCH=params/batches/studies.yml
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report index compare batch studies lab bench calibrate check test fuzz lint lock clean-env
+.PHONY: help env demo plan run resume report index compare batch studies lab bench calibrate check test fuzz lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ bench: env ## how much time Mountlab itself takes: per trial, per report
 
 calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
 	@$(PY) -m mountlab calibrate $(ARGS)
+
+docs: env ## make docs/reference again from the code
+	@$(PY) -m mountlab docs $(ARGS)
 
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     plan = _sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
-    plan.add_argument("--json", action="store_true")
+    plan.add_argument("--json", action="store_true", help="as data")
     plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
     _sweep_verb(verbs, "run", _run, "measure a sweep, then report")
     for name, verb, text in (
@@ -79,19 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     _bundle_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
-    demo.add_argument("--box", default="local")
+    demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
     lab = _verb(verbs, "lab", _lab, "JupyterLab on the notebooks, with the kernel of this environment")
     lab.add_argument("--port", type=int, help="default: the first free one from 8888 on")
     lab.add_argument("--no-browser", action="store_true", help="start no browser here")
-    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
-    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
-    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
-    bench.add_argument("--repeats", type=int, default=30)
-    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
-    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    _own_verbs(verbs)
     return parser
 
 
@@ -105,6 +100,16 @@ def _verbs_of_many_runs(verbs: Any) -> None:
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
     )
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    gate = _verb(
+        verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so"
+    )
+    gate.add_argument(
+        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    )
+    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
+    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
+    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
+    gate.add_argument("--json", action="store_true", help="as data")
     index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
@@ -123,11 +128,23 @@ def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: s
     return parser
 
 
+def _own_verbs(verbs: Any) -> None:
+    """About Mountlab itself."""
+    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
+    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
+    bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
+    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    docs = _verb(verbs, "docs", _docs, "make docs/reference again from the code")
+    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+
+
 def _log_verbs(verbs: Any) -> None:
     parse = _verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
     parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
-    parse.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    parse.add_argument("--json", action="store_true")
+    parse.add_argument("files", type=Path, nargs="+", metavar="FILE", help="logs; each may hold several outputs")
+    parse.add_argument("--json", action="store_true", help="as data")
     bring = _verb(verbs, "import", _import, "make a run of logs from anywhere, then report")
     bring.add_argument(
         "logs", nargs="+", metavar="FILE.yml | PATTERN",
@@ -249,6 +266,18 @@ def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict
         return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
     many = compare_many(runs)
     return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
+
+
+def _gate(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.compare_runs import compare_runs
+    from mountlab.gate import gate_json, gate_text, judge
+    from mountlab.units import parse_percent
+
+    margin = parse_percent(arguments.margin, where="--margin")
+    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
+    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
+    return 0 if judged.passes(sure=arguments.sure) else 1
 
 
 def _run(arguments: Arguments) -> int:
@@ -519,6 +548,23 @@ def _calibrate(arguments: Arguments) -> int:
         store.replace_file(methods, put(methods.read_text(), tables, where=store.shown(methods)).encode())
         print(f"put into {store.shown(methods)}")
     return 0
+
+
+def _docs(arguments: Arguments) -> int:
+    import mountlab
+    from mountlab import reference, store
+
+    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    made = reference.pages(_parser(), public, store.columns())
+    directory = store.ROOT / "docs" / "reference"
+    kept = {path.name: path.read_text() for path in directory.glob("*.md")}
+    changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
+    if not arguments.check:
+        store.write_files(directory, {name: made[name].encode() for name in changed if name in made})
+    for name in changed:
+        state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
+        print(f"{state}: {store.shown(directory / name)}")
+    return 1 if arguments.check and changed else 0
 
 
 def _say(line: str) -> None:

@@ -26,6 +26,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+EXIT_CODES: dict[int, str] = {
+    0: "Done.",
+    1: "Some trial failed, or with `strict` a figure cannot be trusted. Of a check: it found something.",
+    2: "Bad input: a parameter file, a command line, a run directory; or a sweep that this box cannot run.",
+    3: "The box cannot be reached, its host key is not known, or another run is on it.",
+    4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
+    130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
+}
+"""What the command line ends with, and what that means."""
+
 
 class MountlabError(Exception):
     """Base of all errors that are meant to be read by people.

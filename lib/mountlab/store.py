@@ -76,6 +76,7 @@ RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 BATCH = "MOUNTLAB_BATCH"
 """The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+_CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 LIBRARIES = (
     "mountlab",
     "numpy",
@@ -663,6 +664,18 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     }
 
 
+def columns() -> dict[str, list[str]]:
+    """File of a run to its columns, as the recorded run in results/tour has them."""
+    found = tables(load_run(ROOT / "results" / "tour"))
+    return {
+        "trials.jsonl": [field.name for field in fields(Trial)],
+        "measurements.parquet": list(found["measurements"].columns),
+        "estimates.csv": [*found["estimates"].columns, "stopped"],
+        "comparisons.csv": list(found["comparisons"].columns),
+        "caveats.csv": list(_CAVEAT_COLUMNS),
+    }
+
+
 def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(factors=frame["factors"].map(json.dumps))
 
@@ -709,9 +722,7 @@ def write_derived(run: Run) -> None:
     _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
     _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]
-    _write_csv(
-        run.path / "caveats.csv", pd.DataFrame(rows, columns=["scope", "subject", "code", "severity", "message"])
-    )
+    _write_csv(run.path / "caveats.csv", pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS)))
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:
