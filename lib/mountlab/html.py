@@ -62,10 +62,31 @@ class Html:
 
 Text = str | Html
 
-_PIECES: Any = (
-    Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    .from_string(
-        """
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What turns text around, hides in it, or is no character: controls for the direction of writing, control characters,
+characters without a width, halves of surrogate pairs, tags. Joiners, which some scripts are written with, are none."""
+
+
+def visible(text: str) -> str:
+    """Text in which nothing hides: 'a[U+202E]b' for what would show as 'a' and, from right to left, what follows."""
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def _shown(value: object) -> object:
+    """What Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+ENVIRONMENT = Environment(
+    autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, finalize=_shown
+)
+"""How pieces are made: all text is escaped, and no name may be forgotten."""
+
+_PIECES: Any = ENVIRONMENT.from_string(
+    """
 {%- macro class_of(kind) %}{% if kind %} class="{{ kind }}"{% endif %}{% endmacro %}
 
 {%- macro joined(parts) %}{% for part in parts %}{{ part }}{{ "\n" }}{% endfor %}{% endmacro %}
@@ -144,9 +165,7 @@ _PIECES: Any = (
 
 {%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
-    )
-    .module
-)
+).module
 """One macro for each kind of piece."""
 
 

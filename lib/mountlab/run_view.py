@@ -42,13 +42,18 @@ class ComparedRun(Measured, Protocol):
     def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
-class RunView(PilotRun, ComparedRun, Protocol):
+class AnsweredRun(ComparedRun, Protocol):
+    """Of each of many runs of one sweep: also what it answered."""
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+
+
+class RunView(PilotRun, AnsweredRun, Protocol):
     """Of a run that is reported."""
 
     @property
     def estimates(self) -> pd.DataFrame: ...
-    @property
-    def comparisons(self) -> Sequence[Comparison]: ...
     @property
     def checks_passed(self) -> Sequence[str]: ...
     @property

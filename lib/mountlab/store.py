@@ -47,6 +47,8 @@ from mountlab.model import (
     OptionEvidence,
     PublishedFigure,
     ScratchDevice,
+    Several,
+    Shown,
     Stop,
     Sweep,
     Trial,
@@ -72,6 +74,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
+BATCH = "MOUNTLAB_BATCH"
+"""The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+_CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 LIBRARIES = (
     "mountlab",
     "numpy",
@@ -165,7 +170,8 @@ class RunWriter:
             "facts": dict(facts), "versions": versions(), "git_commit": git_commit(), "seed": plan.seed,
             "order": [trial.trial_id for trial in plan.trials], "parameters": resolved.parameters,
             "left_out": dict(plan.sweep.left_out),
-            "published": [asdict(figure) for figure in load_published(plan.sweep.published)],
+            "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
+            **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
         writer = cls(path)
         writer._write("sweep.yml", _as_yaml(resolved.parameters))
@@ -220,8 +226,8 @@ def _write_synced(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file whole: a reader sees the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file whole: a reader sees the old one or the new one, also where two processes write it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     _write_synced(temporary, data)
     temporary.replace(path)
 
@@ -230,6 +236,11 @@ def _stop_row(stop: Stop) -> dict[str, Any]:
     """As run.json holds it, which knows no infinity and no NaN."""
     row = {key: value for key, value in asdict(stop).items() if key != "cell"}
     return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
+
+
+def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
+    """As run.json holds it, which knows no NaN: without the figures of a row that has none."""
+    return {key: value for key, value in asdict(figure).items() if value == value}
 
 
 def _now() -> str:
@@ -280,8 +291,8 @@ def _journal_line(file: Path, number: int, line: bytes) -> Trial:
         ) from error
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
     """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
 
     path: Path
@@ -310,6 +321,10 @@ class Run:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
         analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
         return analysis.percentile_frame(self.sweep, self._histograms)
+
+    def __repr__(self) -> str:
+        """Without the frames, which would fill a terminal."""
+        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
@@ -362,6 +377,20 @@ def read_info(path: Path) -> dict[str, Any]:
         return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
+
+
+def read_verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
+    file = path / "comparisons.csv"
+    if not file.exists():
+        return {}
+    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    return {str(verdict): int(count) for verdict, count in counts.items()}
+
+
+def found(path: Path) -> Path:
+    """A path that a person gave: from here where it is there, else from the repository."""
+    return path if path.exists() else ROOT / path
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -426,7 +455,7 @@ def load_run(path: Path | str) -> Run:
     findings = checks.find_caveats(evidence)
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
+        comparisons=Several(analysis.comparisons(sweep, measurements)), caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
@@ -488,7 +517,7 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "created_at": _now(), "finished_at": None, "box": asdict(run.box), "facts": dict(run.facts),
         "versions": versions(), "git_commit": git_commit(), "seed": None,
         "order": [trial.trial_id for trial, _ in run.trials], "parameters": dict(run.parameters), "left_out": {},
-        "published": [asdict(figure) for figure in load_published(run.sweep.published)],
+        "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
     writer = RunWriter(path)
@@ -567,6 +596,20 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
     ]
 
 
+def raw_files(run: Run, name: str) -> dict[str, str]:
+    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+
+    Raises StoreError for one that the run does not have.
+    """
+    directory = run.path / "raw" / name
+    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
+        raise StoreError(
+            "the run has no such trial or mount", where=shown(run.path), got=repr(name),
+            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
+        )  # fmt: skip
+    return _files(directory)
+
+
 _COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
 
 
@@ -621,6 +664,18 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     }
 
 
+def columns() -> dict[str, list[str]]:
+    """File of a run to its columns, as the recorded run in results/tour has them."""
+    found = tables(load_run(ROOT / "results" / "tour"))
+    return {
+        "trials.jsonl": [field.name for field in fields(Trial)],
+        "measurements.parquet": list(found["measurements"].columns),
+        "estimates.csv": [*found["estimates"].columns, "stopped"],
+        "comparisons.csv": list(found["comparisons"].columns),
+        "caveats.csv": list(_CAVEAT_COLUMNS),
+    }
+
+
 def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(factors=frame["factors"].map(json.dumps))
 
@@ -667,9 +722,7 @@ def write_derived(run: Run) -> None:
     _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
     _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]
-    _write_csv(
-        run.path / "caveats.csv", pd.DataFrame(rows, columns=["scope", "subject", "code", "severity", "message"])
-    )
+    _write_csv(run.path / "caveats.csv", pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS)))
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:

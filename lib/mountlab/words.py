@@ -20,6 +20,7 @@ from mountlab.model import (
     PublishedFigure,
     Severity,
     Stop,
+    Trial,
     Until,
     Verdict,
     higher_is_better,
@@ -648,6 +649,19 @@ def leaving(stops: Iterable[Stop]) -> list[str]:
         filesystem, _, workload = stop.cell.partition("/")
         groups.setdefault((workload, stop_text(stop)), []).append(filesystem)
     return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
+
+
+# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def place_text(block: int, cell: str, *, warmup: bool) -> str:
+    """Where in a run a trial stands: 'block 2, ext4/dd-write'."""
+    return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
+
+
+def failure_text(trial: Trial) -> str:
+    """'failed: t0007 ext4/dd-write: no space left'."""
+    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}"
 
 
 # ── few trials ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -319,18 +319,61 @@ def _residency_unknown(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
-    Check(code="cache-served", find=cached_reads, blind=_no_traffic),
-    Check(code="not-flushed", find=unflushed_writes, blind=_no_traffic, foresee=will_not_flush),
     Check(
-        code="fits-in-memory", find=fits_in_memory, foresee=will_fit_in_memory,
+        code="cache-served",
+        severities=("warning", "note"),
+        advice="Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
+        find=cached_reads,
+        blind=_no_traffic,
+    ),
+    Check(
+        code="not-flushed",
+        severities=("warning",),
+        advice="End with a flush: dd `conv: fdatasync`, fio `end_fsync: true`, fs_mark `sync: fsync`, a "
+        "filebench workload that flushes.",
+        find=unflushed_writes,
+        blind=_no_traffic,
+        foresee=will_not_flush,
+    ),
+    Check(
+        code="fits-in-memory",
+        severities=("warning", "note"),
+        advice="Read more than the memory holds, read past the cache (`direct: true`), or say `cache: warm`.",
+        find=fits_in_memory,
+        foresee=will_fit_in_memory,
         blind=lambda e: None if e.facts.get("memory_bytes") else "the box does not tell its memory",
     ),
     Check(
-        code="direct-not-honoured", find=direct_not_honoured, foresee=direct_in_memory,
+        code="direct-not-honoured",
+        severities=("warning", "note"),
+        advice="Choose another journal mode, or compare buffered with buffered.",
+        find=direct_not_honoured,
+        foresee=direct_in_memory,
         blind=_residency_unknown,
     ),
-    Check(code="implausible", find=implausible, blind=_no_limit_known),
-    standing("syncs-everything", whole_machine_flushes),
-    Check(code="cache-not-checked", find=unseen_devices),
-    standing("caches-not-dropped", not_cold),
-)  # fmt: skip
+    Check(
+        code="implausible",
+        severities=("warning", "note"),
+        advice="Move far more than the cache of the device, its controller or its host can hold.",
+        find=implausible,
+        blind=_no_limit_known,
+    ),
+    standing(
+        "syncs-everything",
+        severities=("warning",),
+        advice="Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
+        foresee=whole_machine_flushes,
+    ),
+    Check(
+        code="cache-not-checked",
+        severities=("warning",),
+        advice="Measure on a device whose bytes the kernel counts.",
+        find=unseen_devices,
+    ),
+    standing(
+        "caches-not-dropped",
+        severities=("note",),
+        advice="Run with root or password-less sudo on the box.",
+        foresee=not_cold,
+    ),
+)
