@@ -518,7 +518,7 @@ def test_keys_of_the_page_are_drawn_into_the_figure() -> None:
 
 def test_other_forms_and_widths_are_refused() -> None:
     with pytest.raises(InputError, match="a figure is saved as one of these") as caught:
-        PLOTS["bars"].save_bytes("gif")  # type: ignore[arg-type]
+        PLOTS["bars"].save_bytes("gif")
     assert caught.value.allowed == "svg, png, pdf"
     with pytest.raises(InputError, match="fits on a page"):
         PLOTS["bars"].save_bytes("svg", width_in=0.1)

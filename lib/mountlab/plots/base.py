@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from mountlab import html
 from mountlab.errors import InputError
-from mountlab.plots.paper import FORMS, Form, on_paper
+from mountlab.plots.paper import FORMS, on_paper
 from mountlab.plots.style import STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import for_page
 
-_NARROWEST_IN, _WIDEST_IN = 2.0, 12.0
+_NARROWEST_IN, _WIDEST_IN = 1.5, 24.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Plot:
         self.figure.set_layout_engine("none")
         return for_page(buffer.getvalue(), alt=self.alt)
 
-    def save_bytes(self, form: Form, *, width_in: float = WIDTH_IN) -> bytes:
+    def save_bytes(self, form: str, *, width_in: float = WIDTH_IN) -> bytes:
         """The figure for a paper: on white, in black, at this width in inches, text as paths (SVG) or with its fonts
         (PDF); the same bytes for the same data. The title is left to the caption; keys are drawn above.
 

@@ -49,7 +49,7 @@ def plot_distribution(
                 )
             value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
             axes.set_ylim(0, 105)
-        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials with at most so much, %")
+        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
     told = _overlaps(trials, scale)
     what = f"{words.metric_heading(metric)} of {words.counted(len(trials), 'trial')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Literal, get_args
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,8 +17,7 @@ from matplotlib.text import Text
 from mountlab.plots.style import STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
 
-Form = Literal["svg", "png", "pdf"]
-FORMS = get_args(Form)
+FORMS = ("svg", "png", "pdf")
 _BLACK = "#000000"
 _DPI = 300
 _SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "pdf.fonttype": 42, "savefig.facecolor": "white"}
@@ -31,7 +30,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 """Nothing that changes from one day, or one version of the library, to the next."""
 
 
-def on_paper(figure: Figure, form: Form, *, width_in: float, legend: Mapping[str, Mark]) -> bytes:
+def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str, Mark]) -> bytes:
     """The bytes of a file. `figure` stays as it is; `legend`: names to explain, and their marks."""
     copy, buffer, scale = deepcopy(figure), io.BytesIO(), min(1.0, width_in / WIDTH_IN)
     with mpl.rc_context({**STYLE, **_SETTINGS}):
