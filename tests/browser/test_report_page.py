@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -245,6 +246,12 @@ def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
 
 def test_what_is_closed_on_the_screen_is_open_on_paper(sheets: list[str]) -> None:
     assert "t0001" in "\n".join(sheets)
+
+
+def test_the_header_of_a_long_table_is_on_every_sheet(sheets: list[str]) -> None:
+    with_trials = [sheet for sheet in sheets if len(re.findall(r"^ *t0\d\d\d ", sheet, re.MULTILINE)) > 5]
+    assert len(with_trials) > 1
+    assert all(re.search(r"^ *Trial +Block", sheet, re.MULTILINE) for sheet in with_trials)
 
 
 def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], opened: Page) -> None:
