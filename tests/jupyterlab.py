@@ -24,8 +24,8 @@ ARGUMENTS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 WINDOW = {"width": 1280, "height": 900}
-START_S, CELL_S, END_S = 60.0, 60.0, 15.0
-"""How long is waited at most: these are seconds on an idle machine."""
+START_S, CELL_S, END_S = 60.0, 180.0, 15.0
+"""How long is waited at most: on an idle machine it takes seconds."""
 ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
@@ -146,6 +146,19 @@ class OpenNotebook:
         """Shift+Enter in so many cells, from the selected one on; they wait for each other in the kernel."""
         for _ in range(count):
             self.page.keyboard.press("Shift+Enter")
+
+    def select(self, start: str) -> None:
+        """The cell whose source begins so, as the one that keys go to."""
+        cell = self.cells.filter(has=self.page.locator(".jp-InputArea", has_text=start)).first
+        cell.locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+
+    def insert(self, source: str) -> None:
+        """A new cell above the selected one, with this in it, run; the selected one is selected again."""
+        self.page.keyboard.press("a")
+        self.page.keyboard.press("Enter")
+        self.page.keyboard.insert_text(source)
+        self.run(1)
 
     def wait(self) -> None:
         """Until no cell waits and none runs."""
