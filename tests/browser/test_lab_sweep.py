@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jupyterlab import OpenNotebook, chromium, copied, jupyterlab, needs_chromium
+from jupyterlab import ERRORS, OpenNotebook, chromium, copied, jupyterlab, needs_chromium
 from mountlab import care, store
 from mountlab.boxes import open_box
 from sweeps import DIR
@@ -23,9 +23,10 @@ pytestmark = [
     needs_chromium,
 ]
 
+BOX = "local"
 SWEEP: dict[str, Any] = {
     "question": "Does the live view move?",
-    "box": "local",
+    "box": BOX,
     "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
     "workloads": {
         "fio-read": {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "time_based": True, "runtime": "1s"}
@@ -43,10 +44,13 @@ def seen(opened: OpenNotebook) -> str:
 
 
 def wait_for_live(opened: OpenNotebook, pattern: str) -> None:
+    """Until the newest view says so. A cell that failed is told at once, and not when the time is over."""
     opened.page.wait_for_function(
-        "pattern => new RegExp(pattern).test([...document.querySelectorAll('.mountlab-live')].at(-1)?.textContent)",
-        arg=pattern,
+        """([pattern, errors]) => document.querySelector(errors) ||
+            new RegExp(pattern).test([...document.querySelectorAll('.mountlab-live')].at(-1)?.textContent)""",
+        arg=[pattern, ERRORS],
     )
+    assert opened.errors() == []
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +108,7 @@ def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenN
     assert 2 <= len(journal) < TRIALS
     assert notebook.errors() == [], "a person who stops a run is not shown a traceback"
     assert f'run_path = mountlab.resume("{run_path}")' in notebook.output_of(LAST_BEFORE_RUN)
-    with open_box(store.load_box("local")) as connection:
+    with open_box(store.load_box(BOX)) as connection:
         assert care.clean(connection, dry_run=True) == []
 
 
