@@ -113,7 +113,7 @@ case "$*" in
     "-m pip install "*uv.lock) echo "pip installs uv" >>"$LOG"; cp "$UV" "${{0%/*}}/uv" ;;
     "-m pip install "*) echo "pip installs all" >>"$LOG" ;;
     "-c"*) echo "imports tried" >>"$LOG" ;;
-    "-m ipykernel install --sys-prefix --name python3 "*) echo "kernel named" >>"$LOG" ;;
+    "-m ipykernel install --sys-prefix "*"--name python3 "*) echo "kernel named" >>"$LOG" ;;
     *) echo "unexpected: $*" >&2; exit 99 ;;
 esac
 """
@@ -316,7 +316,7 @@ def test_unknown_argument_is_refused(machine: Machine) -> None:
 # --- notebooks in git -------------------------------------------------------------------------------------------------
 
 CELL: dict[str, Any] = {
-    "id": "my-cell", "cell_type": "code", "source": "1", "execution_count": 3, "metadata": {"tags": ["parameters"]},
+    "id": "my-cell", "cell_type": "code", "source": ["1"], "execution_count": 3, "metadata": {"tags": ["parameters"]},
     "outputs": [{"output_type": "stream", "name": "stdout", "text": "from a run"}],
 }  # fmt: skip
 KERNEL = {"name": "python3", "display_name": "Mountlab (.venv)", "language": "python"}
