@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "compare", "bench",
-           "fuzz", "lock")  # fmt: skip
+TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "compare", "batch",
+           "studies", "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -58,6 +58,9 @@ def test_no_target_is_a_file() -> None:
         (["resume", "RUN=results/x"], 'mountlab resume "results/x"'),
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
+        (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["studies"], "mountlab batch params/batches/studies.yml"),
         (["bench"], "mountlab bench"),
         (["lab"], "jupyterlab"),
     ],
@@ -71,7 +74,7 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "compare", "bench"])
+@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "compare", "batch", "bench"])
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -56,13 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
     _log_verbs(verbs)
-    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
-    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
-    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
-    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
-    batch.add_argument(
-        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
-    )
+    _batch_verb(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -114,6 +108,16 @@ def _log_verbs(verbs: Any) -> None:
     export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
     export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
+
+
+def _batch_verb(verbs: Any) -> None:
+    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+    )
 
 
 def _override(parser: argparse.ArgumentParser) -> None:

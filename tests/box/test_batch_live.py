@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.requires_program("fio"),
 ]
 
-BLOCKS = 6
+BLOCKS = 4
 SWEEP = {
     "question": "Is memory <b>faster</b> than the disk?",
     "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
