@@ -75,6 +75,7 @@ def test_the_page_links_reports_and_notebooks_and_tells_both_sides_of_a_claim() 
     assert "It is faster." in words
     assert "not measured" in words
     assert "01-a: xfs" in words
+    assert "Not finished: 02-b and 04-d." in words
 
 
 def test_a_batch_in_which_nothing_went_wrong_says_so() -> None:
@@ -84,7 +85,7 @@ def test_a_batch_in_which_nothing_went_wrong_says_so() -> None:
     assert "Nothing failed." in words
     assert "Nothing was left out." in words
     assert "No sweep of this batch names published figures." in words
-    assert "goes on with them" not in words
+    assert "Not finished" not in words
 
 
 def hostile_view() -> BatchView:

@@ -122,10 +122,11 @@ def read_view(path: Path | str) -> BatchView:
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
     measured = {name: run for name, run in runs.items() if store.read_journal(run)}
+    without = {name for name, outcome in outcomes.items() if outcome.state == "done"} | measured.keys()
     return BatchView(
         batch=directory.batch, created_at=str(directory.info["created_at"]), name=directory.path.name,
         outcomes=outcomes, told={name: told(store.load_run(run)) for name, run in measured.items()},
-        expected={item.id: _published(item) for item in directory.batch.items if item.id not in measured},
+        expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
         command=f"python -m mountlab batch --resume {store.shown(directory.path)}",
     )  # fmt: skip
 

@@ -53,7 +53,8 @@ def begin(directory: Path) -> subprocess.Popen[str]:
 
 
 def trials(directory: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for file in (directory / "results").glob("2*/trials.jsonl") for line in file.open()]
+    journals = (directory / "results").glob("2*/trials.jsonl")
+    return [json.loads(line) for journal in journals for line in journal.read_text().split("\n")[:-1]]
 
 
 def interrupt(directory: Path, number: signal.Signals, *, after: int) -> tuple[int, str]:
@@ -95,7 +96,9 @@ def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(directory: Pat
 
 
 def _check_page(batch: Path, run: Path, out: str) -> None:
-    states = {line["item"]: line["state"] for line in map(json.loads, (batch / "journal.jsonl").open())}
+    states = {
+        line["item"]: line["state"] for line in map(json.loads, (batch / "journal.jsonl").read_text().splitlines())
+    }
     assert states == {"01-x-local": "done", "02-x-local": "left out"}
     page = (batch / "report.html").read_text()
     assert f'href="../{run.name}/report.html"' in page
