@@ -132,11 +132,13 @@ def read_view(path: Path | str) -> BatchView:
 
 
 def _published(item: Item) -> list[PublishedFigure]:
-    """What the sweep of an item that was not measured has from others; nothing where its file is gone."""
+    """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
     path = sweep_path(item)
     if path is None or not path.is_file():
         return []
-    return store.load_published(store.load_sweep(path, item.overrides).sweep.published)
+    sweep = store.load_sweep(path, item.overrides).sweep
+    own = {workload.name for workload in sweep.workloads}
+    return [figure for figure in store.load_published(sweep.published) if figure.workload in own]
 
 
 def now() -> str:
