@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "bench", "fuzz", "lock")  # fmt: skip
+           "batch", "studies", "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -61,6 +61,9 @@ def test_no_target_is_a_file() -> None:
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
         (["index"], "mountlab index"),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
+        (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["studies"], "mountlab batch params/batches/studies.yml"),
         (["bench"], "mountlab bench"),
         (["lab"], "mountlab lab"),
     ],
@@ -74,7 +77,7 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "bench"])
+@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "batch", "bench"])
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
