@@ -16,10 +16,12 @@ NOT_FAST := box or browser or slow
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
 EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
+EXAMPLE_RUNS := RUNS="results/<run_id> results/<run_id>"
+EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report compare lab bench calibrate check test fuzz lint lock clean-env
+.PHONY: help env demo plan run resume report compare publish reproduce lab bench calibrate check test fuzz lint lock clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +61,16 @@ compare: ## A= B=: what differs between two runs, and their ratios
 	$(call needs,B,$(EXAMPLE_PAIR))
 	@lib/env.sh
 	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
+
+publish: ## RUNS= [ARGS=]: a folder and a zip of runs that stand alone, without the names of machines and people
+	$(call needs,RUNS,$(EXAMPLE_RUNS))
+	@lib/env.sh
+	@$(PY) -m mountlab publish $(RUNS) $(ARGS)
+
+reproduce: ## BUNDLE= [BOX=]: check a published bundle, and make its figures again; with BOX run its sweeps again
+	$(call needs,BUNDLE,$(EXAMPLE_BUNDLE))
+	@lib/env.sh
+	@$(PY) -m mountlab reproduce "$(BUNDLE)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 lab: env ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks

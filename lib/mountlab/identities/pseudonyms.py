@@ -31,7 +31,7 @@ _CONTEXTS = {
     "host": (r"(?<=[\w.-]@){}", r"(?<=\bLinux ){}(?= \d)", r"(?<=\d\d:\d\d:\d\d ){}(?= [\w.\[\]()/-]+:)",
              r"(?<=\b[Hh]ost[ =:]){}", r"(?<=\bhostname[=:]){}", r"(?<=//){}(?=[/:])"),
     "user": (r"(?<=/home/){}", r"(?<=/Users/){}", r"(?<=mountlab-){}(?=/|\b(?!-))", r"(?<![\w-]){}(?=@)",
-             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))"),
+             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))", r"(?<=\\){}"),
     "box": (r"(?<=\bBOX=){}", r"(?<=\bbox[ =:]){}", r"(?<=--box ){}", r"(?<=params/boxes/){}(?=\.yml)"),
 }  # fmt: skip
 """Where a word stands as a name: for machines and users that are called as things are."""
