@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "compare", "bench",
-           "fuzz", "lock")  # fmt: skip
+           "publish", "reproduce",           "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -58,6 +58,8 @@ def test_no_target_is_a_file() -> None:
         (["resume", "RUN=results/x"], 'mountlab resume "results/x"'),
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
+        (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),
         (["bench"], "mountlab bench"),
         (["lab"], "jupyterlab"),
     ],
@@ -71,7 +73,9 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "compare", "bench"])
+@pytest.mark.parametrize(
+    "verb", ["demo", "plan", "run", "resume", "report", "compare", "publish", "reproduce", "bench"]
+)
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -86,6 +90,14 @@ def test_library_knows_what_make_calls(verb: str) -> None:
         ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
         ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
         ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        (
+            "publish",
+            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+        ),
+        (
+            "reproduce",
+            "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
+        ),
         ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
     ],
 )
