@@ -15,16 +15,16 @@ from mountlab.identities.names import distinctive, neutral
 
 INFO: dict[str, Any] = {
     "run_id": "20261120T101902-sweep-payroll",
-    "box": {"name": "payroll", "host": "nova-bench", "user": "mallory", "mount_root": "/srv/acme/mountlab",
+    "box": {"name": "payroll", "host": "nova-bench", "user": "alice", "mount_root": "/srv/acme/mountlab",
             "scratch": [{"name": "data", "device": "/dev/disk/by-id/nvme-ACME_S4EVNX0M123456"}]},
     "facts": {
-        "hostname": "nova7.acme.example", "user": "mallory", "mount_root": "/srv/acme/mountlab",
-        "output_root": "/dev/shm/mountlab-mallory", "boot_id": "8d890d65-b030-404a-b0ad-3b370d7641fa",
+        "hostname": "nova7.acme.example", "user": "alice", "mount_root": "/srv/acme/mountlab",
+        "output_root": "/dev/shm/mountlab-alice", "boot_id": "8d890d65-b030-404a-b0ad-3b370d7641fa",
         "kernel": "6.1.0.9-amd64", "programs": {"fio": {"path": "/usr/bin/fio", "version": "fio 10.1.2.3"}},
         "block_devices": [{"serial": "S4EVNX0M123456", "mountpoints": ["/", "/mnt/ledger"]}],
         "device_ids": {"data": "259:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
     },
-    "parameters": {"box": "payroll", "question": "Is mallory's nova7 fast?", "filesystems": {
+    "parameters": {"box": "payroll", "question": "Is alice's nova7 fast?", "filesystems": {
         "ext4": {"type": "ext4", "image_dir": "/mnt/ledger", "overwrite": "1f0c6c86-50b1-4d5b-9b43-0a4c5f3a7d10"},
     }},
 }  # fmt: skip
@@ -51,8 +51,8 @@ NOBODY = Pseudonyms([])
         ("other3.acme.example:8080", "host-5:8080"),
         ("*.acme.example", "*.domain-1"),
         ("innova7x", "innova7x"),
-        ("/var/tmp/mountlab-mallory/x", "/var/tmp/mountlab-user-1/x"),
-        ("uid=1000(mallory)", "uid=1000(user-1)"),
+        ("/var/tmp/mountlab-alice/x", "/var/tmp/mountlab-user-1/x"),
+        ("uid=1000(alice)", "uid=1000(user-1)"),
         ("of=/srv/acme/mountlab/mnt/t0001/dd.img", "of=/srv/place-1/mountlab/mnt/t0001/dd.img"),
         ("/mnt/ledger/sub", "/mnt/place-2/sub"),
         ("/mnt/ledgers", "/mnt/ledgers"),
@@ -83,8 +83,8 @@ def test_every_form_that_a_file_could_give_a_name_is_known() -> None:
 
 @pytest.mark.parametrize("before", ["\\n", "\\t", "%2F", "%20", '"', "/", "(", "=", ",", "_", "-", "\n", "\\040"])
 def test_a_name_begins_after_whatever_is_no_letter(before: str) -> None:
-    names = Pseudonyms([Identity("user", "mallory"), Identity("host", "nova7")])
-    assert names.text(f"x{before}mallory {before}nova7") == f"x{before}user-1 {before}host-1"
+    names = Pseudonyms([Identity("user", "alice"), Identity("host", "nova7")])
+    assert names.text(f"x{before}alice {before}nova7") == f"x{before}user-1 {before}host-1"
 
 
 def test_json_is_replaced_by_what_its_keys_say() -> None:
@@ -103,11 +103,11 @@ def test_json_is_replaced_by_what_its_keys_say() -> None:
 
 def test_the_control_machine_is_known_too() -> None:
     found = control_identities(
-        host="desk.acme.example", user="trent", home="/home/trent", machine_id="3d1219c7c4c5404aaa1f6d2a48adfda4",
+        host="desk.acme.example", user="alice", home="/home/alice", machine_id="3d1219c7c4c5404aaa1f6d2a48adfda4",
         paths=("/opt/trents-lab/mountlab",), ssh={"host": ["10.9.8.7", "gate"], "user": ["root"]},
     )  # fmt: skip
     names = Pseudonyms(found)
-    text = "trent@desk /home/trent/x /opt/trents-lab/mountlab/a 3d1219c7c4c5404aaa1f6d2a48adfda4 10.9.8.7 gate root"
+    text = "alice@desk /home/alice/x /opt/trents-lab/mountlab/a 3d1219c7c4c5404aaa1f6d2a48adfda4 10.9.8.7 gate root"
     expected = "user-1@host-1 /home/user-1/x /opt/place-1/mountlab/a machine-1 address-1 host-2 root"
     assert names.text(text) == expected
 
@@ -157,7 +157,7 @@ def test_directories_that_tell_nothing_are_left(path: str) -> None:
         ("iqn.2004-01.org.acme:storage.disk1", "wwn-1"),
         ("Serial Number:    Z1D5ABCD", "Serial Number:    serial-1"),
         ('"serial": "Z1D5ABCD"', '"serial": "serial-1"'),
-        ("/home/bob/.cache", "/home/user-1/.cache"),
+        ("/home/alice/.cache", "/home/user-1/.cache"),
         ("bob@nas7.acme.example: denied", "user-1@host-1: denied"),
         ("nas.fritz.lan", "host-1"),
         ("SHA256:" + "a" * 43, "SHA256:key-1"),
@@ -215,11 +215,17 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
 
 
 def test_what_is_left_is_told_by_kind_and_never_by_value() -> None:
-    assert RUN.left("mallory on nova7 at 10.1.1.1") == {"user", "host", "address"}
-    assert "mallory" not in json.dumps(RUN.told())
+    assert RUN.left("alice on nova7 at 10.1.1.1") == {"user", "host", "address"}
+    assert "alice" not in json.dumps(RUN.told())
 
 
 def test_a_table_is_replaced_by_its_columns() -> None:
     assert RUN.rows("run_id,box,mean\n20261120T101902-sweep-payroll,payroll,1.5\n") == (
         "run_id,box,mean\n20261120T101902-sweep-box-1,box-1,1.5\n"
     )
+
+
+def test_a_run_that_was_made_from_a_published_sweep_keeps_its_placeholders_and_none_is_given_twice() -> None:
+    names = Pseudonyms([Identity("box", "nova9"), Identity("box", "box-1"), Identity("host", "host-2")])
+    assert names.text("box-1 nova9 host-2") == "box-1 box-2 host-2"
+    assert not names.left(names.text("box-1 nova9"))
