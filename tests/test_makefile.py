@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "batch", "studies", "bench", "fuzz", "lock")  # fmt: skip
+           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -64,6 +64,8 @@ def test_no_target_is_a_file() -> None:
         (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
         (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
         (["studies"], "mountlab batch params/batches/studies.yml"),
+        (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
+        (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),
         (["bench"], "mountlab bench"),
         (["lab"], "mountlab lab"),
     ],
@@ -77,7 +79,10 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "batch", "bench"])
+VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "bench")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -92,6 +97,14 @@ def test_library_knows_what_make_calls(verb: str) -> None:
         ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
         ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
         ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        (
+            "publish",
+            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+        ),
+        (
+            "reproduce",
+            "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
+        ),
         ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
     ],
 )
