@@ -50,6 +50,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suites(extended: Path) -> None:
     """Run there, with the library of the copy in front of ours."""
     suites = ["test_tools_conformance.py", "test_filesystems.py", "test_checks.py", "test_checks_burst.py",
@@ -131,6 +132,7 @@ def gate(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "exit_code", "said"), [(20.0, 1, "does not pass"), (0.05, 0, "passes")])
 def test_the_script_of_the_gate_ends_as_a_job_needs_it(
     gate: Path, tmp_path: Path, times: float, exit_code: int, said: str

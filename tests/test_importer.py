@@ -20,7 +20,7 @@ from mountlab.sections import answer, box, question, reproduce, trials, versions
 from mountlab.store import Run, load_run, read_info, read_journal, read_sweep
 
 ROOT = Path(__file__).parents[1]
-DATA, README = ROOT / "tests" / "data", ROOT / "README.md"
+DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "how-to" / "import-logs.md"
 DD = "200+0 records in\n200+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {seconds} s, {rate} MB/s\n"
 
 
@@ -331,7 +331,7 @@ def test_import_reports_what_it_read(
 
 
 @pytest.mark.slow
-def test_what_the_readme_says_of_logs_is_what_happens(
+def test_what_the_docs_say_of_logs_is_what_happens(
     tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, seconds in (("ext4", 0.279), ("tmpfs", 0.139)):
@@ -340,12 +340,16 @@ def test_what_the_readme_says_of_logs_is_what_happens(
         )
     shutil.copytree(ROOT / "results" / "tour", tmp_path / "results" / "tour")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mountlab.importer.import_patterns.__kwdefaults__", {"results": results_dir})
-    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", README.read_text(), re.MULTILINE)
+    for verb in ("import_patterns", "import_file"):
+        monkeypatch.setattr(f"mountlab.importer.{verb}.__kwdefaults__", {"results": results_dir})
+    page = PAGE.read_text()
+    (file,) = re.findall(r"^`old\.yml`.*\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "old.yml").write_text(file)
+    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", page, re.MULTILINE)
     said = {}
     for line in lines:
         assert main(shlex.split(line, comments=True)) == 0, line
-        said[line.split()[0]] = capsys.readouterr().out
+        said[line.split()[0]] = said.get(line.split()[0], "") + capsys.readouterr().out
     assert set(said) == {"parse", "import", "export"}
     assert "bandwidth         749.0 MB/s" in said["parse"]
     assert "bs=64K" in said["import"]
