@@ -342,10 +342,12 @@ def test_what_the_docs_say_of_logs_is_what_happens(
     monkeypatch.chdir(tmp_path)
     for verb in ("import_patterns", "import_file"):
         monkeypatch.setattr(f"mountlab.importer.{verb}.__kwdefaults__", {"results": results_dir})
+    monkeypatch.setattr("mountlab.report.write_report", lambda path: path / "report.html")  # others test it
     page = PAGE.read_text()
     (file,) = re.findall(r"^`old\.yml`.*\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "old.yml").write_text(file)
-    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", page, re.MULTILINE)
+    typed = "\n".join([page, (PAGE.parent / "custom-figures.md").read_text(), (ROOT / "README.md").read_text()])
+    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
     said = {}
     for line in lines:
         assert main(shlex.split(line, comments=True)) == 0, line
@@ -353,7 +355,10 @@ def test_what_the_docs_say_of_logs_is_what_happens(
     assert set(said) == {"parse", "import", "export"}
     assert "bandwidth         749.0 MB/s" in said["parse"]
     assert "bs=64K" in said["import"]
-    assert {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()} == {".xlsx", ".csv"}
+    made = {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()}
+    asked = {"latex": ".tex", "markdown": ".md"}
+    formats = re.findall(r"--(?:format|figures) (\w+)", typed)
+    assert made >= {asked.get(name, f".{name}") for name in formats} >= {".xlsx", ".csv"}
 
 
 def test_a_named_metric_that_no_log_has_is_refused(tmp_path: Path, results_dir: Path) -> None:
