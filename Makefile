@@ -16,10 +16,11 @@ NOT_FAST := box or browser or slow
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
 EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
+EXAMPLE_BATCH := BATCH=params/batches/studies.yml
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report compare lab bench calibrate check test fuzz lint lock docs clean-env
+.PHONY: help env demo plan run resume report index compare batch studies lab bench calibrate check test fuzz lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,14 +55,26 @@ report: ## RUN=: write the report of a run again
 	@lib/env.sh
 	@$(PY) -m mountlab report "$(RUN)" $(ARGS)
 
+index: ## the list of all runs and reports, made anew: results/index.html
+	@lib/env.sh
+	@$(PY) -m mountlab index $(ARGS)
+
 compare: ## A= B=: what differs between two runs, and their ratios
 	$(call needs,A,$(EXAMPLE_PAIR))
 	$(call needs,B,$(EXAMPLE_PAIR))
 	@lib/env.sh
 	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
 
-lab: env ## JupyterLab on the notebooks
-	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks
+batch: ## BATCH= [ARGS=--plan]: many sweeps, one after another, and one page on all of them; goes on where it stopped
+	$(call needs,BATCH,$(EXAMPLE_BATCH))
+	@lib/env.sh
+	@$(PY) -m mountlab batch "$(BATCH)" $(ARGS)
+
+studies: env ## the published studies at small size, with their figures and conclusions beside ours: 20 to 30 minutes
+	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)
+
+lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
+	@$(PY) -m mountlab lab $(ARGS)
 
 bench: env ## how much time Mountlab itself takes: per trial, per report
 	@$(PY) -m mountlab bench $(ARGS)

@@ -49,7 +49,8 @@ def test_compare_says_what_differs_and_writes_a_page(
         f"What differs between {store.read_info(TOUR)['run_id']} and faster?"
     ]
     assert not page.crossed
-    assert not page.active()
+    assert page.active() == {"script"}
+    assert page.tags["script"] == 1
 
 
 def test_compare_as_data(faster: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,12 @@ from mountlab.model import Caveat
 from pages import Page
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror='alert(1)'> & =HYPERLINK("a") {{ 7*7 }} {% raw %}"""
+
+OTHER_FORMAT = {
+    *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440),
+    *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B),
+}  # fmt: skip
+"""Format characters that belong to a script: signs before Arabic numbers, hieroglyphs, shorthand, music."""
 
 
 def caveat(subject: str = "ext4/dd", message: str = "seen") -> Caveat:
@@ -50,9 +58,30 @@ def test_every_tag_is_closed_in_order(piece: Html) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_comes_out_as_it_went_in(text: str) -> None:
+    """But for characters that nobody could see, which are named."""
     page = Page(html.paragraph(text).text)
     assert page.tags == {"p": 1}
-    assert page.words.replace("\r\n", "\n").replace("\r", "\n") == text.replace("\r\n", "\n").replace("\r", "\n")
+    expected = "".join(each if seen(each) else f"[U+{ord(each):04X}]" for each in text)
+    assert page.words.replace("\r\n", "\n").replace("\r", "\n") == expected.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def seen(character: str) -> bool:
+    """By Unicode's own tables: neither a control nor a format character, but for line ends, tabs and joiners; and not
+    half of a pair, a separator of lines, or no character at all."""
+    if character in "\n\r\t\u200c\u200d" or ord(character) in OTHER_FORMAT:
+        return True
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\ufffe\uffff"
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x1b", "\x00", "\x7f"])
+def test_what_turns_text_around_or_hides_is_named(mark: str) -> None:
+    assert html.items([f"a{mark}b"]).text == f"<ul><li>a[U+{ord(mark):04X}]b</li></ul>"
+    assert html.visible(html.visible(f"a{mark}b")) == f"a[U+{ord(mark):04X}]b"
+
+
+def test_scripts_that_need_joiners_are_left_alone() -> None:
+    text = "نمی\u200cخواهم 👩\u200d🔬 שלום"
+    assert html.visible(text) == text
 
 
 def test_a_piece_shows_itself_in_a_notebook_and_in_a_terminal() -> None:

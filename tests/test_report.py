@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import sys
@@ -63,7 +65,8 @@ def test_the_kernel_is_of_this_environment(made: Path) -> None:
 
 
 def test_nothing_is_loaded_from_anywhere(made: Path, page: Page) -> None:
-    assert page.active() == set()
+    assert page.active() == {"script"}
+    assert page.tags["script"] == 1, "our own"
     assert page.values("src") == []
     targets = page.values("href") + page.values("xlink:href")
     assert {target for target in targets if not target.startswith("#")} == {"data:,"}
@@ -73,11 +76,24 @@ def test_nothing_is_loaded_from_anywhere(made: Path, page: Page) -> None:
         "http://www.w3.org/1999/xlink",
     }
     assert not re.search(r"@import|url\((?!#)", text)
-    assert "default-src 'none'" in text
+    (rules,) = [text for text in page.values("content", "meta") if "-src" in text]
+    assert rules.split("; ") == [
+        "default-src 'none'", f"script-src 'sha256-{sha256_of(script_in(text))}'", "style-src 'unsafe-inline'",
+        "img-src data:", "base-uri 'none'", "form-action 'none'",
+    ]  # fmt: skip
+
+
+def script_in(text: str) -> str:
+    return text[text.index("<script>") + len("<script>") : text.index("</script>")]
+
+
+def sha256_of(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def test_hostile_text_stays_text(made: Path, page: Page) -> None:
-    assert page.active() == set()
+    assert page.active() == {"script"}
+    assert page.tags["script"] == 1, "our own"
     assert made.read_text().count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
 
 
@@ -99,9 +115,11 @@ def test_headings_are_in_order(page: Page) -> None:
 
 def test_every_part_is_there(page: Page) -> None:
     assert [text for level, text in page.headings if level == 2] == [
-        "Caveats", "Figures of each metric", "What explains how much", "Every trial", "In the order of the run",
-        "Why each cell stopped", "Published figures beside ours", "Options: asked, and in effect", "Left out",
-        "All trials", "The box", "Versions and seed", "Parameters", "Run it again",
+        "Caveats", "Figures of each metric", "What explains how much", "Published figures beside ours",
+        "Options: asked, and in effect", "Left out", "Every trial", "In the order of the run", "How the trials lie",
+        "Latencies", "Inside of the trials", "Bytes of the tool, bytes of the device", "As bars",
+        "Why each cell stopped", "All trials", "The box", "Versions and seed", "Parameters", "Run it again",
+        "Nothing to show",
     ]  # fmt: skip
 
 
@@ -199,7 +217,29 @@ def test_the_title_is_escaped(tmp_path: Path) -> None:
 
 
 def test_html_in_markdown_is_text(tmp_path: Path) -> None:
-    assert "<script>" not in exported(tmp_path, new_markdown_cell("<script>alert(1)</script>"))
+    assert "<script>alert" not in exported(tmp_path, new_markdown_cell("<script>alert(1)</script>"))
+
+
+def test_headings_have_ids_of_their_own_and_make_the_contents(tmp_path: Path) -> None:
+    headings = ["# Why?", "## The answer", "## The answer", '## a "b" < c', "## report"]
+    page = Page(exported(tmp_path, *map(new_markdown_cell, headings)))
+    ids = ["Why", "The-answer", "The-answer-2", "a-b-c", "report-2"]
+    assert page.values("id", "h1") + page.values("id", "h2") == ids
+    assert page.values("href", "a") == ["#report", *(f"#{each}" for each in ids)]
+    assert page.tags["nav"] == 1
+
+
+def test_a_short_page_has_no_contents(tmp_path: Path) -> None:
+    page = Page(exported(tmp_path, new_markdown_cell("# Why?"), new_markdown_cell("## Because")))
+    assert page.tags["nav"] == 0
+
+
+def test_writing_is_never_turned_around(tmp_path: Path) -> None:
+    said = new_output("stream", name="stdout", text="a\u202eb")
+    assert "a[U+202E]b" in exported(tmp_path, new_code_cell("f('\u2066')", outputs=[said]))
+    assert not re.search(
+        r"[\u202a-\u202e\u2066-\u2069]", exported(tmp_path, new_code_cell("f('\u2066')", outputs=[said]))
+    )
 
 
 def test_the_notebook_is_the_one_of_the_repository() -> None:

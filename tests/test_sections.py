@@ -19,7 +19,8 @@ PARTS = (
     sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
     sections.run_order, sections.published, sections.options, sections.left_out, sections.trials, sections.box,
     sections.versions, sections.parameters, sections.reproduce, sections.stopping,
-    sections.not_checked, sections.explained,
+    sections.not_checked, sections.explained, sections.responses, sections.distributions, sections.latencies,
+    sections.inside_trials, sections.device_bytes, sections.bar_charts,
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()
@@ -99,9 +100,11 @@ def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
 
 
 def test_the_first_screen_warns_of_the_caveats() -> None:
-    assert "Caveats : Do not use: Cache served read (1 cell). Doubt: Option not in effect (1 file system)." in repr(
-        sections.answer(RUN)
-    )
+    assert (
+        "Caveats : Do not use: Cache served read (1 cell): The application read 64 MiB and the device delivered 16 "
+        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, and "
+        "/proc/mounts does not show it: ramfs takes any…. Note: Few trials (21 cells)."
+    ) in repr(sections.answer(RUN))
     assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))
 
 

@@ -346,7 +346,8 @@ def test_caveats_are_grouped_worst_first() -> None:
         "Too short (1 cell)",
     ]
     assert words.caveat_line(groups) == (
-        "Do not use: Failed trials (1 cell). Doubt: Noisy (2 cells), Busy. Note: Too short (1 cell)."
+        "Do not use: Failed trials (1 cell): about b/x. Doubt: Noisy (2 cells): about a/x; Busy. "
+        "Note: Too short (1 cell)."
     )
 
 

@@ -1,18 +1,24 @@
 """Thin verbs for the Makefile and for people without make. Exit codes: 0 done, 1 some trial failed, 2 bad input,
-3 box unreachable, 4 unsafe, 130 stopped."""
+3 box unreachable, 4 unsafe, 130 stopped, 141 nobody read on."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import InputError, MountlabError, ParameterError, Stopped, StoreError
 
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from mountlab.store import Run
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
 Arguments = argparse.Namespace
 
 
@@ -21,7 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     verb: Callable[[Arguments], int] = parsed.verb
     try:
-        return verb(parsed)
+        code = verb(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _nobody_reads()
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -29,9 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
         return InputError.exit_code
     except KeyboardInterrupt as stop:
-        print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        print(Stopped.what, file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
+
+
+def _nobody_reads() -> int:
+    """The exit code where the reader of our output has gone, as in `... | head`: that of a program ended by SIGPIPE."""
+    with suppress(BrokenPipeError):
+        sys.stdout.close()  # else Python tries once more as it ends
+    return PIPE_CLOSED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,15 +68,50 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("run", type=Path, help="a directory below results/")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
-    _pair_verbs(verbs)
+    _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
+    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+    )
+    _bundle_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
+    lab = _verb(verbs, "lab", _lab, "JupyterLab on the notebooks, with the kernel of this environment")
+    lab.add_argument("--port", type=int, help="default: the first free one from 8888 on")
+    lab.add_argument("--no-browser", action="store_true", help="start no browser here")
     _own_verbs(verbs)
     return parser
+
+
+def _verbs_of_many_runs(verbs: Any) -> None:
+    compare = _verb(
+        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
+    )
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument(
+        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
+    )
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    gate = _verb(
+        verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so"
+    )
+    gate.add_argument(
+        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    )
+    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
+    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
+    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
+    gate.add_argument("--json", action="store_true", help="as data")
+    index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
 
 def _verb(verbs: Any, name: str, verb: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -74,23 +126,6 @@ def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: s
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     _override(parser)
     return parser
-
-
-def _pair_verbs(verbs: Any) -> None:
-    compare = _verb(verbs, "compare", _compare, "what differs between two runs, and the ratios of B to A, cell by cell")
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
-    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
-    gate = _verb(
-        verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so"
-    )
-    gate.add_argument(
-        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
-    )
-    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
-    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
-    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
-    gate.add_argument("--json", action="store_true", help="as data")
 
 
 def _own_verbs(verbs: Any) -> None:
@@ -121,13 +156,38 @@ def _log_verbs(verbs: Any) -> None:
         ("name", "of the run"),
     ):  # fmt: skip
         bring.add_argument(f"--{key}", help=f"with PATTERN: {text}")
-    export = _verb(verbs, "export", _export, "the tables of a run for other programs")
+    export = _verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help="a directory below results/")
-    export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--format", choices=("csv", "xlsx", "parquet", "latex", "markdown"), default="csv")
+    what.add_argument(
+        "--figures", choices=("svg", "png", "pdf"), help="the plots of the report, in the place of tables"
+    )
+    export.add_argument("--width-cm", type=float, help="with --figures: 8.5 (the default) for a column, 17 for a page")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
     export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
     export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
+
+
+def _bundle_verbs(verbs: Any) -> None:
+    publish = _verb(
+        verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines"
+    )
+    publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a directory below results/")
+    publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
+    publish.add_argument("--title", help="default: the names of the sweeps")
+    publish.add_argument("--author", action="append", default=[], help="as it is to be cited; may be given again")
+    publish.add_argument("--licence", help="an SPDX identifier (default: CC-BY-4.0)")
+    publish.add_argument(
+        "--keep-identities", action="store_true", help="host names, addresses, serials, users as they are"
+    )
+    reproduce = _verb(verbs, "reproduce", _reproduce, "check a published bundle; with --box run its sweeps again")
+    reproduce.add_argument("bundle", type=Path, help="a folder or a zip made by publish")
+    reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")
+    reproduce.add_argument(
+        "--allow-commands", action="store_true", help="with --box: also run command lines of the bundle"
+    )
 
 
 def _override(parser: argparse.ArgumentParser) -> None:
@@ -183,18 +243,29 @@ def _plan(arguments: Arguments) -> int:
 
 def _compare(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.compare_runs import compare_runs
-    from mountlab.compare_view import comparison_json, comparison_text
     from mountlab.report import write_comparison
 
-    compared = compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b))
+    paths = [arguments.run_a, arguments.run_b, *arguments.more]
+    as_text, as_json = _compared([store.load_run(path) for path in paths])
     if arguments.json:
-        print(json.dumps(comparison_json(compared), indent=1))
+        print(json.dumps(as_json(), indent=1))
         return 0
-    print(f"\n{comparison_text(compared)}\n", flush=True)
-    page = write_comparison(arguments.run_a, arguments.run_b, results=store.RESULTS)
-    print(f"report: {store.shown(page)}")
+    print(f"\n{as_text()}\n", flush=True)
+    print(f"report: {store.shown(write_comparison(*paths, results=store.RESULTS))}")
     return 0
+
+
+def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
+    """Two runs, or many of them, compared: as text and as data."""
+    from mountlab import compare_many_view, compare_view
+    from mountlab.compare_many import compare_many
+    from mountlab.compare_runs import compare_runs
+
+    if len(runs) == 2:
+        two = compare_runs(*runs)
+        return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
+    many = compare_many(runs)
+    return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
 
 
 def _gate(arguments: Arguments) -> int:
@@ -245,12 +316,43 @@ def _finish(path: Path) -> int:
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
 
 
+def _batch(arguments: Arguments) -> int:
+    from mountlab import batch, store
+    from mountlab.batch_store import load_batch
+    from mountlab.batch_view import plan_text, summary_text
+
+    if (arguments.file is None) == (arguments.resume is None):
+        raise InputError(
+            "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
+        )
+    if arguments.plan:
+        asked, planned = batch.plan(arguments.file, arguments.resume)
+        print(plan_text(asked, planned))
+        return 0
+    if arguments.resume:
+        page, view = batch.resume_batch(arguments.resume)
+    else:
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+    print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
+    return batch.exit_code(view)
+
+
 def _report(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.report import write_report
 
     store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
     print(f"report: {store.shown(write_report(arguments.run))}")
+    return 0
+
+
+def _index(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_index
+
+    if arguments.results and not arguments.results.is_dir():
+        raise StoreError("no such directory", where=store.shown(arguments.results), next_step="name that of the runs")
+    print(f"index: {store.shown(write_index((arguments.results or store.RESULTS).resolve()))}")
     return 0
 
 
@@ -288,14 +390,59 @@ def _import(arguments: Arguments) -> int:
 
 def _export(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.export import Pivot, export_files
 
-    pivot = Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
     run = store.load_run(arguments.run)
-    files = export_files(store.tables(run), run.sweep, arguments.format, pivot)
+    files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
         print(store.shown(path))
     return 0
+
+
+def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import export, paper, store
+
+    if arguments.width_cm is not None:
+        raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
+    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    if arguments.format in paper.FORMATS:
+        return export.paper_files(run, arguments.format, pivot)
+    return export.export_files(store.tables(run), run.sweep, arguments.format, pivot)
+
+
+def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import figures
+
+    if arguments.pivot or arguments.metric or arguments.unit:
+        raise ParameterError("--pivot, --metric and --unit are for tables", where="export", got="--figures")
+    width = figures.COLUMN_CM if arguments.width_cm is None else arguments.width_cm
+    return figures.figure_files(run, arguments.figures, width_cm=width)
+
+
+def _publish(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.publish import Wishes, publish
+
+    wishes = Wishes(
+        to=arguments.to, title=arguments.title, authors=tuple(arguments.author),
+        keep_identities=arguments.keep_identities, **({"licence": arguments.licence} if arguments.licence else {}),
+    )  # fmt: skip
+    folder, archive = publish(arguments.runs, wishes)
+    print(f"bundle: {store.shown(folder / 'index.html')}\nzip:    {store.shown(archive)}")
+    return 0
+
+
+def _reproduce(arguments: Arguments) -> int:
+    from mountlab import reproduce, store
+    from mountlab.bundle_view import checked_text
+
+    with reproduce.opened(arguments.bundle) as place:
+        checked = reproduce.check(place)
+        print(checked_text(checked), flush=True)
+        if arguments.box and checked.same:
+            reproduce.refuse_commands(place, allowed=arguments.allow_commands)
+            for text, page in reproduce.again(place, arguments.box):
+                print(f"\n{text}\n\nreport: {store.shown(page)}", flush=True)
+    return 0 if checked.same else 1
 
 
 def _fstab(arguments: Arguments) -> int:
@@ -369,6 +516,16 @@ def _box_clean(arguments: Arguments) -> int:
     if not found:
         print("nothing of ours is on the box")
     return 0 if arguments.dry_run or all(each.removed for each in found) else 1
+
+
+def _lab(arguments: Arguments) -> int:
+    from mountlab import lab
+
+    port = lab.free_port(arguments.port)
+    for line in lab.advice(port):
+        _say(line)
+    lab.run_lab(port, browser=not (arguments.no_browser or lab.is_remote(os.environ)))
+    return 0
 
 
 def _bench(arguments: Arguments) -> int:

@@ -6,28 +6,16 @@ blocks, so nothing that changed between them cancels: intervals are Welch's, fro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from mountlab import words
-from mountlab.analysis import answer_labels, counted
 from mountlab.errors import PlanError
-from mountlab.model import (
-    Caveat,
-    Cell,
-    Comparison,
-    Filesystem,
-    Sweep,
-    Until,
-    higher_is_better,
-)
+from mountlab.model import Caveat, Cell, Filesystem, Sweep
 from mountlab.plan import needed_programs
+from mountlab.run_ratios import CellRatio, common_cells, level_of, ratios_to_first, smallest_effect_of
 from mountlab.run_view import ComparedRun
-from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family, sequential, verdict
 
 AREAS: dict[str, tuple[str, ...]] = {
     "system": ("kernel", "os"),
@@ -42,9 +30,6 @@ AREAS: dict[str, tuple[str, ...]] = {
 """What of the facts about a box is held against each other, by what an owner changes at a time."""
 _OF_A_DISK = ("model", "size_bytes", "rotational", "scheduler", "transport", "logical_sector_bytes")
 _NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "strict")
-_MOST_NAMED = 4
-Row = tuple[str, str, str]
-"""Cell, metric and label."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +42,6 @@ class Difference:
     b: Any
     known: bool = True
     """Whether both runs tell. Where one does not, nobody knows whether it differs."""
-
-
-@dataclass(frozen=True)
-class CellRatio:
-    """B / A of one metric of one cell. `comparison` names its sides '<file system> in A' and '... in B'."""
-
-    cell: Cell
-    comparison: Comparison
-    unit: str
-    mean_a: float
-    mean_b: float
-    n_a: int
-    n_b: int
 
 
 @dataclass(frozen=True)
@@ -95,27 +67,15 @@ def compare_runs(a: ComparedRun, b: ComparedRun) -> RunComparison:
         raise PlanError(
             "a run is not compared with itself", where="compare", got=str(a.info.get("run_id")), allowed="two runs"
         )
-    common = _common_cells(a.sweep, b.sweep)
-    differences = tuple(_differences(a, b, common))
-    ratios = _ratios(a, b, common)
+    common = common_cells(a.sweep, b.sweep)
+    differences = tuple(differences_of(a, b, common))
+    (ratios,) = ratios_to_first(a, [b])
     return RunComparison(
         a=a, b=b, differences=differences, ratios=ratios, only_a=_only(a.sweep, b.sweep),
         only_b=_only(b.sweep, a.sweep),
-        caveats=tuple(_caveats(a, b, common, differences)), level=_level(a.sweep, b.sweep),
-        smallest_effect=_smallest_effect(a.sweep, b.sweep),
+        caveats=tuple(_caveats(a, b, common, differences)), level=level_of((a, b)),
+        smallest_effect=smallest_effect_of((a, b)),
     )  # fmt: skip
-
-
-def _common_cells(a: Sweep, b: Sweep) -> list[Cell]:
-    theirs = {cell.id for cell in b.cells}
-    common = [cell for cell in a.cells if cell.id in theirs]
-    if not common:
-        raise PlanError(
-            "the two runs have no cell in common", where="compare", got=f"B has {_some(sorted(theirs))}",
-            allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
-            next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
-        )  # fmt: skip
-    return common
 
 
 def _only(one: Sweep, other: Sweep) -> tuple[str, ...]:
@@ -123,24 +83,10 @@ def _only(one: Sweep, other: Sweep) -> tuple[str, ...]:
     return tuple(cell.id for cell in one.cells if cell.id not in theirs)
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def _level(a: Sweep, b: Sweep) -> float:
-    """The stricter of two."""
-    return max(a.design.level, b.design.level)
-
-
-def _smallest_effect(a: Sweep, b: Sweep) -> float:
-    return min(a.design.smallest_effect, b.design.smallest_effect)
-
-
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _differences(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[Difference]:
+def differences_of(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[Difference]:
     """What differs, worst known causes first: system, machine, virtualisation, device, tools, then what was asked."""
     facts = [_facts(each) for each in (a, b)]
     for area in (*AREAS, "tools"):
@@ -213,104 +159,6 @@ def _design(sweep: Sweep) -> dict[str, Any]:
     return {**told, "repeats": "by the rule", "until": words.rule_text(design.until)}
 
 
-# ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """The counted values of one run, and the unit of each."""
-
-    values: Mapping[Row, list[float]]
-    units: Mapping[Row, str]
-
-    @classmethod
-    def of(cls, run: ComparedRun) -> _Figures:
-        values: dict[Row, list[float]] = {}
-        units: dict[Row, str] = {}
-        frame = counted(run.measurements)
-        columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
-        for cell, metric, label, unit, value in zip(*columns, strict=True):
-            values.setdefault((cell, metric, label), []).append(float(value))
-            units[cell, metric, label] = unit
-        return cls(values, units)
-
-
-def _ratios(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> tuple[CellRatio, ...]:
-    of_a, of_b = _Figures.of(a), _Figures.of(b)
-    wanted = list(_rows(a, b, common))
-    both = [(cell, row) for cell, row in wanted if row in of_a.values and row in of_b.values]
-    asked = [(cell, row) for cell, row in both if of_a.units[row] == of_b.units[row]]
-    if not asked:
-        raise PlanError(
-            "the two runs have no figure in common", where="compare", got=_why_none(wanted, both, of_a, of_b),
-            allowed="a metric, in the same unit, that both runs have of the same cell",
-            next_step="name it under `metrics` in both sweeps, and look at the failed trials of both runs",
-        )  # fmt: skip
-    found = compare_rows_unpaired(*(_table([of.values[row] for _, row in asked]) for of in (of_b, of_a)))
-    level, effect = _level(a.sweep, b.sweep), _smallest_effect(a.sweep, b.sweep)
-    together = family(found, level=level, smallest_effect=effect, until=_until(a.sweep, b.sweep, level))
-    columns = (
-        found.ratio, found.n, together.p, together.p_adjusted, together.low, together.high, together.low_all,
-        together.high_all, together.p_equivalent_adjusted, together.needed,
-    )  # fmt: skip
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return tuple(
-        CellRatio(
-            cell, _comparison(cell, row, level, figures), of_a.units[row], float(np.mean(of_a.values[row])),
-            float(np.mean(of_b.values[row])), len(of_a.values[row]), len(of_b.values[row]),
-        )
-        for (cell, row), figures in zip(asked, rows, strict=True)
-    )  # fmt: skip
-
-
-def _rows(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tuple[Cell, Row]]:
-    """The rows that the answers of both runs are about; of a metric that has labels, those of A."""
-    labels = answer_labels(counted(a.measurements))
-    for cell in common:
-        workload = cell.workload.label
-        for metric in a.answer_metrics.get(workload, ()):
-            if metric in b.answer_metrics.get(workload, ()):
-                yield from ((cell, (cell.id, metric, each)) for each in labels.get((workload, metric), ("",)))
-
-
-def _why_none(wanted: Sequence[object], both: Sequence[tuple[Cell, Row]], a: _Figures, b: _Figures) -> str:
-    if not wanted:
-        return "their answers are about different metrics"
-    if not both:
-        return "the cells that both have gave no figure in one of them"
-    row = both[0][1]
-    return f"{row[1]} of {row[0]} in {a.units[row]} and in {b.units[row]}"
-
-
-def _table(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    table = np.full((len(samples), max(map(len, samples))), math.nan)
-    for place, sample in enumerate(samples):
-        table[place, : len(sample)] = sample
-    return table
-
-
-def _until(a: Sweep, b: Sweep, level: float) -> Until | None:
-    """Of two stopping rules the one that costs more to correct for; it is enough for the other, too."""
-    rules = [sweep.design.until for sweep in (a, b) if sweep.design.until]
-    return max(rules, key=lambda rule: sequential.nominal_level(rule, level), default=None)
-
-
-def _comparison(cell: Cell, row: Row, level: float, figures: tuple[Any, ...]) -> Comparison:
-    ratio, n, p, p_adjusted, low, high, low_all, high_all, p_same, needed = figures
-    _, metric, label = row
-    workload, name = cell.workload, cell.filesystem.name
-    said = verdict(
-        ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
-        more_is_better=higher_is_better(metric),
-    )  # fmt: skip
-    return Comparison(
-        baseline=f"{name} in A", candidate=f"{name} in B", workload=workload.name, tool=workload.tool,
-        factors=workload.factors, metric=metric, label=label, ratio=ratio, low=low, high=high, n=n, level=level, p=p,
-        p_adjusted=p_adjusted, verdict=said, method=WELCH_METHOD, low_all=low_all, high_all=high_all,
-        needed=None if math.isnan(needed) else int(needed),
-    )  # fmt: skip
-
-
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -325,8 +173,7 @@ def _caveats(
         "again, in turns, before a small ratio is believed.",
     )  # fmt: skip
     for name, run in (("A", a), ("B", b)):
-        yield from _of_a_run(name, run)
-        yield from _of_its_cells(name, run, common)
+        yield from caveats_of(name, run, common)
 
 
 def _of_the_sides(differences: Sequence[Difference]) -> Iterator[Caveat]:
@@ -344,6 +191,12 @@ def _of_the_sides(differences: Sequence[Difference]) -> Iterator[Caveat]:
             message="nothing that was kept differs between A and B. What the ratios show is how much a run differs "
             "from its own repetition on this box.",
         )  # fmt: skip
+
+
+def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
+    """What weakens a run that is compared: that it is imported or unfinished, its own warnings about these cells."""
+    yield from _of_a_run(name, run)
+    yield from _of_its_cells(name, run, common)
 
 
 def _of_a_run(name: str, run: ComparedRun) -> Iterator[Caveat]:

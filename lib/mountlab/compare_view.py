@@ -12,15 +12,16 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from mountlab import html, plots, words
-from mountlab.compare_runs import CellRatio, Difference, RunComparison
+from mountlab.compare_runs import Difference, RunComparison
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
+from mountlab.run_ratios import CellRatio
 from mountlab.run_view import ComparedRun
 from mountlab.sections import fact_text
 from mountlab.units import scale_for
 
-_SENTENCES = 4
-"""Ratios that get a sentence of their own."""
+_SENTENCES, _OPEN = 4, 2
+"""Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
 
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -32,7 +33,7 @@ def comparison_text(compared: RunComparison) -> str:
 
 def _lines(compared: RunComparison) -> Iterator[str]:
     for name, run in (("A", compared.a), ("B", compared.b)):
-        yield f"{name}            {_about(run)}"
+        yield f"{name}            {about(run)}"
     yield ""
     for i, line in enumerate(_difference_lines(compared)):
         yield f"{'differs' if not i else '':12} {line}"
@@ -45,7 +46,8 @@ def _lines(compared: RunComparison) -> Iterator[str]:
         yield f"{group.severity}: {group.heading}: {group.caveats[0].message}"
 
 
-def _about(run: ComparedRun) -> str:
+def about(run: ComparedRun) -> str:
+    """A run in one line: its name, its box, kernel and date."""
     facts, box = run.info.get("facts", {}), run.info.get("box", {})
     kernel = f", Linux {facts['kernel']}" if facts.get("kernel") else ""
     day = str(run.info.get("created_at", "")).partition("T")[0]
@@ -64,11 +66,21 @@ def _difference_lines(compared: RunComparison) -> Iterator[str]:
 
 
 def _name(difference: Difference) -> str:
-    return difference.what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+    return named_difference(difference.what)
 
 
 def _shown(difference: Difference, value: Any) -> str:
-    return fact_text(difference.what, value) if difference.known or value is not None else "not known"
+    return shown_fact(difference.what, value, known=difference.known)
+
+
+def named_difference(what: str) -> str:
+    """A key of facts or parameters as people read it."""
+    return what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+
+
+def shown_fact(what: str, value: Any, *, known: bool) -> str:
+    """What a run tells of it; 'not known' where runs cannot all tell and this one does not."""
+    return fact_text(what, value) if known or value is not None else "not known"
 
 
 def _table(compared: RunComparison) -> Iterator[str]:
@@ -110,15 +122,16 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
         "only_a": compared.only_a, "only_b": compared.only_b,
         "caveats": [asdict(each) for each in compared.caveats],
     }  # fmt: skip
-    read: dict[str, Any] = _plain(found)
+    read: dict[str, Any] = plain(found)
     return read
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: what is not finite is null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -132,26 +145,45 @@ def title(compared: RunComparison) -> str:
 
 def runs(compared: RunComparison) -> Html:
     """The title, and which run is which."""
-    named = [f"{name}: {_about(run)}" for name, run in (("A", compared.a), ("B", compared.b))]
+    named = [f"{name}: {about(run)}" for name, run in (("A", compared.a), ("B", compared.b))]
     return html.joined(html.heading(title(compared), level=1), *(html.paragraph(line, kind="meta") for line in named))
 
 
 def answer(compared: RunComparison) -> Html:
-    """The answer in sentences: how often which verdict fell, then the strongest effects."""
-    return html.box("answer", *(html.paragraph(sentence) for sentence in sentences(compared)))
+    """The answer in sentences: how often which verdict fell, then the strongest effects; what differs and the caveats,
+    each in a line."""
+    groups = words.grouped(compared.caveats)
+    caveat_line = html.told(html.link("#Caveats", "Caveats"), words.caveat_line(groups))
+    return html.joined(
+        html.box("answer", *(html.paragraph(sentence) for sentence in sentences(compared))),
+        html.paragraph(html.told(html.link("#What-differs", "What differs"), _difference_line(compared)), kind="meta"),
+        html.paragraph(caveat_line, kind=f"alert {groups[0].severity}"),
+    )
+
+
+def _difference_line(compared: RunComparison) -> str:
+    """'system (kernel); device (scheduler, model).'"""
+    by_area: dict[str, list[str]] = {}
+    for each in compared.differences:
+        if each.known:
+            by_area.setdefault(each.area, []).append(_name(each))
+    told = [f"{area} ({', '.join(names)})" for area, names in by_area.items()]
+    return f"{'; '.join(told)}." if told else "nothing that was kept."
 
 
 def sentences(compared: RunComparison) -> list[str]:
-    """How often which verdict fell; then the strongest effects, the decided ones first, with what weakens them."""
+    """How often which verdict fell; then the strongest effects that are shown, with what weakens them. Where none is,
+    the two that may be strongest."""
     doubts = _doubts(compared)
     found = [words.together(each.comparison) for each in compared.ratios]
-    order = sorted(words.strongest_first(found), key=lambda each: each.verdict in ("same", "undecided"))
+    ordered = words.strongest_first(found)
+    decided = [each for each in ordered if each.verdict != "undecided"]
     told = [
         words.comparison_sentence(
             each, smallest_effect=compared.smallest_effect,
             doubts=doubts.get(words.doubt_key(words.cell_id(each.candidate, each), each.metric), ()),
         )
-        for each in order[:_SENTENCES]
+        for each in (decided or ordered[:_OPEN])[:_SENTENCES]
     ]  # fmt: skip
     return [f"{summary(compared)}.", *told]
 

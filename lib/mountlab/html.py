@@ -62,10 +62,31 @@ class Html:
 
 Text = str | Html
 
-_PIECES: Any = (
-    Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    .from_string(
-        """
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What turns text around, hides in it, or is no character: controls for the direction of writing, control characters,
+characters without a width, halves of surrogate pairs, tags. Joiners, which some scripts are written with, are none."""
+
+
+def visible(text: str) -> str:
+    """Text in which nothing hides: 'a[U+202E]b' for what would show as 'a' and, from right to left, what follows."""
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def _shown(value: object) -> object:
+    """What Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+ENVIRONMENT = Environment(
+    autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, finalize=_shown
+)
+"""How pieces are made: all text is escaped, and no name may be forgotten."""
+
+_PIECES: Any = ENVIRONMENT.from_string(
+    """
 {%- macro class_of(kind) %}{% if kind %} class="{{ kind }}"{% endif %}{% endmacro %}
 
 {%- macro joined(parts) %}{% for part in parts %}{{ part }}{{ "\n" }}{% endfor %}{% endmacro %}
@@ -107,6 +128,10 @@ _PIECES: Any = (
 {{ above }}<br><small>{{ below }}</small>
 {%- endmacro %}
 
+{%- macro starred(text) %}
+<span class="star" role="img" aria-label="best">★</span> {{ text }}
+{%- endmacro %}
+
 {%- macro table(caption, label, head, groups) %}
 <div class="scroll" role="region" aria-label="{{ label }}" tabindex="0"><table><caption>{{ caption }}</caption>
 <thead><tr>
@@ -140,9 +165,7 @@ _PIECES: Any = (
 
 {%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
-    )
-    .module
-)
+).module
 """One macro for each kind of piece."""
 
 
@@ -165,6 +188,15 @@ def joined(*parts: Text) -> Html:
 def paragraph(text: Text, *, kind: str = "") -> Html:
     """A paragraph; `kind` is the name of its style."""
     return _made("paragraph", text, kind)
+
+
+NOTHING = '<p class="nothing">'
+"""What `nothing` begins with: a page leaves such parts out."""
+
+
+def nothing(why: str) -> Html:
+    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading."""
+    return paragraph(why, kind="nothing")
 
 
 def box(kind: str, *parts: Text) -> Html:
@@ -230,6 +262,11 @@ def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
 def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
     """Two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
     return _made("stacked", above, below, star)
+
+
+def starred(text: Text) -> Html:
+    """A figure behind the star that says 'best'."""
+    return _made("starred", text)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep
+from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
 from mountlab.tools import TOOLS
 from mountlab.units import TimeText, parse_seconds
@@ -116,7 +116,7 @@ class BoxFile(_File):
 
 
 class PublishedRow(_File):
-    """One pair of published figures: `values` holds the candidate's and the baseline's."""
+    """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
 
     what: str
     """What was compared, in a few words."""
@@ -124,6 +124,8 @@ class PublishedRow(_File):
     """The name of the workload in the sweep that is to be like it."""
     factors: dict[str, str] = {}
     """The levels of that workload: `{bs: 4KiB}`."""
+    baseline_factors: dict[str, str] = {}
+    """The levels of the baseline's workload, where it is another: `{fdatasync: "1"}`."""
     metric: str
     """One of the metrics."""
     label: str = ""
@@ -132,12 +134,18 @@ class PublishedRow(_File):
     """The name of the file system in the sweep."""
     baseline: str
     """What it was compared with."""
-    candidate_value: float
+    candidate_value: float | None = None
     """The figure as published."""
-    baseline_value: float
+    baseline_value: float | None = None
     """The figure as published."""
-    unit: str
+    unit: str | None = None
     """Of both figures, as published."""
+    claim: Claim | None = None
+    """What was concluded, where no figures were published."""
+    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Of the claim `same`: by how much the two may differ."""
+    says: str = ""
+    """The conclusion in the words of the study."""
 
 
 class PublishedFile(_File):
@@ -168,7 +176,7 @@ SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, *PRESET_KEYS)
 
 
 @dataclass(frozen=True)
-class Resolved:
+class Resolved(Shown):
     """A sweep and the plain mapping that makes it again."""
 
     sweep: Sweep
@@ -452,7 +460,23 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     file = validated(PublishedFile, raw, where)
     for row in file.rows:
         check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
-    return [PublishedFigure(study=file.study, source=file.source, **row.model_dump()) for row in file.rows]
+        _check_claim(row, f"{where}: {row.what}")
+    return [
+        PublishedFigure(study=file.study, source=file.source, **row.model_dump(exclude_none=True)) for row in file.rows
+    ]
+
+
+def _check_claim(row: PublishedRow, where: str) -> None:
+    figures = [row.candidate_value, row.baseline_value, row.unit]
+    given = sum(each is not None for each in figures)
+    if (row.claim is None and given < len(figures)) or (row.claim is not None and given):
+        raise ParameterError(
+            "a row has published figures or a claim", where=where,
+            got="both" if row.claim else "neither" if not given else "some of the figures",
+            allowed="candidate_value, baseline_value and unit; or claim: faster, slower or same",
+        )  # fmt: skip
+    if row.within is not None and row.claim != "same":
+        raise ParameterError("only `claim: same` has a bound", where=f"{where}: within", got=f"claim: {row.claim}")
 
 
 def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:

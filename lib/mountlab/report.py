@@ -6,18 +6,29 @@ three seconds, which nobody should wait for who only wants a plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab import store
-from mountlab.errors import MountlabError
-from mountlab.html import JUPYTERLAB_STYLE
+from mountlab import catalogue, compare_many_view, compare_view, index_view, store
+from mountlab.compare_many import compare_many
+from mountlab.compare_runs import compare_runs
+from mountlab.errors import MountlabError, StoreError
+from mountlab.html import JUPYTERLAB_STYLE, Html
+from mountlab.kernels import Kernels
+from mountlab.outline import without_empty_parts
+from mountlab.page import TEMPLATE, page
 
-TEMPLATE = Path(__file__).parent / "template"
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
-COMPARISON = store.NOTEBOOKS / "50_compare_runs.ipynb"
+COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
 EXECUTION_LIMIT_S = 600
+INDEX = "index.html"
+_TWO = 2
+"""Runs that have a notebook of their own to be compared in."""
 
 
 def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
@@ -31,29 +42,90 @@ def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
     executed = run_path / "notebooks" / notebook.name
     execute(notebook, executed, {"run": str(run_path)})
     question = " ".join(str(info["parameters"].get("question", "")).split())
-    page = run_path / "report.html"
-    store.replace_file(page, export(executed, title=question or info["run_id"]).encode())
-    return page
+    written = run_path / "report.html"
+    store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+    _refresh_index(run_path.parent)
+    return written
 
 
-def write_comparison(run_a: Path, run_b: Path, *, results: Path = store.RESULTS) -> Path:
-    """Execute the notebook that compares two runs, and return the path of its page: below `results`, in a directory
-    named after both. Raises as `write_report` does."""
-    run_a, run_b = run_a.resolve(), run_b.resolve()
-    names = [str(store.read_info(path)["run_id"]) for path in (run_a, run_b)]
-    directory = results / f"compare-{names[0]}-{names[1]}"
+def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
+    """Execute the notebook that compares two runs, or that of many, and return the path of its page: below `results`,
+    in a directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
+    paths = [path.resolve() for path in run_paths]
+    names = [str(store.read_info(path)["run_id"]) for path in paths]
+    entry = _comparison_entry(paths)
+    notebook, parameters = MANY, dict[str, Any](runs=[str(path) for path in paths])
+    if len(paths) == _TWO:
+        notebook, parameters = COMPARISON, {"run_a": str(paths[0]), "run_b": str(paths[1])}
+    directory = results / _comparison_name(names)
     directory.mkdir(parents=True, exist_ok=True)
-    executed = directory / "notebooks" / COMPARISON.name
-    execute(COMPARISON, executed, {"run_a": str(run_a), "run_b": str(run_b)})
-    page = directory / "report.html"
-    store.replace_file(page, export(executed, title=f"{names[0]} and {names[1]}").encode())
-    return page
+    executed = directory / "notebooks" / notebook.name
+    execute(notebook, executed, parameters)
+    written = directory / "report.html"
+    store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    store.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
+    write_index(results)
+    return written
 
 
-def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:
+def _comparison_name(names: Sequence[str]) -> str:
+    """Of many runs the first, and a hash of all of them: a name has no room for more."""
+    if len(names) == _TWO:
+        return f"compare-{names[0]}-{names[1]}"
+    return f"compare-{names[0]}-and-{len(names) - 1}-more-{sha256(chr(0).join(names).encode()).hexdigest()[:8]}"
+
+
+def _comparison_entry(paths: Sequence[Path]) -> dict[str, Any]:
+    """What the index says of the comparison. Raises PlanError for runs that cannot be compared."""
+    loaded = [store.load_run(path) for path in paths]
+    if len(loaded) == _TWO:
+        two = compare_runs(*loaded)
+        title, said, found = compare_view.title(two), compare_view.sentences(two)[0], two.caveats
+    else:
+        many = compare_many(loaded)
+        title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
+    return {
+        "kind": "comparison", "title": title, "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "page": "report.html", "verdict": said, "caveats": Counter(each.severity for each in found),
+    }  # fmt: skip
+
+
+def write_index(results: Path = store.RESULTS) -> Path:
+    """Make `results`/index.html anew, of all runs, comparisons, batches and bundles found below, and return its path.
+
+    What cannot be read is listed with the reason. Raises StoreError where an index.html lies that is none of ours.
+    """
+    written = results / INDEX
+    if written.exists() and not _is_ours(written):
+        raise StoreError(
+            "an index.html that Mountlab has not made is not overwritten", where=store.shown(written),
+            next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
+        )  # fmt: skip
+    results.mkdir(parents=True, exist_ok=True)
+    made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
+    store.replace_file(written, made.encode())
+    return written
+
+
+def _refresh_index(directory: Path) -> None:
+    """The index of the directory in which a run lies, where that is the one of all runs, or has an index already."""
+    written = directory / INDEX
+    if directory == store.RESULTS.resolve() or (written.exists() and _is_ours(written)):
+        write_index(directory)
+
+
+def _is_ours(written: Path) -> bool:
+    with written.open("rb") as file:
+        return b'<meta name="generator" content="Mountlab">' in file.read(4096)
+
+
+def execute(
+    notebook: Path, executed: Path, parameters: Mapping[str, Any], *, kernels: Kernels | None = None,
+    limit_s: int | None = EXECUTION_LIMIT_S,
+) -> None:  # fmt: skip
     """Run a notebook with papermill, in a kernel of this environment, and keep it with its outputs as `executed`.
 
-    `executed` is written whole or not at all. Raises MountlabError when a cell fails.
+    `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
     from papermill import PapermillExecutionError, execute_notebook
 
@@ -63,7 +135,8 @@ def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> No
     try:
         execute_notebook(
             notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-            request_save_on_cell_execute=False, execution_timeout=EXECUTION_LIMIT_S, kernel_manager_class=_own_kernel(),
+            request_save_on_cell_execute=False, execution_timeout=limit_s,
+            kernel_manager_class=(kernels or Kernels()).manager(),
         )  # fmt: skip
     except PapermillExecutionError as error:
         unfinished.replace(failed)
@@ -78,22 +151,6 @@ def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> No
     unfinished.replace(executed)
 
 
-def _own_kernel() -> type:
-    """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another one."""
-    from ipykernel.kernelspec import get_kernel_dict
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    class OwnKernelManager(AsyncKernelManager):
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            spec = get_kernel_dict()
-            # It would warn on the user's terminal that loopback is not encrypted; errors of cells come another way.
-            return KernelSpec(**{**spec, "argv": [*spec["argv"], "--IPKernelApp.log_level=CRITICAL"]})
-
-    return OwnKernelManager
-
-
 def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
     """`error` is papermill's: it knows the cell, its source and what was raised."""
     return MountlabError(
@@ -104,8 +161,9 @@ def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
     )
 
 
-def export(executed: Path, *, title: str) -> str:
-    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere."""
+def export(executed: Path, *, title: str, kind: str = "report") -> str:
+    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind` is what
+    the header calls it."""
     from nbconvert.exporters import TemplateExporter
 
     # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses
@@ -116,16 +174,17 @@ def export(executed: Path, *, title: str) -> str:
         file_extension=".html",
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
-    page, _ = exporter.from_filename(str(executed), resources={"title": title})
-    return str(page).replace(JUPYTERLAB_STYLE, "")
+    exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
+    body, _ = exporter.from_filename(str(executed))
+    return page(Html(str(body).replace(JUPYTERLAB_STYLE, "")), title=title, kind=kind)
 
 
 def _markdown(source: str) -> str:
-    """Markdown of the notebook as HTML; headings get ids, so that they can be linked to."""
+    """Markdown of the notebook as HTML; the page gives ids to its headings."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     class Renderer(IPythonRenderer):
         def heading(self, text: str, level: int, **attrs: Any) -> str:
-            return f'<h{level} id="{text.replace(" ", "-")}">{text}</h{level}>\n'
+            return f"<h{level}>{text}</h{level}>\n"
 
     return str(MarkdownWithMath(renderer=Renderer(escape=True)).render(source))

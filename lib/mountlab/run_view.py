@@ -7,7 +7,10 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from mountlab.checks import Moved
 from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
+from mountlab.tools.fio_series import Series
+from mountlab.tools.histograms import Histogram
 
 
 class Measured(Protocol):
@@ -39,13 +42,18 @@ class ComparedRun(Measured, Protocol):
     def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
-class RunView(PilotRun, ComparedRun, Protocol):
+class AnsweredRun(ComparedRun, Protocol):
+    """Of each of many runs of one sweep: also what it answered."""
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+
+
+class RunView(PilotRun, AnsweredRun, Protocol):
     """Of a run that is reported."""
 
     @property
     def estimates(self) -> pd.DataFrame: ...
-    @property
-    def comparisons(self) -> Sequence[Comparison]: ...
     @property
     def checks_passed(self) -> Sequence[str]: ...
     @property
@@ -54,3 +62,10 @@ class RunView(PilotRun, ComparedRun, Protocol):
     def published(self) -> Sequence[PublishedFigure]: ...
     @property
     def stops(self) -> Sequence[Stop]: ...
+    @property
+    def series(self) -> Mapping[str, Sequence[Series]]: ...
+    @property
+    def moved(self) -> Sequence[Moved]: ...
+    @property
+    def percentiles(self) -> pd.DataFrame: ...
+    def latencies(self, cell: str) -> Mapping[str, Histogram]: ...

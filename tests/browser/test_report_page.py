@@ -202,7 +202,7 @@ def test_focus_can_be_seen(opened: Page) -> None:
 
 
 def test_the_line_of_caveats_leads_to_them(opened: Page) -> None:
-    opened.get_by_role("link", name="Caveats").click()
+    opened.get_by_role("main").get_by_role("link", name="Caveats").click()
     assert opened.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
 
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from mountlab.checks import caches, device, machine, options, ran, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import Check, Evidence, Facts, Told
+from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
+from mountlab.checks.shape import steadiness
 from mountlab.errors import PlanError
 from mountlab.model import Caveat, Severity, Sweep
 
 __all__ = [
-    "CHECKS", "OF_TWO_RUNS", "Check", "Evidence", "Findings", "asks_direct", "asks_lazy_init", "find_caveats",
-    "foresee", "named", "refuse_foreseen",
+    "CHECKS", "OF_TWO_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
+    "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
 _ALL = (

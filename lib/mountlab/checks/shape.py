@@ -349,9 +349,9 @@ def unsteady(evidence: Evidence) -> Iterator[Caveat]:
     yield from _never_steady(evidence)
     for cell in evidence.sweep.cells:
         judged = {
-            trial_id: shape.steady(rounds)
+            trial_id: found
             for trial_id in evidence.counted.get(cell.id, ())
-            if "jobs" not in cell.workload.options and (rounds := rounds_of(evidence.series.get(trial_id, ())))
+            if (found := steadiness(cell, evidence.series.get(trial_id, ())))
         }
         bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
         if len(bad) > len(judged) / 2:
@@ -381,6 +381,13 @@ def _never_steady(evidence: Evidence) -> Iterator[Caveat]:
                 f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
                 "(precondition), or longer ones.",
             )  # fmt: skip
+
+
+def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:
+    """Whether a trial was steady inside, by what was logged of it; None where the log is too coarse, and for a cell
+    whose jobs do different things."""
+    rounds = rounds_of(series) if "jobs" not in cell.workload.options else []
+    return shape.steady(rounds) if rounds else None
 
 
 def rounds_of(series: Sequence[Series]) -> list[float]:

@@ -1,0 +1,141 @@
+"""Axes that people can read, rows with names, and the marks that all plots draw alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from mountlab import words
+from mountlab.plots.base import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
+from mountlab.plots.svg import INK
+
+LONGEST_LABEL, _MOST_IN_ALT = 34, 12
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers for a log axis from `low` to `high` (> 0): 1-2-5 steps, decades if wide, even steps if narrow."""
+    if high / low < 3:
+        return [float(tick) for tick in MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(low, high) if tick > 0]
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps: tuple[int, ...] = (1, 2, 5) if high / low < 200 else (1,)
+    every = max(1, len(decades) // 6)
+    return [step * 10.0**decade for decade in list(decades)[::every] for step in steps]
+
+
+def tick_text(value: float) -> str:
+    """A tick as people write it: '0.5', '1', '2 000'; never 10^x."""
+    fraction = f"{value:.9f}".rstrip("0").partition(".")[2]
+    return words.number(value, len(fraction))
+
+
+def log_x_axis(axes: Axes, low: float, high: float) -> None:
+    """A log x axis over the data with some room, and ticks that people can read."""
+    room = max((high / low) ** 0.04, 1.005)
+    low, high = low / room, high * room
+    ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tuple[float, float]:
+    """Where an axis begins and ends: at the bounds of the intervals, but where these are vast nearer to the points.
+
+    On a log axis four times beyond the points, on a linear one as far again as they are spread. Intervals that go on
+    are drawn with an arrowhead.
+    """
+    low, high = min(points), max(points)
+    room = high - low or abs(high) * 0.1 or 1.0
+    furthest = (low / 4, high * 4) if log else (low - room, high + room)
+    known = [bound for bound in bounds if math.isfinite(bound)]
+    return max(min([low, *known]), furthest[0]), min(max([high, *known]), furthest[1])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vertical places for rows under headings, from the top down: {(group, name): y} and {group: y}."""
+
+    places: Mapping[tuple[str, str], float]
+    headings: Mapping[str, float]
+    spans: Sequence[tuple[float, float]]
+    """From above the first to below the last row of each group."""
+    count: float
+
+    @staticmethod
+    def of(groups: Mapping[str, Sequence[str]]) -> Rows:
+        places, headings, spans, y = {}, {}, [], 0.0
+        for group, names in groups.items():
+            headings[group] = y
+            for name in names:
+                y += 1
+                places[group, name] = y
+            spans.append((headings[group] + 0.45, y + 0.5))
+            y += 1.3
+        return Rows(places, headings, spans, y)
+
+
+@contextmanager
+def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
+    """A figure in our style whose axes have a named place for each row, and the headings above them."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, rows.count * ROW_IN + AXIS_IN), layout="constrained")
+        axes = figure.subplots()
+        axes.set_ylim(rows.count - 0.6, -0.7)
+        axes.set_yticks(list(rows.places.values()), labels=[short(name, 20) for _, name in rows.places])
+        for group, y in rows.headings.items():
+            beside(axes, 0, y, short(group, 52), weight="bold", shift=0)
+        yield figure, axes
+
+
+def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 8) -> None:
+    """Text at a fraction of the width (0 left, 1 right) and at a row."""
+    axes.annotate(
+        text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(shift, 0), textcoords="offset points",
+        va="center_baseline", ha="left", weight=weight, annotation_clip=False,
+    )  # fmt: skip
+
+
+def short(text: str, longest: int = LONGEST_LABEL) -> str:
+    """A label on one line and of a length that leaves room for the data; tables carry the whole name."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def in_alt(lines: Sequence[str]) -> str:
+    """The lines as one sentence, the first of many."""
+    more = f"; and {len(lines) - _MOST_IN_ALT} more, in the tables" if len(lines) > _MOST_IN_ALT else ""
+    return "; ".join(lines[:_MOST_IN_ALT]) + more + "."
+
+
+def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, width: float = 2.2) -> None:
+    """A line from low to high; cut at the ends of the axis, with an arrowhead where it goes on. NaN draws nothing."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return
+    left, right = axes.get_xlim()
+    axes.plot([max(low, left), min(high, right)], [y, y], color=colour, linewidth=width, solid_capstyle="butt")
+    for beyond, x, head in ((low < left, left, "<"), (high > right, right, ">")):
+        if beyond:
+            axes.plot([x], [y], head, color=colour, markersize=4.5, clip_on=False)
+
+
+def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
+    """One marker of a file system, full or hollow."""
+    face = "none" if hollow else mark.colour
+    axes.plot([x], [y], mark.marker, color=mark.colour, markerfacecolor=face, markersize=size, linestyle="none")
+
+
+def grid_lines(axes: Axes, rows: Rows) -> None:
+    """Faint lines at the ticks, below the rows only: headings stay clear of them."""
+    left, right = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
+    for top, bottom in rows.spans:
+        axes.vlines(ticks, top, bottom, color=INK, alpha=0.16, linewidth=0.6, zorder=0)

@@ -1,0 +1,99 @@
+"""Trials and means as plots take them: read from the frames of a Run, in the order of the sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from mountlab import words
+from mountlab.plots.base import require
+from mountlab.units import Scale, scale_for
+
+
+@dataclass(frozen=True)
+class TrialPoint:
+    """One value of one trial; `group` is its workload, and its label where rows have one."""
+
+    filesystem: str
+    group: str
+    block: int
+    warmup: bool
+    value: float
+    place: float
+    """Where it came in the run: 1, 2, ... over all trials of the frame."""
+
+
+@dataclass(frozen=True)
+class MeanPoint:
+    """The mean of one cell with its interval, in the unit that is shown."""
+
+    filesystem: str
+    group: str
+    n: int
+    figures: words.Figures
+    """As they are shown."""
+    mean: float
+    low: float
+    high: float
+
+
+def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = ()) -> list[TrialPoint]:
+    """The trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
+    order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(_first_seen(measurements))
+    placed = measurements.assign(place=order.rank(method="dense"))
+    rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
+    require(rows, f"trial with {metric}")
+    found = [
+        TrialPoint(
+            row["filesystem"], group_of(row), int(row["block"]), bool(row["warmup"]), float(row["value"]), row["place"]
+        )
+        for row in rows
+    ]
+    return [trial for trial in found if not groups or trial.group in groups]
+
+
+def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
+    return {trial: place for place, trial in enumerate(dict.fromkeys(measurements["trial_id"]))}
+
+
+def means_of(estimates: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
+    """The estimates of one metric, in the unit of the scale."""
+    means = []
+    for row in estimates[estimates["metric"] == metric].to_dict("records"):
+        mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
+        figures = words.mean_figures(mean, low, high, factor=scale.factor)
+        shown = (bound / scale.factor for bound in (mean, low, high))
+        means.append(MeanPoint(row["filesystem"], group_of(row), int(row["n"]), figures, *shown))
+    return means
+
+
+def group_of(row: Mapping[Any, Any]) -> str:
+    """The workload of a row of a frame, and its label where rows have one."""
+    label = row["label"]
+    workload = str(row["cell"]).removeprefix(f"{row['filesystem']}/")
+    return f"{workload} ({label})" if isinstance(label, str) and label else workload
+
+
+def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
+    """The unit in which the values of a metric are shown."""
+    part = measurements[measurements["metric"] == metric]
+    return scale_for(str(part["unit"].iloc[0]), float(part["value"].max()))
+
+
+def names_by_group(
+    trials: Sequence[TrialPoint], filesystems: Sequence[str], workloads: Sequence[str]
+) -> dict[str, list[str]]:
+    """Groups in the order of the workloads, and in each the file systems that occur, in their order."""
+    present = {(trial.group, trial.filesystem) for trial in trials}
+    groups = ordered({trial.group for trial in trials}, workloads)
+    return {group: [name for name in filesystems if (group, name) in present] for group in groups}
+
+
+def ordered(groups: Iterable[str], workloads: Sequence[str]) -> list[str]:
+    """Groups as the workloads are ordered; those of one workload, and unknown ones, by name."""
+    places = {f"{workload} (": place for place, workload in enumerate(workloads)}
+    known = {group: [place for start, place in places.items() if f"{group} (".startswith(start)] for group in groups}
+    return sorted(known, key=lambda group: (min(known[group], default=len(places)), group))

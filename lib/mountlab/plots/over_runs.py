@@ -1,0 +1,145 @@
+"""Many runs of one sweep: how its ratios, and its figures, went from run to run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from mountlab import words
+from mountlab.model import Comparison
+from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text
+from mountlab.plots.base import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.ratios import draw_ratio, ratio_axis
+from mountlab.plots.svg import INK
+
+_MOST_PANELS, _MOST_ROWS = 12, 60
+_PANEL_IN, _APART = 1.15, 0.12
+_REACH = 0.25
+
+
+@dataclass(frozen=True)
+class Relative:
+    """One figure of one cell in one run, over its mean over the runs: 1.02 is 2 % above."""
+
+    group: str
+    filesystem: str
+    run: int
+    """Its place among the runs, from 0."""
+    value: float
+    low: float
+    high: float
+
+
+def plot_answer_over_runs(
+    answers: Mapping[str, Sequence[Comparison | None]], runs: Sequence[str], *, title: str,
+    smallest_effect: float = 0.02, filesystems: Sequence[str] = (),
+) -> Plot:  # fmt: skip
+    """The ratio of each comparison in every run, one row a run below the name of the comparison; undecided is hollow.
+
+    `answers`: name of a comparison to what each run says of it, None where it says nothing. The first that fit are
+    drawn. Raises InputError where there is no ratio.
+    """
+    known = {name: _ratios(own, runs) for name, own in answers.items()}
+    known = _fitting({name: own for name, own in known.items() if own}, len(runs))
+    flat = [each for own in known.values() for each in own.values()]
+    require(flat, "ratio")
+    rows = Rows.of({name: list(own) for name, own in known.items()})
+    marks = colour_of(filesystems or sorted({each.candidate for each in flat}))
+    with row_figure(rows) as (figure, axes):
+        ratio_axis(axes, rows, [each.ratio for each in flat], flat, flat[0].baseline, smallest_effect)
+        for name, own in known.items():
+            for run, each in own.items():
+                draw_ratio(axes, rows.places[name, run], each, marks.get(each.candidate, MARKS[-1]))
+    lines = [
+        f"{name}: " + ", ".join(f"{run} {words.ratio_figures(c.ratio, c.low, c.high)}" for run, c in own.items())
+        for name, own in known.items()
+    ]
+    left = len(answers) - len(known)
+    return Plot(figure, title, f"Ratios in each run. {in_alt(lines)}" + (f" {left} more in the table." if left else ""))
+
+
+def _ratios(own: Sequence[Comparison | None], runs: Sequence[str]) -> dict[str, Comparison]:
+    return {run: each for run, each in zip(runs, own, strict=True) if each and words.effect(each) >= 0}
+
+
+def _fitting(known: Mapping[str, dict[str, Comparison]], runs: int) -> dict[str, dict[str, Comparison]]:
+    return dict(list(known.items())[: max(1, _MOST_ROWS // runs)])
+
+
+def plot_over_runs(
+    points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str] = ()
+) -> Plot:
+    """Each figure in every run, over its mean over all runs, with the interval from the trials inside the run.
+
+    One panel a group (workload and metric). Where intervals of one line are far apart, runs differ by more than their
+    trials explain. Raises InputError where there is nothing to draw.
+    """
+    require(points, "figure of more than one run")
+    groups = list(dict.fromkeys(each.group for each in points))
+    shown = groups[:_MOST_PANELS]
+    marks = colour_of(filesystems or sorted({each.filesystem for each in points}))
+    present = [name for name in marks if any(each.filesystem == name for each in points)]
+    with mpl.rc_context({**STYLE, "axes.spines.left": True}):
+        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown) + AXIS_IN), layout="constrained")
+        panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, group in zip(panels, shown, strict=True):
+            own = [each for each in points if each.group == group]
+            _draw_panel(axes, own, group, {name: marks[name] for name in present})
+        _run_axis(panels[-1], runs)
+    more = f" {len(groups) - len(shown)} more in the tables." if len(groups) > len(shown) else ""
+    alt = f"Each figure in each run, over its mean over all runs. {in_alt(_spans(points))}{more}"
+    return Plot(figure, title, alt, {name: marks[name] for name in present})
+
+
+def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mapping[str, Mark]) -> None:
+    """The lines of one group, a little apart from each other so that intervals do not cover each other."""
+    axes.axhline(1, color=INK, linewidth=0.8)
+    for place, (name, mark) in enumerate(marks.items()):
+        own = sorted((each for each in points if each.filesystem == name), key=lambda each: each.run)
+        shift = _APART * (place - (len(marks) - 1) / 2)
+        x = [each.run + shift for each in own]
+        axes.plot(x, [each.value for each in own], color=mark.colour, linewidth=0.8, alpha=0.6)
+        for at, each in zip(x, own, strict=True):
+            if math.isfinite(each.low) and math.isfinite(each.high):
+                axes.plot([at, at], [each.low, each.high], color=mark.colour, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(x, [each.value for each in own], mark.marker, color=mark.colour, markersize=4.5, linestyle="none")
+    _limit(axes, points)
+    axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
+    axes.set_ylabel("× mean")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
+
+
+def _limit(axes: Axes, points: Sequence[Relative]) -> None:
+    """Wide enough for every point, and for intervals that are not vast."""
+    values = [each.value for each in points]
+    bounds = [
+        b for each in points for b in (each.low, each.high) if abs(b - each.value) <= max(_REACH, abs(each.value - 1))
+    ]
+    low, high = min([*values, *bounds, 0.99]), max([*values, *bounds, 1.01])
+    old = axes.get_ylim() if axes.get_autoscaley_on() is False else (low, high)
+    room = 0.06 * (high - low)
+    axes.set_ylim(min(low - room, old[0]), max(high + room, old[1]))
+
+
+def _run_axis(axes: Axes, runs: Sequence[str]) -> None:
+    axes.set_xlim(-0.5, len(runs) - 0.5)
+    axes.set_xticks(range(len(runs)), labels=list(runs))
+    axes.set_xlabel("run, in the order given")
+
+
+def _spans(points: Sequence[Relative]) -> list[str]:
+    """'tmpfs, dd-write: 0.97 to 1.04 times its mean'."""
+    lines: dict[tuple[str, str], list[float]] = {}
+    for each in points:
+        lines.setdefault((each.filesystem, each.group), []).append(each.value)
+    return [
+        f"{filesystem}, {group}: {words.number(min(own), 2)} to {words.number(max(own), 2)} times its mean"
+        for (filesystem, group), own in lines.items()
+    ]

@@ -1,0 +1,108 @@
+"""How many blocks show what: the smallest difference that they show, and simulated runs with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from mountlab import words
+from mountlab.plots.axes import dot, in_alt, interval, log_ticks, reach, tick_text
+from mountlab.plots.base import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.svg import INK
+
+
+def plot_smallest_difference(
+    curves: Mapping[str, Mapping[int, float]], *, planned: Mapping[str, float], power: float
+) -> Plot:
+    """The smallest ratio that so many blocks show with a chance of `power`, one line a name; a dot at the blocks that
+    are planned. Both axes are logarithmic. Raises InputError where no curve has a ratio that can be drawn.
+
+    `curves`: name to number of blocks to ratio (> 1; what is not finite, or above 10, is left out).
+    """
+    drawn = {
+        name: {n: ratio for n, ratio in curve.items() if 1 < ratio <= _WIDEST_RATIO} for name, curve in curves.items()
+    }
+    known = {name: curve for name, curve in drawn.items() if curve}
+    require(list(known), "smallest difference")
+    marks = colour_of(list(known))
+    with mpl.rc_context({**STYLE, "axes.spines.left": True, "ytick.major.size": 3.5}):
+        figure = Figure(figsize=(WIDTH_IN, 3.0), layout="constrained")
+        axes = figure.subplots()
+        for name, curve in known.items():
+            _draw_curve(axes, curve, planned.get(name, math.nan), marks[name])
+        _difference_axes(axes, known)
+    lines = [f"{name}: {_at_plan(curve, planned.get(name, math.nan))}" for name, curve in known.items()]
+    alt = f"Smallest difference shown with a chance of {words.percent(power)}, by number of blocks. {in_alt(lines)}"
+    return Plot(figure, f"{in_alt(lines[:1]).rstrip('.')}, with a chance of {words.percent(power)}", alt, marks)
+
+
+_WIDEST_RATIO = 10.0
+
+
+def _draw_curve(axes: Axes, curve: Mapping[int, float], planned: float, mark: Mark) -> None:
+    axes.plot(list(curve), [100 * (ratio - 1) for ratio in curve.values()], color=mark.colour, linewidth=1.4)
+    if planned in curve:
+        dot(axes, planned, 100 * (curve[int(planned)] - 1), mark)
+
+
+def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> None:
+    blocks = [n for curve in curves.values() for n in curve]
+    shares = [100 * (ratio - 1) for curve in curves.values() for ratio in curve.values()]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis, values in ((axes.xaxis, blocks), (axes.yaxis, shares)):
+        ticks = log_ticks(min(values), max(values))
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
+        axis.set_minor_locator(NullLocator())
+        axis.grid(visible=True, color=INK, alpha=0.16, linewidth=0.6)
+    axes.set_xlabel("blocks; dot: as planned")
+    axes.set_ylabel("smallest difference shown, %")
+
+
+def _at_plan(curve: Mapping[int, float], planned: float) -> str:
+    """What the planned blocks show; where the line does not hold them, what the most of its blocks show."""
+    n = int(planned) if planned in curve else max(curve)
+    return f"{n} blocks show {words.percent(curve[n] - 1)} or more"
+
+
+# ── simulated runs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_HELD, _MISSED = MARKS[0], Mark(MARKS[1].colour, "X", "✖")
+
+
+def plot_simulated(
+    runs: Sequence[tuple[Sequence[float], float, float]], *, truth: float, finding: str, of: str = "run"
+) -> Plot:
+    """Simulated runs, one a row: their trials as dots, and the interval that each would have given, over the truth.
+
+    `runs`: trials, low and high of each. Intervals that miss the truth have another colour and a cross at their end.
+    `finding` is the title. Raises InputError where there is no run.
+    """
+    require(runs, f"simulated {of}")
+    missed = [not low <= truth <= high for _, low, high in runs]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, len(runs) * ROW_IN / 2 + AXIS_IN), layout="constrained")
+        axes = figure.subplots()
+        shown = [value / truth for trials, _, _ in runs for value in trials]
+        axes.set_xlim(*reach(shown, [end / truth for _, low, high in runs for end in (low, high)], log=False))
+        axes.set(ylim=(len(runs), -1), yticks=[], xlabel="mean over the truth = 1; dots: trials; ✖: misses the truth")
+        axes.axvline(1, color=INK, linewidth=1.0)
+        for y, ((trials, low, high), miss) in enumerate(zip(runs, missed, strict=True)):
+            _draw_simulated(axes, y, [value / truth for value in trials], low / truth, high / truth, miss=miss)
+    alt = f"{len(runs)} simulated {of}s with their intervals; {sum(missed)} of them miss the truth. {finding}"
+    return Plot(figure, finding, alt)
+
+
+def _draw_simulated(axes: Axes, y: float, trials: Sequence[float], low: float, high: float, *, miss: bool) -> None:
+    mark = _MISSED if miss else _HELD
+    axes.plot(trials, [y] * len(trials), "o", color=mark.colour, alpha=0.45, markersize=2.5, linestyle="none")
+    interval(axes, y, low, high, colour=mark.colour, width=1.6)
+    if miss:
+        dot(axes, min((low, high), key=lambda end: abs(end - 1)), y, mark, size=4.5)

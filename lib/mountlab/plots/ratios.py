@@ -1,0 +1,118 @@
+"""Ratios to the baseline, and published ratios beside ours: each with the interval that it is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from mountlab import words
+from mountlab.model import Comparison, PublishedFigure, higher_is_better
+from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure, short
+from mountlab.plots.base import MARKS, Mark, Plot, colour_of, require
+from mountlab.plots.svg import INK
+
+
+def plot_ratios(
+    comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str] = ()
+) -> Plot:
+    """Ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow. The intervals are those
+    that hold for all comparisons together.
+
+    `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
+    no comparison has a ratio.
+    """
+    known = [words.together(each) for each in comparisons if words.effect(each) >= 0]
+    require(known, "ratio")
+    groups: dict[str, list[Comparison]] = {}
+    for each in sorted(known, key=lambda c: -words.effect(c)):
+        groups.setdefault(_ratio_group(each, known), []).append(each)
+    rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
+    marks = colour_of(filesystems or sorted({c.candidate for c in known}))
+    with row_figure(rows) as (figure, axes):
+        ratio_axis(axes, rows, [c.ratio for c in known], known, known[0].baseline, smallest_effect)
+        for group, members in groups.items():
+            for each in members:
+                draw_ratio(axes, rows.places[group, each.candidate], each, marks[each.candidate])
+    lines = [f"{c.candidate}, {group}: {_spoken(c, smallest_effect)}" for group, cs in groups.items() for c in cs]
+    alt = f"Ratios to {known[0].baseline} with {words.percent(known[0].level)} intervals. {in_alt(lines)}"
+    return Plot(figure, words.finding(known, smallest_effect), alt)
+
+
+def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
+    """The workload, and the metric where the workload alone would not tell two rows of a candidate apart."""
+    label = words.workload_label(comparison.workload, comparison.factors)
+    same_workload = {
+        (c.metric, c.label) for c in among if (c.workload, c.factors) == (comparison.workload, comparison.factors)
+    }
+    noun = words.metric_noun(comparison.metric, comparison.label)
+    less = "" if higher_is_better(comparison.metric) else " (less is better)"
+    return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
+
+
+def _spoken(comparison: Comparison, smallest_effect: float) -> str:
+    figures = words.ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    return f"{figures} {words.verdict_text(comparison.verdict, smallest_effect)}"
+
+
+def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:
+    """Interval, dot (hollow where undecided) and figures of one comparison."""
+    interval(axes, y, comparison.low, comparison.high, colour=mark.colour)
+    dot(axes, comparison.ratio, y, mark, hollow=comparison.verdict == "undecided")
+    beside(axes, 1, y, str(words.ratio_figures(comparison.ratio, comparison.low, comparison.high)))
+
+
+def ratio_axis(
+    axes: Axes, rows: Rows, ratios: Sequence[float], comparisons: Sequence[Comparison], baseline: str, zone: float
+) -> None:
+    """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
+    bounds = [bound for each in comparisons for bound in (each.low, each.high)]
+    log_x_axis(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True))
+    grid_lines(axes, rows)
+    for top, bottom in rows.spans:
+        axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
+        axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
+    shaded = f"; shaded: ±{words.percent(zone)}" if zone else ""
+    hollow = "; hollow: undecided" if any(each.verdict == "undecided" for each in comparisons) else ""
+    axes.set_xlabel(f"ratio to {short(baseline, 20)} = 1{shaded}{hollow}")
+
+
+# ── published figures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_PUBLISHED = Mark(INK, "D", "◇")
+
+
+def plot_published(
+    pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str] = ()
+) -> Plot:
+    """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis.
+
+    `pairs` as `words.ours_beside` finds them; ours is None where this run has no such comparison.
+    """
+    known = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
+    require(known, "published ratio")
+    headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in known}
+    rows = Rows.of({group: ["published", "ours"] if ours else ["published"] for group, (_, ours) in headings.items()})
+    marks = colour_of(filesystems or sorted({theirs.candidate for theirs, _ in known}))
+    measured = [ours for _, ours in known if ours and words.effect(ours) >= 0]
+    with row_figure(rows) as (figure, axes):
+        ratios = [*(theirs.ratio for theirs, _ in known), *(ours.ratio for ours in measured)]
+        ratio_axis(axes, rows, ratios, measured, known[0][0].baseline, 0.0)
+        for group, (theirs, ours) in headings.items():
+            y = rows.places[group, "published"]
+            dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
+            beside(axes, 1, y, words.ratio_figures(theirs.ratio, math.nan, math.nan).value)
+            if ours:
+                draw_ratio(axes, rows.places[group, "ours"], ours, marks.get(theirs.candidate, MARKS[-1]))
+    return Plot(figure, words.published_sentence(known), _published_alt(known))
+
+
+def _published_alt(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
+    lines = [
+        f"{theirs.candidate}, {theirs.what}: published {words.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
+        + (str(words.ratio_figures(ours.ratio, ours.low, ours.high)) if ours else "not measured")
+        for theirs, ours in pairs
+    ]
+    return f"Published ratios to {pairs[0][0].baseline} beside ours. {in_alt(lines)}"

@@ -1,0 +1,34 @@
+"""A figure's SVG document as one element of a page: its colours and fonts, its own ids, its alternative text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from html import escape
+
+INK = "#010203"
+"""Stands for the text colour of the page; no data series has it."""
+
+
+def for_page(document: str, *, alt: str) -> str:
+    """The <svg> element of a document, with page colours, page fonts, unique ids, and its alternative text."""
+    body = _WITHOUT.sub("", document[document.index("<svg") :]).strip()
+    prefix = f"p{hashlib.sha256((alt + body).encode()).hexdigest()[:8]}-"
+    body = _TAG.sub(lambda tag: _mend_tag(tag[0], prefix), body)
+    head = f'<svg role="img" aria-label="{escape(alt)}" style="{_SVG_STYLE}"'
+    return _CONTROL.sub("\ufffd", head + body.removeprefix("<svg"))
+
+
+_WITHOUT = re.compile(r"<!--.*?-->\s*|<style.*?</style>\s*", re.DOTALL)
+"""Inside a page the style element of one figure would apply to all of the page; what it says is in _SVG_STYLE."""
+_SVG_STYLE = "max-width: min(100%, 33rem); height: auto; stroke-linejoin: round; stroke-linecap: butt"
+_TAG = re.compile(r"<[^!>]+>")
+"""A tag, and never text: Matplotlib escapes the < and > of texts and attributes."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+def _mend_tag(tag: str, prefix: str) -> str:
+    tag = re.sub(r'\bid="', f'id="{prefix}', tag)
+    tag = tag.replace("url(#", f"url(#{prefix}").replace('xlink:href="#', f'href="#{prefix}')
+    tag = tag.replace(INK, "currentColor")
+    return re.sub(r"font-family: [^;\"]+", "font-family: inherit", tag)

@@ -1,0 +1,193 @@
+"""Runs against a first one, cell by cell: the ratio of every figure that both have, all corrected together.
+
+The runs share no blocks, so nothing that changed between them cancels: intervals are Welch's, from the spread inside
+each run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mountlab.analysis import answer_labels, counted
+from mountlab.errors import PlanError
+from mountlab.model import Cell, Comparison, Sweep, Until, higher_is_better
+from mountlab.run_view import ComparedRun
+from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family, sequential, verdict
+
+Row = tuple[str, str, str]
+"""Cell, metric and label."""
+_MOST_NAMED, _LETTERS = 4, 26
+
+
+@dataclass(frozen=True)
+class CellRatio:
+    """B / A of one metric of one cell, A being the first run. `comparison` names its sides '<file system> in A' and
+    '... in B' (or in C, D and so on)."""
+
+    cell: Cell
+    comparison: Comparison
+    unit: str
+    mean_a: float
+    mean_b: float
+    n_a: int
+    n_b: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The counted values of one run, and the unit of each."""
+
+    values: Mapping[Row, list[float]]
+    units: Mapping[Row, str]
+
+    @classmethod
+    def of(cls, run: ComparedRun) -> Figures:
+        values: dict[Row, list[float]] = {}
+        units: dict[Row, str] = {}
+        frame = counted(run.measurements)
+        columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
+        for cell, metric, label, unit, value in zip(*columns, strict=True):
+            values.setdefault((cell, metric, label), []).append(float(value))
+            units[cell, metric, label] = unit
+        return cls(values, units)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One figure that a run and the first one have."""
+
+    other: int
+    cell: Cell
+    row: Row
+
+
+def name_of(place: int) -> str:
+    """How the runs are called, in the order in which they were named: 'A', 'B', ... 'Z', 'R27'."""
+    return chr(ord("A") + place) if place < _LETTERS else f"R{place + 1}"
+
+
+def level_of(runs: Sequence[ComparedRun]) -> float:
+    """The strictest."""
+    return max(run.sweep.design.level for run in runs)
+
+
+def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
+    """The smallest of those that the sweeps name."""
+    return min(run.sweep.design.smallest_effect for run in runs)
+
+
+def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[tuple[CellRatio, ...]]:
+    """For each other run its ratios to the first. Verdicts and intervals hold for all of them, of all runs, together.
+
+    Raises PlanError where a run has no cell, or no figure, in common with the first.
+    """
+    figures = [Figures.of(run) for run in (first, *others)]
+    asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, figures, place)]
+    ours = [figures[each.other].values[each.row] for each in asked]
+    theirs = [figures[0].values[each.row] for each in asked]
+    found = compare_rows_unpaired(_table(ours), _table(theirs))
+    runs = (first, *others)
+    level = level_of(runs)
+    together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=_until(runs, level))
+    columns = (
+        found.ratio, found.n, together.p, together.p_adjusted, together.low, together.high, together.low_all,
+        together.high_all, together.p_equivalent_adjusted, together.needed,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    made = [(each.other, _cell_ratio(each, row, level, figures)) for each, row in zip(asked, rows, strict=True)]
+    return [tuple(ratio for place, ratio in made if place == other) for other in range(1, len(runs))]
+
+
+def _cell_ratio(asked: _Asked, row: tuple[Any, ...], level: float, figures: Sequence[Figures]) -> CellRatio:
+    theirs, ours = (figures[place].values[asked.row] for place in (0, asked.other))
+    return CellRatio(
+        asked.cell, _comparison(asked, row, level), figures[0].units[asked.row], float(np.mean(theirs)),
+        float(np.mean(ours)), len(theirs), len(ours),
+    )  # fmt: skip
+
+
+def _in_common(first: ComparedRun, run: ComparedRun, figures: Sequence[Figures], place: int) -> list[_Asked]:
+    """The figures that a run shares with the first, in the same unit."""
+    of_a, of_b = figures[0], figures[place]
+    wanted = list(_rows(first, run, common_cells(first.sweep, run.sweep)))
+    both = [(cell, row) for cell, row in wanted if row in of_a.values and row in of_b.values]
+    asked = [_Asked(place, cell, row) for cell, row in both if of_a.units[row] == of_b.units[row]]
+    if not asked:
+        raise PlanError(
+            "the two runs have no figure in common", where="compare", got=_why_none(wanted, both, of_a, of_b),
+            allowed="a metric, in the same unit, that both runs have of the same cell",
+            next_step="name it under `metrics` in both sweeps, and look at the failed trials of both runs",
+        )  # fmt: skip
+    return asked
+
+
+def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
+    """The cells of A that B has too. Raises PlanError where there is none."""
+    theirs = {cell.id for cell in b.cells}
+    common = [cell for cell in a.cells if cell.id in theirs]
+    if not common:
+        raise PlanError(
+            "the two runs have no cell in common", where="compare", got=f"B has {_some(sorted(theirs))}",
+            allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
+            next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
+        )  # fmt: skip
+    return common
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _rows(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tuple[Cell, Row]]:
+    """The rows that the answers of both runs are about; of a metric that has labels, those of A."""
+    labels = answer_labels(counted(a.measurements))
+    for cell in common:
+        workload = cell.workload.label
+        for metric in a.answer_metrics.get(workload, ()):
+            if metric in b.answer_metrics.get(workload, ()):
+                yield from ((cell, (cell.id, metric, each)) for each in labels.get((workload, metric), ("",)))
+
+
+def _why_none(wanted: Sequence[object], both: Sequence[tuple[Cell, Row]], a: Figures, b: Figures) -> str:
+    if not wanted:
+        return "their answers are about different metrics"
+    if not both:
+        return "the cells that both have gave no figure in one of them"
+    row = both[0][1]
+    return f"{row[1]} of {row[0]} in {a.units[row]} and in {b.units[row]}"
+
+
+def _table(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    table = np.full((len(samples), max(map(len, samples))), math.nan)
+    for place, sample in enumerate(samples):
+        table[place, : len(sample)] = sample
+    return table
+
+
+def _until(runs: Sequence[ComparedRun], level: float) -> Until | None:
+    """Of several stopping rules the one that costs most to correct for; it is enough for the others, too."""
+    rules = [run.sweep.design.until for run in runs if run.sweep.design.until]
+    return max(rules, key=lambda rule: sequential.nominal_level(rule, level), default=None)
+
+
+def _comparison(asked: _Asked, figures: tuple[Any, ...], level: float) -> Comparison:
+    ratio, n, p, p_adjusted, low, high, low_all, high_all, p_same, needed = figures
+    _, metric, label = asked.row
+    workload, name = asked.cell.workload, asked.cell.filesystem.name
+    baseline, candidate = f"{name} in {name_of(0)}", f"{name} in {name_of(asked.other)}"
+    said = verdict(
+        ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
+        more_is_better=higher_is_better(metric),
+    )  # fmt: skip
+    return Comparison(
+        baseline=baseline, candidate=candidate, workload=workload.name, tool=workload.tool, factors=workload.factors,
+        metric=metric, label=label, ratio=ratio, low=low, high=high, n=n, level=level, p=p, p_adjusted=p_adjusted,
+        verdict=said, method=WELCH_METHOD, low_all=low_all, high_all=high_all,
+        needed=None if math.isnan(needed) else int(needed),
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""How much a figure differs from run to run beyond what its trials inside a run explain.
+
+One-way random effects on logarithms: x_ij = mu + r_i + e_ij, with r_i of the runs and e_ij of the trials. Sources:
+Searle, Casella and McCulloch, Variance Components (1992), ch. 3; the interval is that of Williams, Biometrika 49
+(1962), with n0 in the place of n where runs have unlike numbers of trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations of logarithms: 0.03 is about 3 %. NaN where they cannot be known."""
+
+    between: float
+    """Of the runs, without what the trials inside them explain; 0 where these explain all of it."""
+    low: float
+    high: float
+    within: float
+    """Of the trials inside a run, pooled over the runs."""
+    p: float
+    """That the runs would differ like this or more if they were one."""
+    runs: int
+    n: int
+
+
+def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread:
+    """The spread between and inside runs, from the values of one figure in each run.
+
+    Needs two runs with a value, and one with two; all values above 0. Else all is NaN: `within` too, but where only the
+    second run is missing.
+    """
+    logs = [np.log(np.asarray(each, dtype=float)) for each in samples if len(each) and min(each) > 0]
+    runs, n = len(logs), sum(map(len, logs))
+    whole = len(logs) == sum(bool(len(each)) for each in samples)
+    inside = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
+    if not whole or n <= runs:
+        return Spread(math.nan, math.nan, math.nan, math.nan, math.nan, runs, n)
+    within = inside / (n - runs)
+    if runs <= 1:
+        return Spread(math.nan, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
+    return _between(logs, within, level)
+
+
+def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
+    runs, n = len(logs), sum(map(len, logs))
+    sizes, means = np.array([len(each) for each in logs]), np.array([each.mean() for each in logs])
+    squares = float((sizes * (means - np.concatenate(logs).mean()) ** 2).sum())
+    typical = (n - (sizes**2).sum() / n) / (runs - 1)
+    f = squares / (runs - 1) / within if within else math.inf
+    if not squares:
+        f = 0.0
+    tail, degrees = (1 - level) / 2, (runs - 1, n - runs)
+    bounds = [
+        squares * (1 - stats.f.ppf(share, *degrees) / f) / (typical * stats.chi2.ppf(share, runs - 1)) if f else 0.0
+        for share in (1 - tail, tail)
+    ]
+    excess = (squares / (runs - 1) - within) / typical
+    low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
+    return Spread(between, low, high, math.sqrt(within), float(stats.f.sf(f, *degrees)), runs, n)
