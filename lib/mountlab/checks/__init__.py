@@ -47,7 +47,8 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         advice="Take the ratios for how much a run differs from its repetition.",
     ),
     "few-runs": Told(
-        severity="note", about="So few runs say little about the spread between runs.", advice="Run it five times or more.",
+        severity="note", about="So few runs say little about the spread between runs.",
+        advice="Run it five times or more.",
     ),
     "imported": Told(
         severity="warning", about="One of them was imported: what differs is not known.",
