@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 from mountlab import __main__, store
+from mountlab.batch_params import BatchFile, GroupFile, parse_batch
 from mountlab.filesystem_params import FilesystemFile
 from mountlab.import_params import ImportedFilesystem, ImportFile, read_import
 from mountlab.model import METRICS
-from mountlab.params import SWEEP_KEYS, BoxFile, DesignFile, PublishedRow, parse_box, resolve
+from mountlab.params import SWEEP_KEYS, BoxFile, DesignFile, PublishedRow, parse_box, parse_published, resolve
 from mountlab.tools import TOOLS
 from mountlab.until_params import UntilFile
 from mountlab.workload_params import DESIGN_KEYS
@@ -114,7 +115,11 @@ def yaml_blocks() -> list[Any]:
 def test_every_parameter_file_in_the_docs_is_accepted(text: str) -> None:
     """A part of a sweep is completed with what it does not say."""
     raw = yaml.safe_load(text)
-    if "host" in raw:
+    if "groups" in raw:
+        assert parse_batch(raw, name="docs", where="docs").items
+    elif "rows" in raw:
+        assert parse_published({"study": "?", "source": "?", **raw}, where="docs")
+    elif "host" in raw:
         assert parse_box(raw, name="mybox", where="docs").host == raw["host"]
     elif any("files" in (entry or {}) for entry in (raw.get("filesystems") or {}).values()) or "files" in raw:
         assert read_import({"name": "old", **raw}, where="docs").question
@@ -134,7 +139,8 @@ def test_every_parameter_file_in_the_docs_is_accepted(text: str) -> None:
 
 KEYS = {
     *SWEEP_KEYS, *DESIGN_KEYS, "tool", "filesystem", "workload",
-    *(key for model in (DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedRow)
+    *(key for model in (DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedRow,
+                    BatchFile, GroupFile)
       for key in model.model_fields),
     *(option for tool in TOOLS.values() for option in (*tool.options, *tool.reserved)),
     *(option.file_key for tool in TOOLS.values() for option in tool.options.values() if option.file_key),

@@ -10,6 +10,7 @@ import mountlab
 import pandas as pd
 import pytest
 from mountlab import __main__, glossary, store
+from mountlab.batch_params import BatchFile, GroupFile
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.errors import EXIT_CODES, MountlabError
 from mountlab.filesystem_params import FilesystemFile
@@ -28,7 +29,7 @@ REFERENCE = store.ROOT / "docs" / "reference"
 DATA = Path(__file__).parent / "data"
 MODELS: list[type[BaseModel]] = [
     SweepFile, DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedFile,
-    PublishedRow, ExcludeFile,
+    PublishedRow, ExcludeFile, BatchFile, GroupFile,
 ]  # fmt: skip
 NOT_IN_LOGS: dict[str, set[str]] = {
     "dd": {"read_bandwidth", "write_bandwidth"}, "filebench": {"bytes"}, "fs_mark": set(), "pg_test_fsync": set(),
