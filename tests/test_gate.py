@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from mountlab import __main__, store
-from mountlab.compare_runs import CellRatio, RunComparison, compare_runs
+from mountlab.compare_runs import RunComparison, compare_runs
 from mountlab.gate import Gate, Judged, gate_json, gate_text, judge
+from mountlab.run_ratios import CellRatio
 from mountlab.store import Run
 
 TOUR = store.ROOT / "results" / "tour"

@@ -20,7 +20,7 @@ from mountlab.sections import answer, box, question, reproduce, trials, versions
 from mountlab.store import Run, load_run, read_info, read_journal, read_sweep
 
 ROOT = Path(__file__).parents[1]
-DATA, README = ROOT / "tests" / "data", ROOT / "README.md"
+DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "how-to" / "import-logs.md"
 DD = "200+0 records in\n200+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {seconds} s, {rate} MB/s\n"
 
 
@@ -331,7 +331,7 @@ def test_import_reports_what_it_read(
 
 
 @pytest.mark.slow
-def test_what_the_readme_says_of_logs_is_what_happens(
+def test_what_the_docs_say_of_logs_is_what_happens(
     tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, seconds in (("ext4", 0.279), ("tmpfs", 0.139)):
@@ -340,16 +340,25 @@ def test_what_the_readme_says_of_logs_is_what_happens(
         )
     shutil.copytree(ROOT / "results" / "tour", tmp_path / "results" / "tour")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mountlab.importer.import_patterns.__kwdefaults__", {"results": results_dir})
-    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", README.read_text(), re.MULTILINE)
+    for verb in ("import_patterns", "import_file"):
+        monkeypatch.setattr(f"mountlab.importer.{verb}.__kwdefaults__", {"results": results_dir})
+    monkeypatch.setattr("mountlab.report.write_report", lambda path: path / "report.html")  # others test it
+    page = PAGE.read_text()
+    (file,) = re.findall(r"^`old\.yml`.*\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "old.yml").write_text(file)
+    typed = "\n".join([page, (PAGE.parent / "custom-figures.md").read_text(), (ROOT / "README.md").read_text()])
+    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
     said = {}
     for line in lines:
         assert main(shlex.split(line, comments=True)) == 0, line
-        said[line.split()[0]] = capsys.readouterr().out
+        said[line.split()[0]] = said.get(line.split()[0], "") + capsys.readouterr().out
     assert set(said) == {"parse", "import", "export"}
     assert "bandwidth         749.0 MB/s" in said["parse"]
     assert "bs=64K" in said["import"]
-    assert {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()} == {".xlsx", ".csv"}
+    made = {path.suffix for path in (tmp_path / "results" / "tour" / "export").iterdir()}
+    asked = {"latex": ".tex", "markdown": ".md"}
+    formats = re.findall(r"--(?:format|figures) (\w+)", typed)
+    assert made >= {asked.get(name, f".{name}") for name in formats} >= {".xlsx", ".csv"}
 
 
 def test_a_named_metric_that_no_log_has_is_refused(tmp_path: Path, results_dir: Path) -> None:

@@ -10,7 +10,8 @@ import mountlab
 import pandas as pd
 import pytest
 from mountlab import __main__, glossary, store
-from mountlab.checks import CHECKS, OF_TWO_RUNS
+from mountlab.batch_params import BatchFile, GroupFile
+from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.errors import EXIT_CODES, MountlabError
 from mountlab.filesystem_params import FilesystemFile
 from mountlab.filesystems import FAMILIES
@@ -28,7 +29,7 @@ REFERENCE = store.ROOT / "docs" / "reference"
 DATA = Path(__file__).parent / "data"
 MODELS: list[type[BaseModel]] = [
     SweepFile, DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedFile,
-    PublishedRow, ExcludeFile,
+    PublishedRow, ExcludeFile, BatchFile, GroupFile,
 ]  # fmt: skip
 NOT_IN_LOGS: dict[str, set[str]] = {
     "dd": {"read_bandwidth", "write_bandwidth"}, "filebench": {"bytes"}, "fs_mark": set(), "pg_test_fsync": set(),
@@ -114,14 +115,16 @@ def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) ->
         assert check.find.__doc__, code
         assert check.advice.endswith("."), code
         assert f"| `{code}` | {' or '.join(check.severities)} |" in made["caveats.md"]
-    assert all(f"| `{code}` | {each.severity} |" in made["caveats.md"] for code, each in OF_TWO_RUNS.items())
+    assert all(f"| `{code}` | {each.severity} |" in made["caveats.md"] for code, each in OF_SEVERAL_RUNS.items())
 
 
 def test_every_caveat_in_the_code_is_in_one_of_the_two_tables() -> None:
     sources = [path.read_text() for path in (store.ROOT / "lib" / "mountlab").rglob("*.py")]
     codes = {code for text in sources for code in re.findall(r'Caveat\(\s*code="([a-z-]+)"', text)}
     assert codes
-    assert codes <= {*CHECKS, *OF_TWO_RUNS}
+    assert codes <= {*CHECKS, *OF_SEVERAL_RUNS}
+    methods = (store.ROOT / "METHODS.md").read_text()
+    assert not [code for code in OF_SEVERAL_RUNS if f"| `{code}` |" not in methods]
 
 
 def test_every_verb_and_option_of_the_command_line_has_a_word_said_of_it(made: dict[str, str]) -> None:

@@ -28,18 +28,24 @@ _one_is_a_list = BeforeValidator(lambda value: [value] if isinstance(value, str 
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class GroupFile(_Strict):
     """One entry of `groups`: each combination of its lists is an item."""
 
     notebook: Annotated[list[Text], _one_is_a_list] = [SWEEP_NOTEBOOK]
+    """Which notebooks are executed: names of `notebooks/`, or paths."""
     sweep: Annotated[list[Text], _one_is_a_list] | None = None
+    """For the notebook that runs one: names of `params/sweeps`, or paths."""
     box: Annotated[list[Text], _one_is_a_list] | None = None
+    """Names of `params/boxes`. Without it the sweep's own box."""
     overrides: Annotated[list[dict[str, Any]], _one_is_a_list] | None = None
+    """Changes of the sweep, a mapping for each variant: `[{preset: small}, {preset: small, repeats: 10}]`."""
     parameters: dict[str, Any] | None = None
+    """Parameters of the notebook itself."""
     optional: bool = False
+    """Whether what a box cannot do is left out with the reason; otherwise it has failed."""
 
 
 class BatchFile(_Strict):
@@ -47,7 +53,9 @@ class BatchFile(_Strict):
 
     sections: ClassVar[dict[str, type[BaseModel]]] = {"groups": GroupFile}
     title: Text
+    """Of the page on all of it."""
     groups: Annotated[dict[str, GroupFile], Field(min_length=1)]
+    """A name of yours for each group. Each combination of the lists in it is one item."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from mountlab.errors import PlanError
 from mountlab.model import Caveat, Severity, Sweep
 
 __all__ = [
-    "CHECKS", "OF_TWO_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
+    "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
     "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
@@ -34,7 +34,7 @@ _ALL = (
 )
 CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
-OF_TWO_RUNS: dict[str, Told] = {
+OF_SEVERAL_RUNS: dict[str, Told] = {
     "runs-not-paired": Told(
         severity="warning", about="Two runs share no blocks: whatever changed between them is in every ratio.",
         advice="Run A and B again, in turns, before a small ratio is believed.",
@@ -46,6 +46,10 @@ OF_TWO_RUNS: dict[str, Told] = {
         severity="note", about="Nothing that was kept differs between two runs.",
         advice="Take the ratios for how much a run differs from its repetition.",
     ),
+    "few-runs": Told(
+        severity="note", about="So few runs say little about the spread between runs.",
+        advice="Run it five times or more.",
+    ),
     "imported": Told(
         severity="warning", about="One of them was imported: what differs is not known.",
         advice="Measure both with Mountlab before you decide.",
@@ -55,7 +59,7 @@ OF_TWO_RUNS: dict[str, Told] = {
         advice="Go on with `make resume`.",
     ),
 }  # fmt: skip
-"""Code of a caveat to what it says of two runs that are compared (mountlab.compare_runs raises them)."""
+"""Code of a caveat to what it says of runs that are compared (mountlab.compare_runs and compare_many raise them)."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",

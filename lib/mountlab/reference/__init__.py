@@ -15,7 +15,7 @@ from mountlab.reference.markdown import page, table
 _ABOUT = {
     "sweep-file.md": "every key of a sweep file",
     "box-file.md": "every key of a box file",
-    "other-files.md": "imports, published figures, exclusions",
+    "other-files.md": "imports, published figures, batches, exclusions",
     "tools.md": "every tool and its options",
     "filesystems.md": "every file system type: keys, how it is made, what is read back",
     "metrics.md": "every metric: unit, meaning, which way is better, who gives it",

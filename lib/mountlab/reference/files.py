@@ -10,10 +10,11 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from mountlab.batch_params import BatchFile, GroupFile
 from mountlab.filesystem_params import FilesystemFile
 from mountlab.import_params import ImportedFilesystem, ImportFile
 from mountlab.params import PRESET_KEYS, BoxFile, DesignFile, ExcludeFile, PublishedFile, PublishedRow, SweepFile
-from mountlab.reference.markdown import code, one_line, page, table
+from mountlab.reference.markdown import code, codes, one_line, page, table
 from mountlab.until_params import UntilFile
 from mountlab.workload_params import DESIGN_KEYS
 
@@ -21,7 +22,7 @@ _PLACES: dict[type[BaseModel], str] = {
     DesignFile: "[design](#design)", UntilFile: "[design.until](#designuntil)",
     FilesystemFile: "[filesystems](#filesystems)",
     ImportedFilesystem: "[filesystems of an import](#filesystems-of-an-import)",
-    PublishedRow: "[rows](#rows)",
+    PublishedRow: "[rows](#rows)", GroupFile: "[groups](#groups)",
 }  # fmt: skip
 Row = tuple[str, ...]
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Any: "anything"}
@@ -76,6 +77,8 @@ def other_page() -> str:
         _section("filesystems of an import", ImportedFilesystem),
         _section("Published figures", PublishedFile, "`params/published/*.yml`: figures of others, with their source."),
         _section("rows", PublishedRow),
+        _section("Batches", BatchFile, "`params/batches/*.yml`: many sweeps, one after another, and one page on all."),
+        _section("groups", GroupFile, "An entry. One value may stand for a list of one."),
         _section("exclude.yml", ExcludeFile, "Beside a run: trials that do not count. The journal and raw/ stay as "
                  "they are, a caveat names each."),
     )  # fmt: skip
@@ -103,6 +106,8 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if isinstance(value, BaseModel) or value in (None, "", {}, []):
         return ""
+    if isinstance(value, list):
+        return codes(value)
     return code(str(value).lower() if isinstance(value, bool) else value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mountlab.checks import CHECKS, OF_TWO_RUNS
+from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.checks.base import Check
 from mountlab.errors import ParameterError
 from mountlab.filesystems import FAMILIES
@@ -229,10 +229,10 @@ def caveats_page() -> str:
         "*Plan*: it is foreseen by `make plan`, where the sweep and the box alone tell it.",
         "## Of a run",
         table(("Caveat", "Severity", "What it is about", "What to do", "Plan"), map(_check, CHECKS.values())),
-        "## Of two runs that are compared",
+        "## Of runs that are compared",
         table(
             ("Caveat", "Severity", "What it is about", "What to do"),
-            [(code(name), each.severity, each.about, each.advice) for name, each in OF_TWO_RUNS.items()],
+            [(code(name), each.severity, each.about, each.advice) for name, each in OF_SEVERAL_RUNS.items()],
         ),
     )  # fmt: skip
 
