@@ -16,10 +16,14 @@ NOT_FAST := box or browser or slow
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
 EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
+EXAMPLE_BATCH := BATCH=params/batches/studies.yml
+EXAMPLE_RUNS := RUNS="results/<run_id> results/<run_id>"
+EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report index compare lab bench calibrate check test fuzz lint lock clean-env
+.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
+	fuzz lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,14 +68,35 @@ compare: ## A= B=: what differs between two runs, and their ratios
 	@lib/env.sh
 	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
 
-lab: env ## JupyterLab on the notebooks
-	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab $$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS) notebooks
+batch: ## BATCH= [ARGS=--plan]: many sweeps, one after another, and one page on all of them; goes on where it stopped
+	$(call needs,BATCH,$(EXAMPLE_BATCH))
+	@lib/env.sh
+	@$(PY) -m mountlab batch "$(BATCH)" $(ARGS)
+
+studies: env ## the published studies at small size, with their figures and conclusions beside ours: 20 to 30 minutes
+	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)
+
+publish: ## RUNS= [ARGS=]: a folder and a zip of runs that stand alone, without the names of machines and people
+	$(call needs,RUNS,$(EXAMPLE_RUNS))
+	@lib/env.sh
+	@$(PY) -m mountlab publish $(RUNS) $(ARGS)
+
+reproduce: ## BUNDLE= [BOX=]: check a published bundle, and make its figures again; with BOX run its sweeps again
+	$(call needs,BUNDLE,$(EXAMPLE_BUNDLE))
+	@lib/env.sh
+	@$(PY) -m mountlab reproduce "$(BUNDLE)" $(if $(BOX),--box "$(BOX)") $(ARGS)
+
+lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
+	@$(PY) -m mountlab lab $(ARGS)
 
 bench: env ## how much time Mountlab itself takes: per trial, per report
 	@$(PY) -m mountlab bench $(ARGS)
 
 calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
 	@$(PY) -m mountlab calibrate $(ARGS)
+
+docs: env ## make docs/reference again from the code
+	@$(PY) -m mountlab docs $(ARGS)
 
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)

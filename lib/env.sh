@@ -118,12 +118,31 @@ import fabric, ipykernel.kernelapp, ipywidgets, matplotlib.pyplot, nbconvert, pa
 import pyarrow.parquet, pydantic, scipy.stats, seaborn, tqdm.auto, yaml' || die "the packages are installed but do not load" "next:  see above for the one at fault"
 }
 
+# In JupyterLab the kernel has a name that no other environment's has.
+name_kernel() {
+    "$venv/bin/python" -m ipykernel install --sys-prefix --frozen_modules --name python3 --display-name 'Mountlab (.venv)' >/dev/null ||
+        die "the kernel for JupyterLab could not be installed" "next:  see above"
+}
+
+# Outputs of notebooks are taken out on their way into git (.gitattributes says of which). Only this repository is told,
+# and only where nobody has told git of such a filter before; in worktrees the relative path finds each one's own .venv.
+LANGUAGE=metadata.language_info
+STRIPPED="$LANGUAGE.codemirror_mode $LANGUAGE.file_extension $LANGUAGE.mimetype $LANGUAGE.nbconvert_exporter"
+STRIPPED="$STRIPPED $LANGUAGE.pygments_lexer $LANGUAGE.version"
+strip_notebooks() {
+    command -v git >/dev/null 2>&1 && [ -e "$root/.git" ] || return 0
+    ! git config --get filter.nbstripout.clean >/dev/null 2>&1 || return 0
+    git config --local filter.nbstripout.clean ".venv/bin/python -m nbstripout --keep-id --extra-keys '$STRIPPED'" ||
+        say "make env: git could not be told to strip notebooks; nbstripout notebooks/*.ipynb does it by hand"
+}
+
 case ${1:-} in
     find) find_python && echo "$python" && exit ;;
     '') ;;
     *) die "unknown argument: $1" "allowed: none, or find" ;;
 esac
 
+strip_notebooks
 if sound; then
     [ "$(tail -n 1 "$stamp")" != "$(recipe)" ] || exit 0
     rm -f "$stamp"
@@ -134,6 +153,7 @@ fi
 install_uv
 install_packages
 try_packages
+name_kernel
 { place; recipe; } >"$stamp.new"
 mv "$stamp.new" "$stamp"
 say "make env: ready"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from mountlab.analysis import percentile_frame
+from mountlab.checks import Moved
 from mountlab.model import (
     METRICS,
     Caveat,
@@ -23,6 +26,8 @@ from mountlab.model import (
     Workload,
     higher_is_better,
 )
+from mountlab.tools.fio_series import Point, Series
+from mountlab.tools.histograms import Histogram, count, merge
 from scipy import stats
 
 WORKLOADS = (
@@ -54,7 +59,17 @@ class SyntheticRun:
     published: list[PublishedFigure] = field(default_factory=list)
     answer_metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     stops: list[Stop] = field(default_factory=list)
+    series: dict[str, list[Series]] = field(default_factory=dict)
+    moved: list[Moved] = field(default_factory=list)
+    histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
+
+    @property
+    def percentiles(self) -> pd.DataFrame:
+        return percentile_frame(self.sweep, self.histograms)
+
+    def latencies(self, cell: str) -> dict[str, Histogram]:
+        return {place: merge(each) for place, each in self.histograms.get(cell, {}).items()}
 
 
 def comparison(**changes: Any) -> Comparison:
@@ -68,9 +83,21 @@ def comparison(**changes: Any) -> Comparison:
     return Comparison(**{"low_all": values["low"], "high_all": values["high"], **values})
 
 
-def synthetic_run(*, hostile: str = "", blocks: int = 5, caveats: bool = True) -> SyntheticRun:
-    """`hostile`: text put wherever a box, a log or a sweep file could put text of its own."""
-    sweep = _sweep(hostile, blocks)
+SWEPT = tuple(
+    Workload(name="fio", tool="fio", options={}, factors={"rw": "randread", "bs": bs, "numjobs": jobs})
+    for bs in ("4KiB", "64KiB", "1MiB")
+    for jobs in ("1", "4")
+)
+"""A sweep of two numbers, one of them a size."""
+
+
+def synthetic_run(
+    *, hostile: str = "", blocks: int = 5, caveats: bool = True, workloads: Sequence[Workload] = WORKLOADS,
+    filesystems: int = 3,
+) -> SyntheticRun:  # fmt: skip
+    """`hostile`: text put wherever a box, a log or a sweep file could put text of its own. `filesystems`: how many;
+    beyond three they are called fs3, fs4, ..."""
+    sweep = _sweep(hostile, blocks, workloads, filesystems)
     trials, measurements = _trials(sweep, hostile)
     estimates = _estimates(measurements)
     return SyntheticRun(
@@ -88,17 +115,61 @@ def synthetic_run(*, hostile: str = "", blocks: int = 5, caveats: bool = True) -
         options=_options(sweep, hostile),
         published=_published(hostile),
         answer_metrics={w.label: (_metric(w),) for w in sweep.workloads},
+        series=_series(trials),
+        moved=_moved(sweep, trials),
+        histograms=_histograms(sweep, trials),
     )
+
+
+def _counted_fio(trials: pd.DataFrame) -> list[dict[str, Any]]:
+    good = trials[(trials.status == "ok") & ~trials.warmup & (trials.tool == "fio")]
+    return [{str(key): value for key, value in row.items()} for row in good.to_dict("records")]
+
+
+def _side(row: Mapping[str, Any]) -> str:
+    return "write" if "write" in row["cell"].partition("/")[2] else "read"
+
+
+def _series(trials: pd.DataFrame) -> dict[str, list[Series]]:
+    """Two jobs, twelve windows; those of ext4 fall to a half."""
+    found = {}
+    for row in _counted_fio(trials):
+        falls = row["filesystem"] == "ext4"
+        points = tuple(Point(0.1 * (i + 1), 1e8 * (2 - i / 11 if falls else 2), 4096) for i in range(12))
+        found[row["trial_id"]] = [Series(f"{_side(row)}_bandwidth", "B/s", job, points) for job in (1, 2)]
+    return found
+
+
+def _moved(sweep: Sweep, trials: pd.DataFrame) -> list[Moved]:
+    """ext4 alone has a device, and a warm cache answers for it."""
+    cells = {cell.id: cell for cell in sweep.cells if cell.filesystem.name == "ext4"}
+    good = trials[(trials.status == "ok") & ~trials.warmup & trials.cell.isin(list(cells))]
+    return [
+        Moved(trial_id, cells[cell], "write" if "write" in cell else "read", 2.0**26, 4096 if "warm" in cell else 2**26)
+        for trial_id, cell in zip(good.trial_id, good.cell, strict=True)
+    ]
+
+
+def _histograms(sweep: Sweep, trials: pd.DataFrame) -> dict[str, dict[str, list[Histogram]]]:
+    """A thousand I/Os a trial, those of ext4 ten times as long as the others."""
+    rng = np.random.default_rng(5)
+    found: dict[str, dict[str, list[Histogram]]] = {}
+    for row in _counted_fio(trials):
+        scale = 10 if row["filesystem"] == "ext4" else 1
+        latencies = count(int(each) for each in scale * rng.lognormal(9, 0.6, 1000))
+        place = f"{_side(row)}.clat_ns"
+        found.setdefault(row["cell"], {}).setdefault(place, []).append(latencies)
+    return found
 
 
 def _metric(workload: Workload) -> str:
     return "write_bandwidth" if "write" in workload.label else "read_bandwidth"
 
 
-def _sweep(hostile: str, blocks: int) -> Sweep:
-    workloads = WORKLOADS
+def _sweep(hostile: str, blocks: int, workloads: Sequence[Workload], filesystems: int) -> Sweep:
+    workloads = tuple(workloads)
     if hostile:
-        workloads = (*WORKLOADS, Workload(name="fio", tool="fio", options={}, factors={"rw": hostile}))
+        workloads = (*workloads, Workload(name="fio", tool="fio", options={}, factors={"rw": hostile}))
     return Sweep(
         name="ramdisk",
         question=f"How much faster than the disk is a RAM disk, and does it matter which? {hostile}".strip(),
@@ -107,6 +178,7 @@ def _sweep(hostile: str, blocks: int) -> Sweep:
             Filesystem(name="tmpfs", type="tmpfs", size_bytes=2**28, options=("noatime",)),
             Filesystem(name="ramfs", type="ramfs", size_bytes=2**28, options=("data=writeback",)),
             Filesystem(name="ext4", type="ext4", image_bytes=2**29, options=("noatime", "data=ordered")),
+            *(Filesystem(name=f"fs{place}", type="xfs", image_bytes=2**29) for place in range(3, filesystems)),
         ),
         workloads=workloads,
         design=Design(repeats=blocks, seed=7),
@@ -138,7 +210,11 @@ def _trials(sweep: Sweep, hostile: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _values(workload: Workload, fs: str, rng: np.random.Generator, *, warmup: bool) -> dict[str, float]:
-    mean = 6.5e9 if workload.factors.get("cache") == "warm" else MEANS[fs] * (0.6 if "rand" in workload.label else 1)
+    mean = (
+        6.5e9
+        if workload.factors.get("cache") == "warm"
+        else MEANS.get(fs, 4.2e8) * (0.6 if "rand" in workload.label else 1)
+    )
     value = mean * rng.normal(0.8 if warmup else 1, 0.02 if fs != "ext4" else 0.05)
     metric = _metric(workload)
     values = {metric: value}
@@ -168,7 +244,7 @@ def _comparisons(measurements: pd.DataFrame, sweep: Sweep) -> list[Comparison]:
     )
     found = []
     for workload in sweep.workloads:
-        for name in ("tmpfs", "ramfs"):
+        for name in (fs.name for fs in sweep.filesystems if fs.name != "ext4"):
             for metric in sorted({m for _, cell, _, m in counted.index if cell == f"ext4/{workload.label}"}):
                 ours = counted.xs((name, f"{name}/{workload.label}"))
                 theirs = counted.xs(("ext4", f"ext4/{workload.label}"))

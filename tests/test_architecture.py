@@ -21,13 +21,15 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "page", "plots", "sections",
-    "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs", "compare_view", "calibrate",
-    "index_view", "run_ratios", "compare_many", "compare_many_view",
+    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "page", "plots",
+    "sections", "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
+    "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
+    "batch_params", "batch_view", "ranks", "fitness_view",
+    "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
-SHELL = {"store", "catalogue", "progress", "runner", "report"}
+SHELL = {"store", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -47,14 +49,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "store": PURE,
     "progress": PURE,
+    "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress"},
+    "kernels": BASE,
     "catalogue": PURE | {"store"},
-    "report": PURE | {"store", "catalogue"},
+    "report": PURE | {"store", "catalogue", "kernels"},
     "workflow": PURE | BOX | SHELL,
-    "__init__": PURE | BOX | SHELL | {"workflow", "notebook"},
+    "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "pickers": PURE | {"store", "live"},
+    "lab": {"errors", "store"},
+    "batch_store": PURE | {"store"},
+    "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
+    "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
-    "__main__": PURE | BOX | SHELL | {"workflow", "demo", "bench", "importer", "__init__"},
+    "reproduce": PURE | SHELL | {"workflow"},
+    "publish": PURE | SHELL | {"box", "reproduce"},
+    "__main__": PURE
+    | BOX
+    | SHELL
+    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"},
 }
 """A package (filesystems, tools, boxes) counts as one module: inside, it may import itself."""
 
@@ -67,7 +81,7 @@ ONLY_IN = {
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes"}
+WRITERS = {"store", "report", "boxes", "batch_store", "publish", "reproduce"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",

@@ -79,6 +79,7 @@ def _measurements(side: str, value: float) -> list[Measurement]:
 def found(code: str, evidence: Evidence) -> list[Caveat]:
     caveats = list(CHECKS[code](evidence))
     assert all(caveat.code == code for caveat in caveats)
+    assert all(caveat.severity in CHECKS[code].severities for caveat in caveats)
     return caveats
 
 

@@ -29,6 +29,7 @@ ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-
 
 IMPORTED_AS = {
     "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
+    "roc-validator": "rocrate_validator",
 }  # fmt: skip
 NOT_IMPORTED = {
     "jupyterlab": "make lab",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "bench", "fuzz", "lock")  # fmt: skip
+           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -59,8 +61,13 @@ def test_no_target_is_a_file() -> None:
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
         (["index"], "mountlab index"),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
+        (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["studies"], "mountlab batch params/batches/studies.yml"),
+        (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
+        (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),
         (["bench"], "mountlab bench"),
-        (["lab"], "jupyterlab"),
+        (["lab"], "mountlab lab"),
     ],
 )
 def test_target_calls_the_library_in_the_environment(arguments: list[str], command: str) -> None:
@@ -72,7 +79,10 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "bench"])
+VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "bench")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -87,6 +97,14 @@ def test_library_knows_what_make_calls(verb: str) -> None:
         ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
         ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
         ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        (
+            "publish",
+            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+        ),
+        (
+            "reproduce",
+            "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
+        ),
         ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
     ],
 )
@@ -111,6 +129,7 @@ case "$*" in
     "-m pip install "*uv.lock) echo "pip installs uv" >>"$LOG"; cp "$UV" "${{0%/*}}/uv" ;;
     "-m pip install "*) echo "pip installs all" >>"$LOG" ;;
     "-c"*) echo "imports tried" >>"$LOG" ;;
+    "-m ipykernel install --sys-prefix "*"--name python3 "*) echo "kernel named" >>"$LOG" ;;
     *) echo "unexpected: $*" >&2; exit 99 ;;
 esac
 """
@@ -121,7 +140,7 @@ echo "uv $2" >>"$LOG"
     "be killed") kill -KILL $PPID ;;
 esac
 """
-BUILD = ["pip installs uv", "uv sync", "uv install", "imports tried"]
+BUILD = ["pip installs uv", "uv sync", "uv install", "imports tried", "kernel named"]
 
 
 class Machine:
@@ -301,13 +320,64 @@ def test_pip_takes_over_where_uv_cannot(machine: Machine) -> None:
     done = machine.env(UV_DOES="fail")
     assert done.returncode == 0
     assert "make env: uv could not; trying pip, which has settings of its own" in done.stderr
-    assert machine.steps == ["venv", "pip installs uv", "uv sync", "pip installs all", "uv install", "imports tried"]
+    assert machine.steps == ["venv", "pip installs uv", "uv sync", "pip installs all", *BUILD[2:]]
 
 
 def test_unknown_argument_is_refused(machine: Machine) -> None:
     done = machine.env("mend")
     assert done.returncode == 1
     assert "unknown argument: mend" in done.stderr
+
+
+# --- notebooks in git -------------------------------------------------------------------------------------------------
+
+CELL: dict[str, Any] = {
+    "id": "my-cell", "cell_type": "code", "source": ["1"], "execution_count": 3, "metadata": {"tags": ["parameters"]},
+    "outputs": [{"output_type": "stream", "name": "stdout", "text": "from a run"}],
+}  # fmt: skip
+KERNEL = {"name": "python3", "display_name": "Mountlab (.venv)", "language": "python"}
+
+
+@pytest.fixture
+def checkout(built: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of git in which `make env` is done, with an environment that can strip."""
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("needs git, which is not installed")
+    (built.bin / "git").symlink_to(git)
+    monkeypatch.setenv("HOME", str(built.bin.parent))
+    shutil.copy(ROOT / ".gitattributes", built.project)
+    subprocess.run(["git", "init", "--quiet"], cwd=built.project, check=True)
+    assert built.env().returncode == 0
+    assert built.steps == [], "the environment itself was in order"
+    (built.project / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    return built.project
+
+
+def git_of(checkout: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_outputs_are_taken_out_on_their_way_into_git(checkout: Path) -> None:
+    language = {"name": "python", "version": "3.11.2", "mimetype": "text/x-python"}
+    metadata = {"kernelspec": KERNEL, "language_info": language, "widgets": {"state": {}}}
+    notebook = {"cells": [CELL], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    (checkout / "notebooks").mkdir()
+    path = checkout / "notebooks" / "x.ipynb"
+    path.write_text(json.dumps(notebook))
+    git_of(checkout, "add", "notebooks")
+    kept = json.loads(git_of(checkout, "show", ":notebooks/x.ipynb"))
+    assert kept["cells"] == [{**CELL, "outputs": [], "execution_count": None}]
+    assert kept["metadata"] == {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    assert json.loads(path.read_text()) == notebook, "the file on disk stays as it is"
+
+
+def test_a_filter_of_the_users_own_is_left_alone(built: Machine, checkout: Path) -> None:
+    git_of(checkout, "config", "filter.nbstripout.clean", "mine")
+    built.env()
+    assert git_of(checkout, "config", "--get-all", "filter.nbstripout.clean") == "mine\n"
 
 
 # --- CI ---------------------------------------------------------------------------------------------------------------

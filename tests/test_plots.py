@@ -52,6 +52,14 @@ def marker_places(plot: Plot, marker: str) -> list[float]:
     return [float(x) for line in lines for x in line.get_xdata()]
 
 
+def dots_of(plot: Plot, *, hollow: bool | None = None) -> list[tuple[float, float]]:
+    """The dots of markers without a line, from left to right; all, or only the hollow or the full ones."""
+    lines = [line for axes in plot.figure.axes for line in axes.lines if line.get_linestyle() == "None"]
+    chosen = [line for line in lines if hollow in (None, line.get_markerfacecolor() == "none")]
+    pairs = [(float(x), float(y)) for line in chosen for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+    return sorted(pairs)
+
+
 def intervals(plot: Plot) -> list[tuple[float, float]]:
     """Horizontal lines of two points: (low, high)."""
     lines = [line for axes in plot.figure.axes for line in axes.lines if len(line.get_xdata()) == 2]
@@ -253,10 +261,10 @@ def test_ratios_need_a_ratio() -> None:
 
 
 def test_every_counted_trial_is_a_dot() -> None:
-    (axes,) = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER).figure.axes
+    plot = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER)
     wanted = RUN.measurements[(RUN.measurements.metric == "write_bandwidth") & ~RUN.measurements.warmup]
-    dots = [x for points in axes.collections for x, _ in points.get_offsets() if len(points.get_offsets()) > 1]
-    assert sorted(dots) == pytest.approx(sorted(wanted.value / 1e9))
+    means = set(marker_places(plot, "|"))
+    assert [x for x, _ in dots_of(plot) if x not in means] == pytest.approx(sorted(wanted.value / 1e9))
 
 
 def test_means_and_intervals_are_those_of_the_estimates() -> None:
@@ -302,20 +310,16 @@ def test_a_metric_that_was_not_measured() -> None:
 
 def test_run_order_shows_every_trial_warm_up_hollow() -> None:
     plot = plots.plot_run_order(RUN.measurements, "write_bandwidth", **ORDER)
-    dots = [line for axes in plot.figure.axes for line in axes.lines if len(line.get_xdata()) == 1]
     own = RUN.measurements[RUN.measurements.metric == "write_bandwidth"]
-    assert len(dots) == len(own)
-    assert sum(dot.get_markerfacecolor() == "none" for dot in dots) == own.warmup.sum()
+    assert len(dots_of(plot)) == len(own)
+    assert len(dots_of(plot, hollow=True)) == own.warmup.sum()
 
 
 def test_run_order_is_relative_to_the_mean_of_the_counted_trials() -> None:
     cell = RUN.measurements[(RUN.measurements.cell == "ext4/dd-write")]
     plot = plots.plot_run_order(cell, "write_bandwidth")
-    dots = [
-        float(line.get_ydata()[0]) for axes in plot.figure.axes for line in axes.lines if len(line.get_xdata()) == 1
-    ]
     values = cell.value / cell[~cell.warmup].value.mean()
-    assert dots == pytest.approx(list(values))
+    assert [y for _, y in dots_of(plot)] == pytest.approx(list(values))
     worst = max(values[~cell.warmup], key=lambda value: abs(value - 1))
     assert words.percent(abs(worst - 1)) in plot.title
 
@@ -323,8 +327,7 @@ def test_run_order_is_relative_to_the_mean_of_the_counted_trials() -> None:
 def test_run_order_follows_the_sequence_it_is_given() -> None:
     mixed = RUN.measurements.assign(seq=range(len(RUN.measurements), 0, -1))
     plot = plots.plot_run_order(mixed[mixed.cell == "ext4/dd-write"], "write_bandwidth")
-    dots = [line for axes in plot.figure.axes for line in axes.lines if len(line.get_xdata()) == 1]
-    assert dots[-1].get_markerfacecolor() == "none", "the warm-up came last"
+    assert dots_of(plot)[-1] == dots_of(plot, hollow=True)[-1], "the warm-up came last"
 
 
 def test_run_order_explains_its_marks() -> None:

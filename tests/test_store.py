@@ -553,6 +553,7 @@ def test_the_latencies_of_a_cell_are_pooled_over_the_trials_that_count(results_d
     names = ["psync-randread-direct.jsonplus", "psync-randread-buffered.jsonplus", "psync-randread-direct.jsonplus"]
     for trial_id, name in zip(trials["trial_id"], names, strict=False):  # the first is of the warm-up
         (path / "raw" / trial_id / "fio.json").write_bytes((DATA / "fio" / name).read_bytes())
+    run = load_run(path)
     (pooled,) = run.latencies(cell).values()
     parts = [histograms_of(decode((DATA / "fio" / name).read_text())) for name in names[1:]]
     assert list(run.latencies(cell)) == ["read.clat_ns"]

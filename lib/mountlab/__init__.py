@@ -13,9 +13,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mountlab.model import Shown
+
 if TYPE_CHECKING:
     from mountlab import plots, sections
-    from mountlab.notebook import load_sweep, newest_run, show_plan, sweep_from_notebook
+    from mountlab.notebook import load_sweep, newest_run, report_link, show_plan, sweep_from_notebook
+    from mountlab.pickers import browse, explore
     from mountlab.report import write_report
     from mountlab.stats import compare, estimate
     from mountlab.store import Run, load_run
@@ -23,13 +26,17 @@ if TYPE_CHECKING:
 
 _HOME = {
     "load_sweep": "notebook", "sweep_from_notebook": "notebook", "show_plan": "notebook", "newest_run": "notebook",
+    "report_link": "notebook", "browse": "pickers", "explore": "pickers",
     "run": "workflow", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
     "estimate": "stats", "compare": "stats", "plots": "", "sections": "",
 }  # fmt: skip
 __all__ = [
-    "Run", "compare", "estimate", "load_run", "load_sweep", "newest_run", "plots", "resume", "run", "sections",
-    "show_plan", "sweep_from_notebook", "write_report",
+    "Run", "browse", "compare", "estimate", "explore", "load_run", "load_sweep", "newest_run", "plots", "report_link",
+    "resume", "run", "sections", "show_plan", "sweep_from_notebook", "write_report",
 ]  # fmt: skip
+
+
+Shown.looks = staticmethod(lambda: import_module("mountlab.looks"))
 
 
 def __getattr__(name: str) -> object:

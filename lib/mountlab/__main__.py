@@ -1,19 +1,24 @@
 """Thin verbs for the Makefile and for people without make. Exit codes: 0 done, 1 some trial failed, 2 bad input,
-3 box unreachable, 4 unsafe, 130 stopped."""
+3 box unreachable, 4 unsafe, 130 stopped, 141 nobody read on."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import InputError, MountlabError, ParameterError, Stopped, StoreError
 
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from mountlab.store import Run
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
 Arguments = argparse.Namespace
 
 
@@ -22,7 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     verb: Callable[[Arguments], int] = parsed.verb
     try:
-        return verb(parsed)
+        code = verb(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _nobody_reads()
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -30,16 +39,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
         return InputError.exit_code
     except KeyboardInterrupt as stop:
-        print("stopped; everything on the box is undone, and what was measured is kept", file=sys.stderr)
+        print(Stopped.what, file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
+
+
+def _nobody_reads() -> int:
+    """The exit code where the reader of our output has gone, as in `... | head`: that of a program ended by SIGPIPE."""
+    with suppress(BrokenPipeError):
+        sys.stdout.close()  # else Python tries once more as it ends
+    return PIPE_CLOSED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     plan = _sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
-    plan.add_argument("--json", action="store_true")
+    plan.add_argument("--json", action="store_true", help="as data")
     plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
     _sweep_verb(verbs, "run", _run, "measure a sweep, then report")
     for name, verb, text in (
@@ -54,17 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
     _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
+    _batch_verb(verbs)
+    _bundle_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
-    demo.add_argument("--box", default="local")
+    demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     _override(demo)
     _box_verbs(_verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB"))
-    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
-    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
-    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
-    bench.add_argument("--repeats", type=int, default=30)
-    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
-    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    lab = _verb(verbs, "lab", _lab, "JupyterLab on the notebooks, with the kernel of this environment")
+    lab.add_argument("--port", type=int, help="default: the first free one from 8888 on")
+    lab.add_argument("--no-browser", action="store_true", help="start no browser here")
+    _own_verbs(verbs)
     return parser
 
 
@@ -78,6 +94,16 @@ def _verbs_of_many_runs(verbs: Any) -> None:
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
     )
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    gate = _verb(
+        verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so"
+    )
+    gate.add_argument(
+        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    )
+    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
+    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
+    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
+    gate.add_argument("--json", action="store_true", help="as data")
     index = _verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
@@ -96,11 +122,23 @@ def _sweep_verb(verbs: Any, name: str, verb: Callable[[Arguments], int], text: s
     return parser
 
 
+def _own_verbs(verbs: Any) -> None:
+    """About Mountlab itself."""
+    calibrate = _verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
+    bench = _verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
+    bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
+    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    docs = _verb(verbs, "docs", _docs, "make docs/reference again from the code")
+    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+
+
 def _log_verbs(verbs: Any) -> None:
     parse = _verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
     parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
-    parse.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    parse.add_argument("--json", action="store_true")
+    parse.add_argument("files", type=Path, nargs="+", metavar="FILE", help="logs; each may hold several outputs")
+    parse.add_argument("--json", action="store_true", help="as data")
     bring = _verb(verbs, "import", _import, "make a run of logs from anywhere, then report")
     bring.add_argument(
         "logs", nargs="+", metavar="FILE.yml | PATTERN",
@@ -112,13 +150,48 @@ def _log_verbs(verbs: Any) -> None:
         ("name", "of the run"),
     ):  # fmt: skip
         bring.add_argument(f"--{key}", help=f"with PATTERN: {text}")
-    export = _verb(verbs, "export", _export, "the tables of a run for other programs")
+    export = _verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help="a directory below results/")
-    export.add_argument("--format", choices=("csv", "xlsx", "parquet"), default="csv")
+    what = export.add_mutually_exclusive_group()
+    what.add_argument("--format", choices=("csv", "xlsx", "parquet", "latex", "markdown"), default="csv")
+    what.add_argument(
+        "--figures", choices=("svg", "png", "pdf"), help="the plots of the report, in the place of tables"
+    )
+    export.add_argument("--width-cm", type=float, help="with --figures: 8.5 (the default) for a column, 17 for a page")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
     export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
     export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
+
+
+def _bundle_verbs(verbs: Any) -> None:
+    publish = _verb(
+        verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines"
+    )
+    publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a directory below results/")
+    publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
+    publish.add_argument("--title", help="default: the names of the sweeps")
+    publish.add_argument("--author", action="append", default=[], help="as it is to be cited; may be given again")
+    publish.add_argument("--licence", help="an SPDX identifier (default: CC-BY-4.0)")
+    publish.add_argument(
+        "--keep-identities", action="store_true", help="host names, addresses, serials, users as they are"
+    )
+    reproduce = _verb(verbs, "reproduce", _reproduce, "check a published bundle; with --box run its sweeps again")
+    reproduce.add_argument("bundle", type=Path, help="a folder or a zip made by publish")
+    reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")
+    reproduce.add_argument(
+        "--allow-commands", action="store_true", help="with --box: also run command lines of the bundle"
+    )
+
+
+def _batch_verb(verbs: Any) -> None:
+    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+    )
 
 
 def _override(parser: argparse.ArgumentParser) -> None:
@@ -199,6 +272,18 @@ def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict
     return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
 
 
+def _gate(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.compare_runs import compare_runs
+    from mountlab.gate import gate_json, gate_text, judge
+    from mountlab.units import parse_percent
+
+    margin = parse_percent(arguments.margin, where="--margin")
+    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
+    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
+    return 0 if judged.passes(sure=arguments.sure) else 1
+
+
 def _run(arguments: Arguments) -> int:
     from mountlab import store, workflow
 
@@ -233,6 +318,27 @@ def _finish(path: Path) -> int:
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
+
+
+def _batch(arguments: Arguments) -> int:
+    from mountlab import batch, store
+    from mountlab.batch_store import load_batch
+    from mountlab.batch_view import plan_text, summary_text
+
+    if (arguments.file is None) == (arguments.resume is None):
+        raise InputError(
+            "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
+        )
+    if arguments.plan:
+        asked, planned = batch.plan(arguments.file, arguments.resume)
+        print(plan_text(asked, planned))
+        return 0
+    if arguments.resume:
+        page, view = batch.resume_batch(arguments.resume)
+    else:
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+    print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
+    return batch.exit_code(view)
 
 
 def _report(arguments: Arguments) -> int:
@@ -288,14 +394,59 @@ def _import(arguments: Arguments) -> int:
 
 def _export(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.export import Pivot, export_files
 
-    pivot = Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
     run = store.load_run(arguments.run)
-    files = export_files(store.tables(run), run.sweep, arguments.format, pivot)
+    files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
         print(store.shown(path))
     return 0
+
+
+def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import export, paper, store
+
+    if arguments.width_cm is not None:
+        raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
+    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    if arguments.format in paper.FORMATS:
+        return export.paper_files(run, arguments.format, pivot)
+    return export.export_files(store.tables(run), run.sweep, arguments.format, pivot)
+
+
+def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
+    from mountlab import figures
+
+    if arguments.pivot or arguments.metric or arguments.unit:
+        raise ParameterError("--pivot, --metric and --unit are for tables", where="export", got="--figures")
+    width = figures.COLUMN_CM if arguments.width_cm is None else arguments.width_cm
+    return figures.figure_files(run, arguments.figures, width_cm=width)
+
+
+def _publish(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.publish import Wishes, publish
+
+    wishes = Wishes(
+        to=arguments.to, title=arguments.title, authors=tuple(arguments.author),
+        keep_identities=arguments.keep_identities, **({"licence": arguments.licence} if arguments.licence else {}),
+    )  # fmt: skip
+    folder, archive = publish(arguments.runs, wishes)
+    print(f"bundle: {store.shown(folder / 'index.html')}\nzip:    {store.shown(archive)}")
+    return 0
+
+
+def _reproduce(arguments: Arguments) -> int:
+    from mountlab import reproduce, store
+    from mountlab.bundle_view import checked_text
+
+    with reproduce.opened(arguments.bundle) as place:
+        checked = reproduce.check(place)
+        print(checked_text(checked), flush=True)
+        if arguments.box and checked.same:
+            reproduce.refuse_commands(place, allowed=arguments.allow_commands)
+            for text, page in reproduce.again(place, arguments.box):
+                print(f"\n{text}\n\nreport: {store.shown(page)}", flush=True)
+    return 0 if checked.same else 1
 
 
 def _fstab(arguments: Arguments) -> int:
@@ -371,6 +522,16 @@ def _box_clean(arguments: Arguments) -> int:
     return 0 if arguments.dry_run or all(each.removed for each in found) else 1
 
 
+def _lab(arguments: Arguments) -> int:
+    from mountlab import lab
+
+    port = lab.free_port(arguments.port)
+    for line in lab.advice(port):
+        _say(line)
+    lab.run_lab(port, browser=not (arguments.no_browser or lab.is_remote(os.environ)))
+    return 0
+
+
 def _bench(arguments: Arguments) -> int:
     from mountlab.bench import bench
 
@@ -391,6 +552,23 @@ def _calibrate(arguments: Arguments) -> int:
         store.replace_file(methods, put(methods.read_text(), tables, where=store.shown(methods)).encode())
         print(f"put into {store.shown(methods)}")
     return 0
+
+
+def _docs(arguments: Arguments) -> int:
+    import mountlab
+    from mountlab import reference, store
+
+    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    made = reference.pages(_parser(), public, store.columns())
+    directory = store.ROOT / "docs" / "reference"
+    kept = {path.name: path.read_text() for path in directory.glob("*.md")}
+    changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
+    if not arguments.check:
+        store.write_files(directory, {name: made[name].encode() for name in changed if name in made})
+    for name in changed:
+        state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
+        print(f"{state}: {store.shown(directory / name)}")
+    return 1 if arguments.check and changed else 0
 
 
 def _say(line: str) -> None:

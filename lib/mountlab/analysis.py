@@ -15,6 +15,7 @@ from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, high
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.sequential import nominal_level
 from mountlab.tools import TOOLS
+from mountlab.tools.histograms import Histogram, percentile
 
 MEASUREMENT_COLUMNS = (
     "trial_id",
@@ -101,6 +102,43 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     columns |= {"cv": found.cv, "level": design.level, "method": found.method, "cell": samples.keys["cell"]}
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     return rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+
+
+PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
+"""The percentiles of a latency curve."""
+FEWEST_BEYOND = 5
+"""A percentile of a trial needs so many I/Os above it: of fewer it is the figure of a handful of them."""
+PERCENTILE_COLUMNS = (
+    "cell", "filesystem", "workload", "place", "percent", "n", "mean", "low", "high", "level", "method",
+)  # fmt: skip
+
+
+def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequence[Histogram]]]) -> pd.DataFrame:
+    """The latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is.
+
+    `histograms`: cell to place in fio's report ('read.clat_ns') to the histogram of each counted trial. Columns as
+    PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
+    has too few I/Os for (FEWEST_BEYOND) is left out: the others would be a choice among trials.
+    """
+    keys, samples = [], []
+    for cell in sweep.cells:
+        for place, trials in histograms.get(cell.id, {}).items():
+            for percent in _shown_percents(min(each.total for each in trials)):
+                keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
+                samples.append([percentile(each, percent) for each in trials])
+    design = sweep.design
+    within = design.level if design.until is None else nominal_level(design.until, design.level)
+    sizes = np.array([len(each) for each in samples], dtype=np.int64)
+    values = np.array([value for each in samples for value in each], dtype=float)
+    found = estimate_samples(values, sizes, level=within, statistic=design.estimate)
+    frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
+    return frame.assign(
+        n=found.n, mean=found.figure, low=found.low, high=found.high, level=design.level, method=found.method
+    )
+
+
+def _shown_percents(fewest: int) -> list[float]:
+    return [each for each in PERCENTS if fewest * (100 - each) / 100 >= FEWEST_BEYOND]
 
 
 def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:

@@ -353,6 +353,15 @@ def _from_user_config(box: Box, where: str) -> Connection:
         raise ParameterError("the box's address is contradictory", where=where, got=f"{box.host!r}: {error}") from error
 
 
+def ssh_names(box: Box) -> dict[str, list[str]]:
+    """What the user's ssh configuration makes of a box of the user's: 'host' and 'user' to the names of the box and of
+    the jump hosts before it. Nothing is connected to. Raises BoxError where the configuration cannot be read."""
+    if box.embedded:
+        return {}
+    hops = _hops(_from_user_config(box, box.name))
+    return {"host": [hop.host for hop in hops], "user": [hop.user for hop in hops]}
+
+
 def _hops(connection: Connection) -> list[Connection]:
     """The connection and the jump hosts it goes through, nearest to the box first."""
     hops = []

@@ -16,6 +16,8 @@
     │   └── ParseError            1   its output cannot be read as figures
     └── LeftoverError             1   something of ours could not be removed from the box
 
+    Stopped                     130   a person stopped a run: a KeyboardInterrupt, which no handler of errors takes
+
 An error says what happened, where, what was got, what is allowed and what to do next; each part is optional.
 """
 
@@ -23,6 +25,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+EXIT_CODES: dict[int, str] = {
+    0: "Done.",
+    1: "Some trial failed, or with `strict` a figure cannot be trusted. Of a check: it found something.",
+    2: "Bad input: a parameter file, a command line, a run directory; or a sweep that this box cannot run.",
+    3: "The box cannot be reached, its host key is not known, or another run is on it.",
+    4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
+    130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
+}
+"""What the command line ends with, and what that means."""
 
 
 class MountlabError(Exception):
@@ -46,6 +58,23 @@ class MountlabError(Exception):
         if self.evidence:
             lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
         return "\n".join(lines)
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was stopped by a person; what it did on the box is undone, and what it measured is kept.
+
+    `next_step` goes on with it. A notebook shows these words in the place of a traceback.
+    """
+
+    what = "stopped; everything on the box is undone, and what was measured is kept"
+
+    def __init__(self, next_step: str) -> None:
+        super().__init__(next_step)
+        self.next_step = next_step
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython asks for before it makes a traceback."""
+        return [f"{self.what[0].upper()}{self.what[1:]}.", self.next_step]
 
 
 def _ends(lines: list[str]) -> list[str]:

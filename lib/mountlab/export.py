@@ -1,4 +1,5 @@
-"""The tables of a run as files for other programs: CSV, Parquet, and one workbook for a spreadsheet.
+"""The tables of a run as files for other programs (CSV, Parquet, one workbook for a spreadsheet) and for papers (LaTeX,
+Markdown).
 
 openpyxl writes the workbook, and not XlsxWriter, since it reads too: what was written can be opened and compared.
 """
@@ -18,9 +19,11 @@ import pyarrow.parquet
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 
+from mountlab import paper, words
 from mountlab.errors import ParameterError
 from mountlab.model import METRICS, Sweep
 from mountlab.options import unknown_key
+from mountlab.run_view import RunView
 from mountlab.units import base_unit
 
 Tables = Mapping[str, pd.DataFrame]
@@ -99,13 +102,29 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
     """
     if form not in FORMATS:
         raise unknown_key(form, list(FORMATS), where="--format", what="format")
-    name = "tables" if pivot is None else f"{'+'.join(pivot.metrics)}-by-{pivot.column}"
+    name = "tables" if pivot is None else _pivot_name(pivot)
     wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
     if form == "xlsx":
         return {f"{name}.xlsx": workbook(wanted)}
     kept = wanted if pivot is None else {name: wanted["mean"]}
     write = _csv if form == "csv" else _parquet
     return {f"{title}.{form}": write(frame) for title, frame in kept.items()}
+
+
+def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
+    """Name to content of the tables that people print, one each. Raises ParameterError as `export_files` does."""
+    if pivot is not None:
+        frames = pivot_tables(run.estimates, run.sweep, pivot)
+        what = " or ".join(map(words.metric_noun, pivot.metrics))
+        found = {_pivot_name(pivot): paper.pivot_table(frames, what, METRICS[pivot.metrics[0]], pivot.unit)}
+    else:
+        found = paper.estimate_tables(run.estimates, run.sweep)
+        found |= {"comparisons": paper.comparison_table(run.comparisons, run.sweep)} if run.comparisons else {}
+    return {f"{name}.{paper.FORMATS[form]}": paper.written(table, form).encode() for name, table in found.items()}
+
+
+def _pivot_name(pivot: Pivot) -> str:
+    return f"{'+'.join(pivot.metrics)}-by-{pivot.column}"
 
 
 # --- pivot ------------------------------------------------------------------------------------------------------------
@@ -178,7 +197,18 @@ def _check_factors(own: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequenc
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    return str(frame.to_csv(index=False)).encode()
+    """CSV in which no text is a formula to a spreadsheet: one that could be gets an apostrophe in front."""
+    columns = {name: column if pd.api.types.is_numeric_dtype(column) else column.map(_no_formula)
+               for name, column in frame.items()}  # fmt: skip
+    return str(pd.DataFrame(columns).rename(columns=_no_formula).to_csv(index=False)).encode()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a cell begins that a spreadsheet takes for a formula, in full-width letters too."""
+
+
+def _no_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -12,7 +12,7 @@ from mountlab.errors import ParameterError
 from mountlab.filesystems import FAMILIES
 from mountlab.model import Filesystem
 from mountlab.options import unknown_key
-from mountlab.units import parse_bytes
+from mountlab.units import SizeText, parse_bytes
 
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 """A directory of the box that may be named: absolute, of two parts or more, in plain characters, none of them '..'."""
@@ -40,27 +40,51 @@ _AS_THEY_ARE = (
 class FilesystemFile(BaseModel):
     """What YAML may hold. Which keys a type understands is told by its family."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     type: str
-    size: str | None = None
+    """Which file system it is."""
+    size: SizeText | None = None
+    """How much it may hold. tmpfs and hugetlbfs are mounted with it, a plan holds ramfs to it, pmfs is formatted with
+    it."""
     path: str | None = None
-    image: str | None = None
+    """An existing directory of the box to be measured. Without it one below the mount root."""
+    image: SizeText | None = None
+    """It lies on a loop image of this size, which Mountlab makes and removes."""
     image_dir: str | None = None
+    """An existing directory in which the image is made. Without it the mount root: it says which disk is measured."""
     direct_io: bool | None = None
+    """Whether the loop device bypasses the page cache of the file system that holds the image. `true` where it is not
+    given."""
     preallocate: bool | None = None
+    """Whether the image has all its blocks beforehand, or is sparse. `true` where it is not given."""
     device: str | None = None
+    """It lies on this scratch device of the box file. All that was on it is lost."""
     overwrite: str | None = None
-    zram: str | None = None
+    """The id of what is on the device now, as `make plan` shows it: the word that this, and nothing else, may be
+    overwritten."""
+    zram: SizeText | None = None
+    """It lies on a compressed device in memory of this size."""
     zram_algorithm: str | None = None
+    """How that is compressed, such as lzo-rle or lz4. Without it the kernel's own choice."""
     pmbd: str | None = None
-    journal_image: str | None = None
+    """It lies on a device of the pmbd module, loaded with this mode. Needs its kernel (3.2)."""
+    journal_image: SizeText | None = None
+    """Its journal (xfs: log) lies outside, on a loop image of this size."""
     journal_device: str | None = None
+    """Its journal (xfs: log) lies outside, on this scratch device of the box file."""
     journal_overwrite: str | None = None
+    """The same as `overwrite`, for that device."""
     over: FilesystemFile | None = None
+    """The file system that holds the layers of an overlay: an entry of its own."""
     mkfs: list[str] | None = None
+    """Words for its mkfs, one an entry: `[-O, bigalloc, -C, '65536']`. No path; what is formatted is said by the keys
+    above."""
     options: list[str] | None = None
+    """Mount options, one an entry: `[noatime, data=writeback]`. What the kernel made of them is read back."""
     tunables: dict[str, str | int] | None = None
+    """Settings while it is mounted: a name below `/sys/fs/TYPE/DEVICE`, or `queue/NAME`, and its value. Given back
+    afterwards."""
 
 
 def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:

@@ -128,6 +128,10 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {{ above }}<br><small>{{ below }}</small>
 {%- endmacro %}
 
+{%- macro starred(text) %}
+{{ text }} <span class="star" role="img" aria-label="best">★</span>
+{%- endmacro %}
+
 {%- macro table(caption, label, head, groups) %}
 <div class="scroll" role="region" aria-label="{{ label }}" tabindex="0"><table><caption>{{ caption }}</caption>
 <thead><tr>
@@ -184,6 +188,15 @@ def joined(*parts: Text) -> Html:
 def paragraph(text: Text, *, kind: str = "") -> Html:
     """A paragraph; `kind` is the name of its style."""
     return _made("paragraph", text, kind)
+
+
+NOTHING = '<p class="nothing">'
+"""What `nothing` begins with: a page leaves such parts out."""
+
+
+def nothing(why: str) -> Html:
+    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading."""
+    return paragraph(why, kind="nothing")
 
 
 def box(kind: str, *parts: Text) -> Html:
@@ -249,6 +262,11 @@ def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
 def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
     """Two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
     return _made("stacked", above, below, star)
+
+
+def starred(text: Text) -> Html:
+    """Text before the star that says 'best'."""
+    return _made("starred", text)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────

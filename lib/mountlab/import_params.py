@@ -40,15 +40,18 @@ _FIXED = ("filesystem", "workload", "repeat")
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class ImportedFilesystem(_File):
     """One entry of `filesystems`."""
 
     type: str | None = None
+    """Which file system it was, where you know it."""
     options: list[str] | None = None
+    """The mount options that you know of. Nobody can check them."""
     files: str | list[str] | dict[str, str | list[str]] | None = None
+    """Its logs: a name with `*` or names in braces, several, or one or several for each workload."""
 
 
 class ImportFile(_File):
@@ -56,18 +59,31 @@ class ImportFile(_File):
 
     sections: ClassVar[dict[str, type[BaseModel]]] = {"filesystems": ImportedFilesystem}
     question: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+    """What the logs are asked: the title of the report."""
     name: str
+    """Of the run. Without it the name of the file."""
     tool: str | None = None
+    """Whose logs they are, where all are of one tool."""
     files: str | list[str] | None = None
+    """Names of logs, relative to this file, such as `logs/{filesystem}/{bs}-{repeat}.txt`."""
     filesystems: dict[str, ImportedFilesystem] = {}
+    """A name for each file system, and what is known of it."""
     workloads: dict[str, dict[str, Any]] = {}
+    """A name for each workload: `tool`, and what is known of its options."""
     baseline: str | None = None
+    """The file system that the others are compared with."""
     metrics: list[str] | None = None
+    """The metrics that the answer is about. Without it the bandwidths and rates."""
     expectation: str = ""
+    """What you expect to see, written down before."""
     published: list[str] | None = None
+    """Files of `params/published` whose figures are set beside yours."""
     box: str = "unknown"
+    """The name of the machine that made the logs."""
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    """Of the intervals, as a share."""
     smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    """The smallest difference that matters to you, as a share."""
 
 
 @dataclass(frozen=True)

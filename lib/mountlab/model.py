@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
+T = TypeVar("T")
 Scalar = str | int | float | bool
 Rights = Literal["root", "sudo", "none"]
 Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
 """`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
+Claim = Literal["faster", "slower", "same"]
+Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
+"""How ours stands to what was published."""
 Severity = Literal["note", "warning", "error"]
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
@@ -57,6 +61,32 @@ def higher_is_better(metric: str) -> bool:
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
     """A package that has the same name with every package manager, but for those named."""
     return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
+
+
+class Shown:
+    """A value that shows itself in a notebook, by the looks that the package gives it: the core knows no HTML."""
+
+    looks: ClassVar[Callable[[], Any]]
+    """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""
+
+    def __init_subclass__(cls) -> None:
+        """IPython takes what it finds first on the way from a class to its parents, and a dataclass has a __repr__ of
+        its own: each class gets this one, too."""
+        cls._repr_pretty_ = cls._repr_pretty_  # type: ignore[method-assign]
+
+    def _repr_html_(self) -> str:
+        return str(Shown.looks().html_of(self))
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What IPython asks for where it shows plain text."""
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        return str(Shown.looks().text_of(self))
+
+
+class Several(list[T], Shown):
+    """A list of values of one kind, which a notebook shows as one table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +248,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class Sweep(Shown):
     """One question: file systems x workloads x design."""
 
     name: str
@@ -359,7 +389,7 @@ class Stop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Shown):
     """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2, and infinite
     where the method can give none at this n."""
 
@@ -376,7 +406,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Shown):
     """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block."""
 
     baseline: str
@@ -406,7 +436,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caveat:
+class Caveat(Shown):
     """A reason to doubt a number: what was seen, why it matters, what to do."""
 
     code: str
@@ -433,7 +463,7 @@ class OptionEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFigure:
-    """A ratio that somebody published, beside which ours is set."""
+    """A ratio that somebody published, or the direction in which they say that it points, beside which ours is set."""
 
     study: str
     source: str
@@ -443,12 +473,20 @@ class PublishedFigure:
     metric: str
     candidate: str
     baseline: str
-    candidate_value: float
-    baseline_value: float
-    unit: str
+    candidate_value: float = math.nan
+    baseline_value: float = math.nan
+    unit: str = ""
     label: str = ""
     """Which row of the metric it is, where there are several."""
+    claim: Claim | None = None
+    """What was concluded, where no figures were published; `same` means within `within`."""
+    within: float | None = None
+    says: str = ""
+    """The conclusion in words."""
+    baseline_factors: Mapping[str, str] = field(default_factory=dict)
+    """Where two levels of a factor are compared: those of the baseline, in the place of `factors`."""
 
     @property
     def ratio(self) -> float:
+        """NaN where only a conclusion was published."""
         return self.candidate_value / self.baseline_value

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from mountlab import store, workflow
+from mountlab import html, store, workflow
 from mountlab.errors import StoreError
 from mountlab.params import SWEEP_KEYS, Resolved, resolve, unknown_names
 from mountlab.planview import plan_text
+from mountlab.report import write_report
 
 EXTRA_PARAMETERS = ("sweep_file", "overrides")
 """Parameters of the sweep notebook that are not keys of a sweep file."""
@@ -22,11 +26,7 @@ def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **ove
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """
     changes = {**({"preset": preset} if preset else {}), **overrides}
-    return store.load_sweep(_found(Path(path)), changes)
-
-
-def _found(path: Path) -> Path:
-    return path if path.exists() else store.ROOT / path
+    return store.load_sweep(store.found(Path(path)), changes)
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
@@ -49,12 +49,18 @@ def _parameters_of(cell: str) -> list[str]:
     """Names assigned in a cell of parameters: papermill's own begins with '# Parameters', and so does ours."""
     if not cell.startswith("# Parameters"):
         return []
-    assigned = [node for node in ast.parse(cell).body if isinstance(node, ast.Assign)]
-    return [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
+    body = ast.parse(cell).body
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 class PlanView(str):
-    """A plan as text, which a notebook shows as it is."""
+    """A plan as text, which a notebook shows as it is, in a box that scrolls inside itself."""
+
+    def _repr_html_(self) -> str:
+        style = "<style>.jp-OutputArea .plan pre{max-height:24rem;overflow:auto}</style>"
+        return style + html.box("plan", html.code_block(self)).text
 
     def __repr__(self) -> str:
         return str(self)
@@ -64,6 +70,34 @@ def show_plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
     """What a run would do, every command of it. Connects to the box and changes nothing."""
     with workflow.planned(resolved, box=box) as session:
         return PlanView(plan_text(session.plan, session.facts))
+
+
+@dataclass(frozen=True)
+class PageLink:
+    """A page of ours as a link that JupyterLab opens; as text the path, which a browser on this machine opens."""
+
+    page: Path
+
+    def _repr_html_(self) -> str:
+        name, target = html.code(store.shown(self.page)), _seen_from_notebook(self.page)
+        return html.paragraph(html.told(html.link(target, "Open the report"), name) if target else name)._repr_html_()
+
+    def __repr__(self) -> str:
+        return store.shown(self.page)
+
+
+def _seen_from_notebook(page: Path) -> str:
+    """The link from the running notebook to a page, as Jupyter's server resolves it; '' outside of such a session.
+
+    `mountlab lab` takes a directory as the server's root that holds both the notebooks and the results.
+    """
+    notebook = os.environ.get("JPY_SESSION_NAME", "")
+    return quote(os.path.relpath(page.resolve(), Path(notebook).resolve().parent)) if notebook else ""
+
+
+def report_link(run_path: Path | str) -> PageLink:
+    """Write the report of a run, and give a link to it."""
+    return PageLink(write_report(Path(run_path)))
 
 
 def newest_run(results: Path = store.RESULTS) -> Path:

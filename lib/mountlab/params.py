@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import METRICS, Box, Design, PublishedFigure, ScratchDevice, Sweep
+from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
 from mountlab.tools import TOOLS
-from mountlab.units import parse_seconds
+from mountlab.units import TimeText, parse_seconds
 from mountlab.until_params import UntilFile, read_until
 from mountlab.workload_params import check_compared, read_exclusions, read_workloads
 
@@ -33,90 +33,150 @@ LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class DesignFile(_File):
     """The `design` section of a sweep file."""
 
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    """How many blocks are counted: every block holds each cell once. Not together with `until`."""
     until: UntilFile | None = None
+    """In the place of `repeats`: blocks go on until the figures are precise."""
     seed: Annotated[int, Field(ge=0)] | None = None
+    """Of the order of trials. Without it one is drawn, shown by the plan and kept in `run.json`."""
     warmup: Annotated[int, Field(ge=0, le=100)] = 1
+    """Blocks that are run first, kept and marked, and not counted."""
     fresh_filesystem: Literal["block", "cell", "never"] = "block"
+    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
+    """Whether the box's page cache is emptied before each trial whose workload says nothing else (`cache`)."""
     level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    """Of the intervals, as a share: 0.95 is 95 %. Under `until` its `confidence` takes this place."""
     estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
+    """How the trials of a cell are summed up. METHODS.md says which is for what."""
     smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    """The smallest difference that matters to you, as a share: from 1/1.02 to 1.02 counts as the same."""
     on_ineffective: Literal["error", "caveat"] = "error"
-    trial_timeout: str = "10min"
+    """What a mount option, mkfs option or tunable is that the kernel ignored or changed: its trials fail, or a caveat
+    tells."""
+    trial_timeout: TimeText = "10min"
+    """After so long a trial is stopped, and has failed."""
     strict: bool = False
+    """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 
 
 class SweepFile(_File):
     """A sweep file, presets and overrides already applied."""
 
     name: str
+    """Of the sweep: a part of the run's name. Without it the name of the file."""
     question: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+    """What is asked, in a sentence: the title of the report."""
     filesystems: Annotated[dict[str, FilesystemFile], Field(min_length=1)]
+    """What is measured: a name of yours for each, and its entry."""
     workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    """What is run on each: a name of yours, and its entry. A list of values in it is a factor."""
     exclude: list[dict[str, Any]] | None = None
+    """Cells taken out, told by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
     box: str = "local"
+    """The name of a file of `params/boxes`. `BOX=` and `--box` say another one."""
     design: DesignFile = DesignFile()
+    """How often, in which order, and how it is judged."""
     metrics: list[str] | None = None
+    """The metrics that the answer is about. Without it the main metrics of each tool."""
     baseline: str | None = None
+    """The file system that the others are compared with. Without it nothing is compared."""
     expectation: str = ""
+    """What you expect to see, written down before: it stands beside the answer."""
     published: list[str] | None = None
+    """Files of `params/published` whose figures are set beside yours."""
 
 
 class BoxFile(_File):
     """A file of params/boxes/."""
 
     host: str = ""
+    """An alias of `~/.ssh/config`, a DNS name or an address. Either this or `embedded`."""
     user: str | None = None
+    """Who logs in. Without it what `~/.ssh/config` says."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Without it what `~/.ssh/config` says, or 22."""
     embedded: Literal["loopback", "vm"] | None = None
+    """A box that Mountlab starts by itself: this machine through a private sshd on loopback, or a virtual machine."""
     become: Literal["auto", "root", "sudo", "none"] = "auto"
+    """How root is had: `auto` takes root, or sudo where it asks for no password; `none` measures directories only."""
     mount_root: str | None = None
+    """A directory on the box below which all is made and mounted: new, empty, or made by Mountlab. Without it
+    `/var/tmp/mountlab-USER`."""
     output_root: str | None = None
+    """A directory, best in memory, for what the tools print. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
+    """Whole block devices that may be formatted: your name for each, and its stable id. All data on them is lost."""
 
 
 class PublishedRow(_File):
-    """One pair of published figures: `values` holds the candidate's and the baseline's."""
+    """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
 
     what: str
+    """What was compared, in a few words."""
     workload: str
+    """The name of the workload in the sweep that is to be like it."""
     factors: dict[str, str] = {}
+    """The levels of that workload: `{bs: 4KiB}`."""
+    baseline_factors: dict[str, str] = {}
+    """The levels of the baseline's workload, where it is another: `{fdatasync: "1"}`."""
     metric: str
+    """One of the metrics."""
     label: str = ""
+    """Which row of the metric it is, where there are several."""
     candidate: str
+    """The name of the file system in the sweep."""
     baseline: str
-    candidate_value: float
-    baseline_value: float
-    unit: str
+    """What it was compared with."""
+    candidate_value: float | None = None
+    """The figure as published."""
+    baseline_value: float | None = None
+    """The figure as published."""
+    unit: str | None = None
+    """Of both figures, as published."""
+    claim: Claim | None = None
+    """What was concluded, where no figures were published."""
+    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Of the claim `same`: by how much the two may differ."""
+    says: str = ""
+    """The conclusion in the words of the study."""
 
 
 class PublishedFile(_File):
     """A file of params/published/."""
 
     study: str
+    """Who published it, and when."""
     source: str
+    """Where: a title, an address."""
     rows: list[PublishedRow]
+    """The pairs of figures."""
 
 
 class ExcludeFile(_File):
     """exclude.yml beside a run: trials that do not count, each with the reason."""
 
     exclude: dict[str, Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]]
+    """Trial to the reason for which it does not count: `{t0012: the nightly backup ran, by its log}`."""
 
 
-SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, "presets", "preset")
-"""Every top-level key of a sweep file. `presets` are named sets of changes; `preset` picks one or several."""
+PRESET_KEYS: dict[str, str] = {
+    "presets": "Named sets of changes to this file, merged key by key: `small: {design: {repeats: 3}}`.",
+    "preset": "Which of them to apply: a name, or a list of names in order. `-p preset=small` says it from outside.",
+}
+"""Keys of a sweep file that are gone once they are applied, and what they are for."""
+SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, *PRESET_KEYS)
+"""Every top-level key of a sweep file."""
 
 
 @dataclass(frozen=True)
-class Resolved:
+class Resolved(Shown):
     """A sweep and the plain mapping that makes it again."""
 
     sweep: Sweep
@@ -400,7 +460,23 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     file = validated(PublishedFile, raw, where)
     for row in file.rows:
         check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
-    return [PublishedFigure(study=file.study, source=file.source, **row.model_dump()) for row in file.rows]
+        _check_claim(row, f"{where}: {row.what}")
+    return [
+        PublishedFigure(study=file.study, source=file.source, **row.model_dump(exclude_none=True)) for row in file.rows
+    ]
+
+
+def _check_claim(row: PublishedRow, where: str) -> None:
+    figures = [row.candidate_value, row.baseline_value, row.unit]
+    given = sum(each is not None for each in figures)
+    if (row.claim is None and given < len(figures)) or (row.claim is not None and given):
+        raise ParameterError(
+            "a row has published figures or a claim", where=where,
+            got="both" if row.claim else "neither" if not given else "some of the figures",
+            allowed="candidate_value, baseline_value and unit; or claim: faster, slower or same",
+        )  # fmt: skip
+    if row.within is not None and row.claim != "same":
+        raise ParameterError("only `claim: same` has a bound", where=f"{where}: within", got=f"claim: {row.claim}")
 
 
 def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:

@@ -1,4 +1,7 @@
-"""Telling people how far a run is: elapsed and remaining time and the running cell, in a terminal or a notebook."""
+"""Telling people how far a run is: what is done, what runs now, and what remains; in a terminal or a log.
+
+A notebook with a person before it has a view of its own (mountlab.live).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
-from tqdm import tqdm as terminal_bar
-from tqdm.notebook import tqdm as notebook_bar
+from tqdm import tqdm
 
 from mountlab import words
-from mountlab.errors import in_one_line
 from mountlab.model import Stop, Trial
 from mountlab.plan import Plan, PlannedTrial
 
@@ -40,59 +40,85 @@ class Remaining:
 
     def seconds(self) -> float:
         factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
-        return sum(self._one(trial, factor) for trial in self._waiting.values())
+        return sum(self._one(trial, factor) for trial in list(self._waiting.values()))
 
     def _one(self, trial: PlannedTrial, factor: float) -> float:
         took = self._took.get(trial.cell.id)
         return sum(took) / len(took) if took else trial.expected_s * factor
 
 
-class Bar:
-    """A progress bar on standard error, or a widget in a notebook with a person before it."""
+class Standing:
+    """How far a run is, whoever shows it."""
 
     def __init__(self, plan: Plan, done: set[str]) -> None:
-        self._remaining = Remaining(plan)
+        """`done`: ids of the trials that an earlier session has in the journal."""
+        self.total, self.done = len(plan.trials), len(done)
+        self.now: PlannedTrial | None = None
+        self.failed: list[Trial] = []
+        """Those that are neither ok nor skipped, in the order in which they ended."""
+        self.left: dict[str, Stop] = {}
+        """Cell to why it has no more trials."""
+        self.remaining = Remaining(plan)
         for trial_id in done:
-            self._remaining.forget(trial_id)
-        self._failed = 0
-        bar: Any = notebook_bar if _in_notebook() else terminal_bar
-        # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
-        self._live = _in_notebook() or sys.stderr.isatty()
-        pause_s = 0.2 if self._live else 10.0
-        total = len(plan.trials)
-        self._bar = bar(
-            total=total, initial=len(done), bar_format=FORMAT, file=sys.stderr, mininterval=pause_s, leave=True
-        )
+            self.remaining.forget(trial_id)
 
     def begin(self, trial: PlannedTrial) -> None:
-        kind = "warm-up" if trial.warmup else f"block {trial.block}"
-        self._bar.set_description_str(f"{kind}, {trial.cell.id}", refresh=False)
+        self.now = trial
+
+    def end(self, planned: PlannedTrial, trial: Trial) -> None:
+        self.remaining.end(planned, trial.elapsed_s)
+        self.now, self.done = None, self.done + 1
+        if trial.status not in ("ok", "skipped"):
+            self.failed.append(trial)
+
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+        """Cells that are done: their trials are not waited for any more."""
+        self.left |= {stop.cell: stop for stop in stops}
+        self.total -= len(trials)
+        for trial in trials:
+            self.remaining.forget(trial.trial_id)
+
+
+class Bar:
+    """A progress bar on standard error; where that is no terminal, a line now and then."""
+
+    stopped = False
+    """A bar has no button by which to stop."""
+
+    def __init__(self, plan: Plan, done: set[str]) -> None:
+        self._standing = Standing(plan, done)
+        # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
+        self._live = sys.stderr.isatty()
+        self._bar = tqdm(
+            total=self._standing.total, initial=len(done), bar_format=FORMAT, file=sys.stderr,
+            mininterval=0.2 if self._live else 10.0, leave=True,
+        )  # fmt: skip
+
+    def begin(self, trial: PlannedTrial) -> None:
+        self._standing.begin(trial)
+        self._bar.set_description_str(words.place_text(trial.block, trial.cell.id, warmup=trial.warmup), refresh=False)
         self._show()
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
-        self._remaining.end(planned, trial.elapsed_s)
-        if trial.status not in ("ok", "skipped"):
-            self._failed += 1
-            self._bar.write(
-                f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}", file=sys.stderr
-            )
+        failed = len(self._standing.failed)
+        self._standing.end(planned, trial)
+        for each in self._standing.failed[failed:]:
+            self._bar.write(words.failure_text(each), file=sys.stderr)
         self._bar.update(1)
         self._show()
 
     def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
         """Cells that are done: their trials are not waited for any more."""
-        for trial in trials:
-            self._remaining.forget(trial.trial_id)
-        self._bar.total -= len(trials)
-        if hasattr(self._bar, "container"):  # the widget of a notebook keeps its own
-            self._bar.container.children[1].max = self._bar.total
+        self._standing.leave(stops, trials)
+        self._bar.total = self._standing.total
         for line in words.leaving(stops):
             self._bar.write(line, file=sys.stderr)
         self._show()
 
     def _show(self) -> None:
-        minutes, seconds = divmod(round(self._remaining.seconds()), 60)
-        failed = f", {self._failed} failed" if self._failed else ""
+        minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)
+        count = len(self._standing.failed)
+        failed = f", {count} failed" if count else ""
         self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=self._live)
 
     def __enter__(self) -> Bar:
@@ -104,9 +130,3 @@ class Bar:
         if kind is None:
             self._bar.set_description_str("measured", refresh=False)
         self._bar.close()
-
-
-def _in_notebook() -> bool:
-    """Whether this is a Jupyter kernel: there, and not in IPython's terminal, get_ipython has a kernel."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None

@@ -19,6 +19,8 @@ from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
 from mountlab.errors import MountlabError, StoreError
 from mountlab.html import JUPYTERLAB_STYLE, Html
+from mountlab.kernels import Kernels
+from mountlab.outline import without_empty_parts
 from mountlab.page import TEMPLATE, page
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
@@ -117,10 +119,13 @@ def _is_ours(written: Path) -> bool:
         return b'<meta name="generator" content="Mountlab">' in file.read(4096)
 
 
-def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:
+def execute(
+    notebook: Path, executed: Path, parameters: Mapping[str, Any], *, kernels: Kernels | None = None,
+    limit_s: int | None = EXECUTION_LIMIT_S,
+) -> None:  # fmt: skip
     """Run a notebook with papermill, in a kernel of this environment, and keep it with its outputs as `executed`.
 
-    `executed` is written whole or not at all. Raises MountlabError when a cell fails.
+    `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
     from papermill import PapermillExecutionError, execute_notebook
 
@@ -130,7 +135,8 @@ def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> No
     try:
         execute_notebook(
             notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-            request_save_on_cell_execute=False, execution_timeout=EXECUTION_LIMIT_S, kernel_manager_class=_own_kernel(),
+            request_save_on_cell_execute=False, execution_timeout=limit_s,
+            kernel_manager_class=(kernels or Kernels()).manager(),
         )  # fmt: skip
     except PapermillExecutionError as error:
         unfinished.replace(failed)
@@ -143,22 +149,6 @@ def execute(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> No
             next_step="run it in JupyterLab",
         ) from error
     unfinished.replace(executed)
-
-
-def _own_kernel() -> type:
-    """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another one."""
-    from ipykernel.kernelspec import get_kernel_dict
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    class OwnKernelManager(AsyncKernelManager):
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            spec = get_kernel_dict()
-            # It would warn on the user's terminal that loopback is not encrypted; errors of cells come another way.
-            return KernelSpec(**{**spec, "argv": [*spec["argv"], "--IPKernelApp.log_level=CRITICAL"]})
-
-    return OwnKernelManager
 
 
 def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
@@ -184,6 +174,7 @@ def export(executed: Path, *, title: str, kind: str = "report") -> str:
         file_extension=".html",
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
+    exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
     body, _ = exporter.from_filename(str(executed))
     return page(Html(str(body).replace(JUPYTERLAB_STYLE, "")), title=title, kind=kind)
 

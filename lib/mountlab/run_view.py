@@ -7,7 +7,10 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from mountlab.checks import Moved
 from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
+from mountlab.tools.fio_series import Series
+from mountlab.tools.histograms import Histogram
 
 
 class Measured(Protocol):
@@ -59,3 +62,10 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     def published(self) -> Sequence[PublishedFigure]: ...
     @property
     def stops(self) -> Sequence[Stop]: ...
+    @property
+    def series(self) -> Mapping[str, Sequence[Series]]: ...
+    @property
+    def moved(self) -> Sequence[Moved]: ...
+    @property
+    def percentiles(self) -> pd.DataFrame: ...
+    def latencies(self, cell: str) -> Mapping[str, Histogram]: ...

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from mountlab import analysis, checks, stopping
+from mountlab.checks import Moved
 from mountlab.counters import Around, around
 from mountlab.errors import ParseError, StoreError, in_one_line
 from mountlab.evidence import (
@@ -45,6 +47,8 @@ from mountlab.model import (
     OptionEvidence,
     PublishedFigure,
     ScratchDevice,
+    Several,
+    Shown,
     Stop,
     Sweep,
     Trial,
@@ -70,6 +74,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
+BATCH = "MOUNTLAB_BATCH"
+"""The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+_CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 LIBRARIES = (
     "mountlab",
     "numpy",
@@ -163,7 +170,8 @@ class RunWriter:
             "facts": dict(facts), "versions": versions(), "git_commit": git_commit(), "seed": plan.seed,
             "order": [trial.trial_id for trial in plan.trials], "parameters": resolved.parameters,
             "left_out": dict(plan.sweep.left_out),
-            "published": [asdict(figure) for figure in load_published(plan.sweep.published)],
+            "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
+            **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
         writer = cls(path)
         writer._write("sweep.yml", _as_yaml(resolved.parameters))
@@ -230,6 +238,11 @@ def _stop_row(stop: Stop) -> dict[str, Any]:
     return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
 
 
+def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
+    """As run.json holds it, which knows no NaN: without the figures of a row that has none."""
+    return {key: value for key, value in asdict(figure).items() if value == value}
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -278,8 +291,8 @@ def _journal_line(file: Path, number: int, line: bytes) -> Trial:
         ) from error
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
     """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
 
     path: Path
@@ -298,6 +311,20 @@ class Run:
     answer_metrics: dict[str, tuple[str, ...]]
     stops: list[Stop]
     """Why each cell has no more trials; empty where the design says how many there are."""
+    series: Mapping[str, Sequence[Series]]
+    """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
+    moved: Sequence[Moved]
+    """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+
+    @cached_property
+    def percentiles(self) -> pd.DataFrame:
+        """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
+        analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        return analysis.percentile_frame(self.sweep, self._histograms)
+
+    def __repr__(self) -> str:
+        """Without the frames, which would fill a terminal."""
+        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
@@ -309,14 +336,22 @@ class Run:
         if cell not in {each.id for each in self.sweep.cells}:
             allowed = ", ".join(each.id for each in self.sweep.cells)
             raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
-        own = self.trials[(self.trials["cell"] == cell) & (self.trials["status"] == "ok")]
-        reports = [self.path / "raw" / each / FIO_REPORT for each in own.loc[~own["warmup"].astype(bool), "trial_id"]]
-        found: dict[str, list[Histogram]] = {}
-        for report in reports:
+        return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
+
+    @cached_property
+    def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
+        """Cell to place to the histogram of each counted trial, its jobs together."""
+        found: dict[str, dict[str, list[Histogram]]] = {}
+        counted = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
+        for trial_id, cell in zip(counted["trial_id"], counted["cell"], strict=True):
+            report = self.path / "raw" / trial_id / FIO_REPORT
             if report.exists():
+                places: dict[str, list[Histogram]] = {}
                 for (_, place), bins in histograms_of(decode(report.read_text())).items():
-                    found.setdefault(place, []).append(bins)
-        return {place: merge(each) for place, each in found.items()}
+                    places.setdefault(place, []).append(bins)
+                for place, each in places.items():
+                    found.setdefault(cell, {}).setdefault(place, []).append(merge(each))
+        return found
 
 
 def read_info(path: Path) -> dict[str, Any]:
@@ -342,6 +377,20 @@ def read_info(path: Path) -> dict[str, Any]:
         return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
+
+
+def read_verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
+    file = path / "comparisons.csv"
+    if not file.exists():
+        return {}
+    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    return {str(verdict): int(count) for verdict, count in counts.items()}
+
+
+def found(path: Path) -> Path:
+    """A path that a person gave: from here where it is there, else from the repository."""
+    return path if path.exists() else ROOT / path
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -392,23 +441,24 @@ def load_run(path: Path | str) -> Run:
     }
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
     options = _options(raw, sweep, by_filesystem)
-    kept = _around(raw, journal)
-    findings = checks.find_caveats(checks.Evidence(
+    kept, series = _around(raw, journal), _series(raw, journal)
+    evidence = checks.Evidence(
         sweep=sweep, trials=trials, measurements=measurements, estimates=estimates, options=options, around=kept,
-        traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=_series(raw, journal),
+        traffic={trial_id: each.traffic for trial_id, each in kept.items()}, series=series,
         chains={mount: counted_chain(files) for mount, files in mounts.items()},
         preconditioned=_preconditioned(raw, journal), stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         answer_metrics=answers,
-    ))  # fmt: skip
+    )  # fmt: skip
+    findings = checks.find_caveats(evidence)
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=analysis.comparisons(sweep, measurements), caveats=findings.caveats,
+        comparisons=Several(analysis.comparisons(sweep, measurements)), caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
-        answer_metrics=answers, stops=stops,
+        answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
     )  # fmt: skip
 
 
@@ -467,7 +517,7 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "created_at": _now(), "finished_at": None, "box": asdict(run.box), "facts": dict(run.facts),
         "versions": versions(), "git_commit": git_commit(), "seed": None,
         "order": [trial.trial_id for trial, _ in run.trials], "parameters": dict(run.parameters), "left_out": {},
-        "published": [asdict(figure) for figure in load_published(run.sweep.published)],
+        "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
     writer = RunWriter(path)
@@ -546,6 +596,20 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
     ]
 
 
+def raw_files(run: Run, name: str) -> dict[str, str]:
+    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+
+    Raises StoreError for one that the run does not have.
+    """
+    directory = run.path / "raw" / name
+    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
+        raise StoreError(
+            "the run has no such trial or mount", where=shown(run.path), got=repr(name),
+            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
+        )  # fmt: skip
+    return _files(directory)
+
+
 _COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
 
 
@@ -600,6 +664,18 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     }
 
 
+def columns() -> dict[str, list[str]]:
+    """File of a run to its columns, as the recorded run in results/tour has them."""
+    found = tables(load_run(ROOT / "results" / "tour"))
+    return {
+        "trials.jsonl": [field.name for field in fields(Trial)],
+        "measurements.parquet": list(found["measurements"].columns),
+        "estimates.csv": [*found["estimates"].columns, "stopped"],
+        "comparisons.csv": list(found["comparisons"].columns),
+        "caveats.csv": list(_CAVEAT_COLUMNS),
+    }
+
+
 def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(factors=frame["factors"].map(json.dumps))
 
@@ -646,9 +722,7 @@ def write_derived(run: Run) -> None:
     _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
     _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]
-    _write_csv(
-        run.path / "caveats.csv", pd.DataFrame(rows, columns=["scope", "subject", "code", "severity", "message"])
-    )
+    _write_csv(run.path / "caveats.csv", pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS)))
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Annotated
 
 from mountlab.errors import ParameterError
 
@@ -26,6 +27,10 @@ TIME_UNITS = {
     "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "ms": Decimal("1e-3"),
     "s": Decimal(1), "min": Decimal(60), "m": Decimal(60), "h": Decimal(3600),
 }  # fmt: skip
+SizeText = Annotated[str, "a size with its unit, such as `64KiB`"]
+TimeText = Annotated[str, "a time with its unit, such as `60s`"]
+PercentText = Annotated[str, "a share with its sign, such as `3%`"]
+"""Types of keys in parameter files, with what the reference in docs/ says of them."""
 _KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")

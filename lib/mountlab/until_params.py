@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mountlab.errors import ParameterError
 from mountlab.model import Until
 from mountlab.stats.sequential import LARGEST_MAX, SMALLEST_MIN
-from mountlab.units import parse_percent, parse_seconds
+from mountlab.units import PercentText, TimeText, parse_percent, parse_seconds
 
 WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
 """The widest half width that still says something; the confidences for which the correction is computed."""
@@ -18,14 +18,21 @@ WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
 class UntilFile(BaseModel):
     """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
-    half_width: str
-    confidence: str = "95%"
+    half_width: PercentText
+    """How precise: `3%` is an interval of ± 3 % of the mean (`of: cells`), or a factor of 1.03 either way (`of:
+    comparisons`)."""
+    confidence: PercentText = "95%"
+    """What the interval covers, after having looked block after block. It is also the level of the report."""
     min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min
+    """Blocks before the first look."""
     max: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.max
-    budget: str | None = None
+    """Blocks at most."""
+    budget: TimeText | None = None
+    """After `min` blocks none is begun that would take the trials beyond this time."""
     of: Literal["cells", "comparisons"] = Until.of
+    """What is to be precise: the mean of every cell, or every ratio to the baseline."""
 
 
 def read_until(file: UntilFile, *, baseline: str | None, where: str) -> Until:

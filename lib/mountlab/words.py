@@ -6,6 +6,7 @@ Texts are plain: `mountlab.html` escapes them on their way into a page.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from mountlab.model import (
     PublishedFigure,
     Severity,
     Stop,
+    Trial,
     Until,
     Verdict,
     higher_is_better,
@@ -519,6 +521,9 @@ OPTION_STATES: dict[OptionState, str] = {
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_SENTENCE_END = re.compile(r"(?<=[a-z)%\"])\.(?= |$)|; |(?<=\d)\.(?= [A-Z])")
+
+
 @dataclass(frozen=True)
 class CaveatGroup:
     """The caveats of one code and severity."""
@@ -533,7 +538,16 @@ class CaveatGroup:
         name = spoken_code(self.code).capitalize()
         subjects = {c.subject for c in self.caveats if c.subject}
         scope = self.caveats[0].scope.replace("filesystem", "file system")
-        return f"{name} ({counted(len(subjects), scope)})" if subjects else name
+        return f"{name} ({counted(len(subjects), scope)})" if subjects and scope != "run" else name
+
+    @property
+    def seen(self) -> str:
+        """What was seen, in short: the first sentence of the first message, cut where it is long."""
+        line = " ".join(self.caveats[0].message.split())
+        sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
+        if len(sentence) <= _LONGEST_SEEN:
+            return sentence
+        return f"{sentence[:_LONGEST_SEEN].rsplit(' ', 1)[0].rstrip('.;:, (')}…"
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
@@ -550,12 +564,26 @@ SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt"
 """What the reader should do with a figure that has a caveat."""
 
 
+_TOLD_IN_LINE, _LONGEST_SEEN = 2, 90
+
+
 def caveat_line(groups: Sequence[CaveatGroup]) -> str:
-    """All groups in one line: 'Do not use: Cache served read (1 cell). Note: Few trials (21 cells).'"""
+    """All groups in one line; of the first few, unless they are notes, also what was seen.
+
+    'Do not use: Cache served (1 cell): the page cache answered. Note: Too few (21 cells).'
+    """
+    first = {id(group) for group in [each for each in groups if each.severity != "note"][:_TOLD_IN_LINE]}
     lines: dict[Severity, list[str]] = {}
     for group in groups:
-        lines.setdefault(group.severity, []).append(group.heading)
-    return " ".join(f"{SEVERITY_WORDS[severity]}: {', '.join(told)}." for severity, told in lines.items())
+        line = f"{group.heading}: {group.seen}" if id(group) in first else group.heading
+        lines.setdefault(group.severity, []).append(line)
+    told = (f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}" for severity, texts in lines.items())
+    return " ".join(line if line.endswith("…") else f"{line}." for line in told)
+
+
+def _in_line(texts: Sequence[str]) -> str:
+    """Set apart by commas, or by semicolons where one of them has a comma or a colon."""
+    return ("; " if any(":" in text or "," in text for text in texts) else ", ").join(texts)
 
 
 def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
@@ -621,6 +649,19 @@ def leaving(stops: Iterable[Stop]) -> list[str]:
         filesystem, _, workload = stop.cell.partition("/")
         groups.setdefault((workload, stop_text(stop)), []).append(filesystem)
     return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
+
+
+# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def place_text(block: int, cell: str, *, warmup: bool) -> str:
+    """Where in a run a trial stands: 'block 2, ext4/dd-write'."""
+    return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
+
+
+def failure_text(trial: Trial) -> str:
+    """'failed: t0007 ext4/dd-write: no space left'."""
+    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}"
 
 
 # ── few trials ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,11 +12,11 @@ from typing import Any
 from mountlab import care, lock, report, store
 from mountlab.box import BoxConnection
 from mountlab.boxes import open_box
-from mountlab.errors import LeftoverError, PlanError, StoreError
+from mountlab.errors import LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
+from mountlab.live import watched
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
-from mountlab.progress import Bar
 from mountlab.runner import run_sweep
 from mountlab.store import RunWriter
 from mountlab.survey import survey
@@ -35,7 +35,8 @@ class Session:
 def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RESULTS) -> Path:
     """Measure a sweep on its box, or on the one named here, and return the new run directory.
 
-    Raises MountlabError, or KeyboardInterrupt when stopped; what was measured until then is in the directory.
+    Raises MountlabError, or Stopped (a KeyboardInterrupt) when interrupted; what was measured until then is in the
+    directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
     """
     with planned(resolved, box=box, results=results, take=True) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
@@ -113,13 +114,14 @@ def _first(*choices: int | None) -> int:
 
 def _measure(session: Session, writer: RunWriter) -> Path:
     done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
-    status = "interrupted"
+    status, progress = "interrupted", watched(session.plan, writer, done)
     try:
-        with Bar(session.plan, done) as progress:
+        with progress:
             run_sweep(session.plan, session.connection, writer, progress)
         status = "complete"
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"go on with: make resume RUN={store.shown(writer.path)}") from None
+        if not progress.stopped:
+            raise Stopped(f"go on with: make resume RUN={store.shown(writer.path)}") from None
     finally:
         writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
         if store.read_journal(writer.path):

@@ -28,10 +28,16 @@ from mountlab.tools.base import Tool
 from mountlab.units import format_bytes
 
 Raw = dict[str, Any]
-DESIGN_KEYS = ("vary", "exclude", "also", "precondition")
-"""Keys of a workload that no tool may have for an option."""
 VARY = ("all-combinations", "one-at-a-time")
 MOST_ROUNDS = 1000
+DESIGN_KEYS: dict[str, str] = {
+    "vary": f"Which combinations of the levels become cells: {' or '.join(VARY)}. The first where nothing is said.",
+    "exclude": "Without the combinations that an entry matches: `[{rw: read, bs: 1KiB}]`.",
+    "also": "And these: `[{rw: write, bs: 1MiB}]`. Applied after `exclude`, so that it may bring some back.",
+    "precondition": f"Up to so many rounds are run first on each new mount, until they are steady: {WINDOW} to "
+    f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
+}
+"""Keys of a workload that no tool may have for an option, and what they are for."""
 
 
 @dataclass(frozen=True)

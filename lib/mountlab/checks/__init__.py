@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 
 from mountlab.checks import caches, device, machine, options, ran, shape, sides
 from mountlab.checks.asked import asks_direct
-from mountlab.checks.base import Check, Evidence, Facts
+from mountlab.checks.base import Check, Evidence, Facts, Told
+from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
+from mountlab.checks.shape import steadiness
 from mountlab.errors import PlanError
 from mountlab.model import Caveat, Severity, Sweep
 
 __all__ = [
-    "CHECKS", "Check", "Evidence", "Findings", "asks_direct", "asks_lazy_init", "find_caveats", "foresee", "named",
-    "refuse_foreseen",
+    "CHECKS", "OF_TWO_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
+    "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
 _ALL = (
@@ -32,6 +34,28 @@ _ALL = (
 )
 CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
+OF_TWO_RUNS: dict[str, Told] = {
+    "runs-not-paired": Told(
+        severity="warning", about="Two runs share no blocks: whatever changed between them is in every ratio.",
+        advice="Run A and B again, in turns, before a small ratio is believed.",
+    ),
+    "sides-differ": Told(
+        severity="warning", about="Two runs differ in more than one respect.", advice="Change one thing at a time.",
+    ),
+    "sides-alike": Told(
+        severity="note", about="Nothing that was kept differs between two runs.",
+        advice="Take the ratios for how much a run differs from its repetition.",
+    ),
+    "imported": Told(
+        severity="warning", about="One of them was imported: what differs is not known.",
+        advice="Measure both with Mountlab before you decide.",
+    ),
+    "unfinished": Told(
+        severity="warning", about="One of them is not complete: its figures are of the trials so far.",
+        advice="Go on with `make resume`.",
+    ),
+}  # fmt: skip
+"""Code of a caveat to what it says of two runs that are compared (mountlab.compare_runs raises them)."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",

@@ -147,6 +147,11 @@ class Check:
 
     code: str
     find: Find
+    """Its docstring says in a sentence what the caveat is about."""
+    severities: tuple[Severity, ...]
+    """How bad it can be; `strict` in the design makes an error of a warning."""
+    advice: str
+    """What a reader can do about it, for every case; the message of a caveat says it for its own."""
     blind: Blind = _never
     """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
     foresee: Foresee | None = None
@@ -156,7 +161,16 @@ class Check:
         return self.find(evidence)
 
 
-def standing(code: str, foresee: Foresee, needs: str = "") -> Check:
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A caveat that is no check of one run."""
+
+    severity: Severity
+    about: str
+    advice: str
+
+
+def standing(code: str, *, severities: tuple[Severity, ...], advice: str, foresee: Foresee, needs: str = "") -> Check:
     """A check that needs the sweep, and the fact `needs` of the box, and so tells the same before and after a run."""
 
     def find(evidence: Evidence) -> Iterator[Caveat]:
@@ -166,7 +180,7 @@ def standing(code: str, foresee: Foresee, needs: str = "") -> Check:
         return f"the box does not tell ({needs})" if needs and evidence.facts.get(needs) is None else None
 
     find.__doc__ = foresee.__doc__
-    return Check(code=code, find=find, blind=blind, foresee=foresee)
+    return Check(code=code, find=find, severities=severities, advice=advice, blind=blind, foresee=foresee)
 
 
 def from_counters(name: str, why: str) -> Blind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
@@ -87,15 +88,34 @@ def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 def _shares(evidence: Evidence, side: Side) -> Iterator[tuple[Cell, list[float]]]:
     """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
     for cell in evidence.sweep.cells:
-        shares = [
-            _least(evidence.traffic[trial_id], chain, side) / evidence.moved[trial_id, side]
-            for trial_id in evidence.counted.get(cell.id, ())
-            if (trial_id, side) in evidence.moved
-            and (chain := evidence.chain_of(trial_id))
-            and not evidence.traffic.get(trial_id, {}).keys().isdisjoint(chain)
-        ]
+        shares = [each.device_bytes / each.tool_bytes for each in _moved(evidence, cell, side)]
         if shares:
             yield cell, shares
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What the tool of one trial moved in one direction, and what the device below delivered or took of it."""
+
+    trial_id: str
+    cell: Cell
+    side: Side
+    tool_bytes: float
+    device_bytes: int
+    """Of the least busy device of those on top of each other: what it did not see, a cache above it answered."""
+
+
+def moved(evidence: Evidence) -> list[Moved]:
+    """Of every counted trial on a device whose counters were kept, cells in the order of the sweep."""
+    return [each for cell in evidence.sweep.cells for side in SIDES for each in _moved(evidence, cell, side)]
+
+
+def _moved(evidence: Evidence, cell: Cell, side: Side) -> Iterator[Moved]:
+    for trial_id in evidence.counted.get(cell.id, ()):
+        traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
+        own = evidence.moved.get((trial_id, side))
+        if own and chain and not traffic.keys().isdisjoint(chain):
+            yield Moved(trial_id, cell, side, own, _least(traffic, chain, side))
 
 
 def bytes_of(moved: DeviceBytes, side: Side) -> int:
@@ -299,18 +319,61 @@ def _residency_unknown(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
-    Check(code="cache-served", find=cached_reads, blind=_no_traffic),
-    Check(code="not-flushed", find=unflushed_writes, blind=_no_traffic, foresee=will_not_flush),
     Check(
-        code="fits-in-memory", find=fits_in_memory, foresee=will_fit_in_memory,
+        code="cache-served",
+        severities=("warning", "note"),
+        advice="Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
+        find=cached_reads,
+        blind=_no_traffic,
+    ),
+    Check(
+        code="not-flushed",
+        severities=("warning",),
+        advice="End with a flush: dd `conv: fdatasync`, fio `end_fsync: true`, fs_mark `sync: fsync`, a "
+        "filebench workload that flushes.",
+        find=unflushed_writes,
+        blind=_no_traffic,
+        foresee=will_not_flush,
+    ),
+    Check(
+        code="fits-in-memory",
+        severities=("warning", "note"),
+        advice="Read more than the memory holds, read past the cache (`direct: true`), or say `cache: warm`.",
+        find=fits_in_memory,
+        foresee=will_fit_in_memory,
         blind=lambda e: None if e.facts.get("memory_bytes") else "the box does not tell its memory",
     ),
     Check(
-        code="direct-not-honoured", find=direct_not_honoured, foresee=direct_in_memory,
+        code="direct-not-honoured",
+        severities=("warning", "note"),
+        advice="Choose another journal mode, or compare buffered with buffered.",
+        find=direct_not_honoured,
+        foresee=direct_in_memory,
         blind=_residency_unknown,
     ),
-    Check(code="implausible", find=implausible, blind=_no_limit_known),
-    standing("syncs-everything", whole_machine_flushes),
-    Check(code="cache-not-checked", find=unseen_devices),
-    standing("caches-not-dropped", not_cold),
-)  # fmt: skip
+    Check(
+        code="implausible",
+        severities=("warning", "note"),
+        advice="Move far more than the cache of the device, its controller or its host can hold.",
+        find=implausible,
+        blind=_no_limit_known,
+    ),
+    standing(
+        "syncs-everything",
+        severities=("warning",),
+        advice="Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
+        foresee=whole_machine_flushes,
+    ),
+    Check(
+        code="cache-not-checked",
+        severities=("warning",),
+        advice="Measure on a device whose bytes the kernel counts.",
+        find=unseen_devices,
+    ),
+    standing(
+        "caches-not-dropped",
+        severities=("note",),
+        advice="Run with root or password-less sudo on the box.",
+        foresee=not_cold,
+    ),
+)

@@ -181,18 +181,45 @@ def _no_disk_known(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
-    Check(code="other-io", find=other_io, blind=_no_device),
     Check(
-        code="kernel-message", find=kernel_messages,
+        code="other-io",
+        severities=("warning",),
+        advice="Stop what else uses the disk, or give the box a device of its own.",
+        find=other_io,
+        blind=_no_device,
+    ),
+    Check(
+        code="kernel-message",
+        severities=("warning",),
+        advice="Read the line: a failing disk or link is mended first, and measured afterwards.",
+        find=kernel_messages,
         blind=from_counters(
-            "kernel_log", "the kernel's log was not read: that takes root, trials of half a second or more, and caches "
+            "kernel_log",
+            "the kernel's log was not read: that takes root, trials of half a second or more, and caches "
             "that are dropped, which marks their beginning in it",
         ),
     ),
     Check(
-        code="lazy-init", find=lazy_init, foresee=will_initialise_late,
+        code="lazy-init",
+        severities=("warning",),
+        advice="Leave `lazy_itable_init` away, unless it is the question.",
+        find=lazy_init,
+        foresee=will_initialise_late,
         blind=_lazy_not_seen,
     ),
-    Check(code="discards", find=discards, blind=from_counters("discarded", "the kernel does not count discards")),
-    Check(code="garbage-collection", find=garbage_collection, blind=_no_disk_known),
-)  # fmt: skip
+    Check(
+        code="discards",
+        severities=("warning", "note"),
+        advice="Compare with `nodiscard`; trim before the run, not in it.",
+        find=discards,
+        blind=from_counters("discarded", "the kernel does not count discards"),
+    ),
+    Check(
+        code="garbage-collection",
+        severities=("note",),
+        advice="Trim or erase the device before the run, write it full twice first (`precondition`), or compare "
+        "in that state on purpose.",
+        find=garbage_collection,
+        blind=_no_disk_known,
+    ),
+)

@@ -35,6 +35,16 @@ def invisible_options(evidence: Evidence) -> Iterator[Caveat]:
 
 
 CHECKS = (
-    Check(code="option-not-in-effect", find=ineffective_options),
-    Check(code="option-not-visible", find=invisible_options),
+    Check(
+        code="option-not-in-effect",
+        severities=("error", "warning"),
+        advice="Remove the option, or correct it: the kernel's own word stands beside it.",
+        find=ineffective_options,
+    ),
+    Check(
+        code="option-not-visible",
+        severities=("note",),
+        advice="Nothing, if the kernel's documentation says that it is heeded; it read the word at least.",
+        find=invisible_options,
+    ),
 )

@@ -117,11 +117,41 @@ def imported(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 
 
 CHECKS = (
-    standing("imported", imported),
-    Check(code="failed-trials", find=failed_trials),
-    Check(code="excluded", find=excluded_trials),
-    Check(code="skipped", find=skipped),
-    Check(code="not-precise", find=not_precise),
-    standing("left-out", left_out),
-    Check(code="figures-missing", find=missing_figures),
+    standing("imported", severities=("warning",), advice="Measure with Mountlab before you decide.", foresee=imported),
+    Check(
+        code="failed-trials",
+        severities=("error",),
+        advice="Read the reason beside it; mend the cause, then `make resume` or run again.",
+        find=failed_trials,
+    ),
+    Check(
+        code="excluded",
+        severities=("warning",),
+        advice="Look at every trial, and see whether the answer stands with the excluded ones too.",
+        find=excluded_trials,
+    ),
+    Check(
+        code="skipped",
+        severities=("warning",),
+        advice="Choose another box, or another workload for this file system: the reason says which.",
+        find=skipped,
+    ),
+    Check(
+        code="not-precise",
+        severities=("note",),
+        advice="Raise `until.max` or `until.budget`, make trials longer, or the box quieter.",
+        find=not_precise,
+    ),
+    standing(
+        "left-out",
+        severities=("warning",),
+        advice="Give the box root or password-less sudo, or take a box that has what is missing.",
+        foresee=left_out,
+    ),
+    Check(
+        code="figures-missing",
+        severities=("note",),
+        advice="Compare only rows that both sides have. Missing is not zero.",
+        find=missing_figures,
+    ),
 )

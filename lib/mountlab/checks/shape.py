@@ -349,9 +349,9 @@ def unsteady(evidence: Evidence) -> Iterator[Caveat]:
     yield from _never_steady(evidence)
     for cell in evidence.sweep.cells:
         judged = {
-            trial_id: shape.steady(rounds)
+            trial_id: found
             for trial_id in evidence.counted.get(cell.id, ())
-            if "jobs" not in cell.workload.options and (rounds := rounds_of(evidence.series.get(trial_id, ())))
+            if (found := steadiness(cell, evidence.series.get(trial_id, ())))
         }
         bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
         if len(bad) > len(judged) / 2:
@@ -383,6 +383,13 @@ def _never_steady(evidence: Evidence) -> Iterator[Caveat]:
             )  # fmt: skip
 
 
+def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:
+    """Whether a trial was steady inside, by what was logged of it; None where the log is too coarse, and for a cell
+    whose jobs do different things."""
+    rounds = rounds_of(series) if "jobs" not in cell.workload.options else []
+    return shape.steady(rounds) if rounds else None
+
+
 def rounds_of(series: Sequence[Series]) -> list[float]:
     """The bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too coarse."""
     own = [each for each in series if each.metric.endswith("_bandwidth") and len(each.points) >= FEWEST_POINTS]
@@ -411,15 +418,75 @@ def _too_few_blocks(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
-    Check(code="too-few", find=too_few, foresee=will_be_too_few),
-    Check(code="noisy", find=too_noisy),
-    Check(code="too-short", find=too_short),
-    Check(code="rounded", find=rounded),
-    Check(code="outlier", find=outlying, blind=_too_few_for("outliers")),
-    Check(code="two-modes", find=bimodal, blind=_too_few_for("two_modes")),
-    Check(code="drift", find=drift, blind=_too_few_for("drift")),
-    Check(code="step", find=step, blind=_too_few_for("step")),
-    Check(code="autocorrelated", find=autocorrelated, blind=_too_few_for("autocorrelated")),
-    Check(code="warm-up-too-short", find=cold_start, blind=_too_few_blocks),
-    Check(code="not-steady", find=unsteady, blind=_no_log),
+    Check(
+        code="too-few",
+        severities=("error", "warning"),
+        advice="Set `repeats` (or `until.min`) to 5 or more.",
+        find=too_few,
+        foresee=will_be_too_few,
+    ),
+    Check(
+        code="noisy",
+        severities=("warning",),
+        advice="Look at every trial; longer trials or a quieter box narrow the interval.",
+        find=too_noisy,
+    ),
+    Check(code="too-short", severities=("note",), advice="Give each trial more work.", find=too_short),
+    Check(
+        code="rounded",
+        severities=("note",),
+        advice="Take the rate in the place of the latency, or more work for each operation.",
+        find=rounded,
+    ),
+    Check(
+        code="outlier",
+        severities=("note",),
+        advice="See what else happened then; exclude the trial only where you know that it was not the file system.",
+        find=outlying,
+        blind=_too_few_for("outliers"),
+    ),
+    Check(
+        code="two-modes",
+        severities=("warning", "note"),
+        advice="Find what the two groups have in common (a cache, a placement on the disk); do not quote the "
+        "mean of the two.",
+        find=bimodal,
+        blind=_too_few_for("two_modes"),
+    ),
+    Check(
+        code="drift",
+        severities=("warning", "note"),
+        advice="Find what changes with time (heat, fill, age); longer warm-up, or pauses. Ratios within a block "
+        "suffer less.",
+        find=drift,
+        blind=_too_few_for("drift"),
+    ),
+    Check(
+        code="step",
+        severities=("warning", "note"),
+        advice="Find out what happened to the box then, and measure again in one state.",
+        find=step,
+        blind=_too_few_for("step"),
+    ),
+    Check(
+        code="autocorrelated",
+        severities=("warning", "note"),
+        advice="Leave more time between blocks, or find what lasts longer than one of them.",
+        find=autocorrelated,
+        blind=_too_few_for("autocorrelated"),
+    ),
+    Check(
+        code="warm-up-too-short",
+        severities=("warning",),
+        advice="Set `design.warmup` to more blocks.",
+        find=cold_start,
+        blind=_too_few_blocks,
+    ),
+    Check(
+        code="not-steady",
+        severities=("warning",),
+        advice="Run longer, with `ramp_time` or `precondition`.",
+        find=unsteady,
+        blind=_no_log,
+    ),
 )

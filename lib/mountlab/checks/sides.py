@@ -164,9 +164,31 @@ def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
 
 
 CHECKS = (
-    Check(code="image-in-memory", find=image_in_memory, foresee=image_will_be_in_memory),
-    Check(code="loop-image", find=loop_images),
-    standing("size-not-enforced", uncapped_memory),
-    standing("historic-name", historic_names),
-    Check(code="sides-differ", find=sides_differ, foresee=will_differ),
+    Check(
+        code="image-in-memory",
+        severities=("warning",),
+        advice="Set `mount_root` of the box, or `image_dir`, to a directory on a disk.",
+        find=image_in_memory,
+        foresee=image_will_be_in_memory,
+    ),
+    Check(
+        code="loop-image",
+        severities=("note",),
+        advice="For the disk alone give the box a scratch device.",
+        find=loop_images,
+    ),
+    standing(
+        "size-not-enforced",
+        severities=("note",),
+        advice="Nothing: the plan keeps every workload below the size. On your own machine mind that ramfs does not.",
+        foresee=uncapped_memory,
+    ),
+    standing("historic-name", severities=("note",), advice="Write tmpfs.", foresee=historic_names),
+    Check(
+        code="sides-differ",
+        severities=("note", "warning"),
+        advice="Change one thing at a time where you want to know which of them it was.",
+        find=sides_differ,
+        foresee=will_differ,
+    ),
 )

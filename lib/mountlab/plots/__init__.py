@@ -8,13 +8,25 @@ A new plot is one function `plot_*` in one module here, and one entry below.
 """
 
 from mountlab.plots.axes import log_ticks, tick_text
-from mountlab.plots.base import Mark, Plot, colour_of
+from mountlab.plots.bars import plot_bars
+from mountlab.plots.base import Plot
+from mountlab.plots.data import group_of
+from mountlab.plots.distribution import plot_distribution
+from mountlab.plots.heat import plot_heat, plot_ratio_heat
+from mountlab.plots.latency import PLACES, plot_latencies, plot_percentiles
+from mountlab.plots.levels import kind_of
+from mountlab.plots.moved import Delivered, plot_bytes
 from mountlab.plots.order import plot_run_order
 from mountlab.plots.planning import plot_simulated, plot_smallest_difference
 from mountlab.plots.ratios import plot_published, plot_ratios
+from mountlab.plots.response import plot_response
+from mountlab.plots.series import Course, plot_series
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "Mark", "Plot", "colour_of", "log_ticks", "plot_published", "plot_ratios", "plot_run_order", "plot_simulated",
+    "PLACES", "Course", "Delivered", "Mark", "Plot", "colour_of", "group_of", "kind_of", "log_ticks", "plot_bars",
+    "plot_bytes", "plot_distribution", "plot_heat", "plot_latencies", "plot_percentiles", "plot_published",
+    "plot_ratio_heat", "plot_ratios", "plot_response", "plot_run_order", "plot_series", "plot_simulated",
     "plot_smallest_difference", "plot_trials", "tick_text",
 ]  # fmt: skip

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from mountlab import words
-from mountlab.plots.base import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
-from mountlab.plots.svg import INK
+from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
+from mountlab.plots.svg import CONTROL, INK
 
 LONGEST_LABEL, _MOST_IN_ALT = 34, 12
 
@@ -106,11 +106,12 @@ def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal",
 
 def short(text: str, longest: int = LONGEST_LABEL) -> str:
     """A label on one line and of a length that leaves room for the data; tables carry the whole name."""
-    line = " ".join(text.split())
+    line = CONTROL.sub("\ufffd", " ".join(text.split()))
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def in_alt(lines: Sequence[str]) -> str:
+    """The lines as one sentence, the first of many."""
     more = f"; and {len(lines) - _MOST_IN_ALT} more, in the tables" if len(lines) > _MOST_IN_ALT else ""
     return "; ".join(lines[:_MOST_IN_ALT]) + more + "."
 
@@ -127,6 +128,7 @@ def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, widt
 
 
 def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
+    """One marker of a file system, full or hollow."""
     face = "none" if hollow else mark.colour
     axes.plot([x], [y], mark.marker, color=mark.colour, markerfacecolor=face, markersize=size, linestyle="none")
 

@@ -28,6 +28,8 @@ class TrialPoint:
 
 @dataclass(frozen=True)
 class MeanPoint:
+    """The mean of one cell with its interval, in the unit that is shown."""
+
     filesystem: str
     group: str
     n: int
@@ -38,18 +40,19 @@ class MeanPoint:
     high: float
 
 
-def trials_of(measurements: pd.DataFrame, metric: str) -> list[TrialPoint]:
-    """The trials of one metric in run order. Raises InputError where there is none."""
+def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = ()) -> list[TrialPoint]:
+    """The trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
     order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(_first_seen(measurements))
     placed = measurements.assign(place=order.rank(method="dense"))
     rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
     require(rows, f"trial with {metric}")
-    return [
+    found = [
         TrialPoint(
             row["filesystem"], group_of(row), int(row["block"]), bool(row["warmup"]), float(row["value"]), row["place"]
         )
         for row in rows
     ]
+    return [trial for trial in found if not groups or trial.group in groups]
 
 
 def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
@@ -57,6 +60,7 @@ def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
 
 
 def means_of(estimates: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
+    """The estimates of one metric, in the unit of the scale."""
     means = []
     for row in estimates[estimates["metric"] == metric].to_dict("records"):
         mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
@@ -67,12 +71,14 @@ def means_of(estimates: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoi
 
 
 def group_of(row: Mapping[Any, Any]) -> str:
+    """The workload of a row of a frame, and its label where rows have one."""
     label = row["label"]
     workload = str(row["cell"]).removeprefix(f"{row['filesystem']}/")
     return f"{workload} ({label})" if isinstance(label, str) and label else workload
 
 
 def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
+    """The unit in which the values of a metric are shown."""
     part = measurements[measurements["metric"] == metric]
     return scale_for(str(part["unit"].iloc[0]), float(part["value"].max()))
 

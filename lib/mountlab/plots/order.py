@@ -13,32 +13,44 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab import words
-from mountlab.plots.axes import dot, short, tick_text
-from mountlab.plots.base import AXIS_IN, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.axes import short, tick_text
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
+from mountlab.plots.panels import place_panels
+from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
+
+_MOST_NUMBERS = 12
 
 
 def plot_run_order(
-    measurements: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+    measurements: pd.DataFrame,
+    metric: str,
+    *,
+    filesystems: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    groups: Sequence[str] = (),
 ) -> Plot:
     """Every trial of one metric in the order in which it ran, over the mean of its cell's counted trials.
 
     Steps, drift and warm-up show alike for fast and slow cells. Warm-up trials are hollow; bands are blocks.
     `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. `filesystems` and
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
+    `groups`: the workloads to draw, as `group_of` names them; () draws all.
     """
-    trials = _relative(trials_of(measurements, metric))
+    trials = _relative(trials_of(measurements, metric, groups))
     require([trial for trial in trials if not trial.warmup], f"counted trial with {metric}")
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
     groups = ordered({trial.group for trial in trials}, workloads)
     with mpl.rc_context({**STYLE, "axes.spines.left": True}):
-        figure = Figure(figsize=(WIDTH_IN, 1.0 * len(groups) + AXIS_IN), layout="constrained")
+        figure = Figure(figsize=(WIDTH_IN, 1.0 * len(groups) + AXIS_IN))
         panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
+        place_panels(figure, len(groups), 1, left_in=0.62, bottom_in=0.5, gap_in=0.28)
         for axes, group in zip(panels, groups, strict=True):
             _draw_bands(axes, trials)
             _draw_order(axes, [trial for trial in trials if trial.group == group], group, marks)
-        panels[-1].set_xlabel("trial in run order; bands: blocks; hollow: warm-up")
+        _name_blocks(panels[0], trials)
+        panels[-1].set_xlabel("trial in run order; bands: blocks (numbers above); hollow: warm-up")
     finding = _departure(trials)
     alt = f"Each trial's {words.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
@@ -65,13 +77,30 @@ def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
     axes.axhline(1, color=INK, linewidth=0.8)
 
 
+def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
+    """The number of each block above it (of many every second, third, ...); W for one of warm-up."""
+    blocks = sorted({trial.block for trial in trials})
+    for block in blocks[:: -(-len(blocks) // _MOST_NUMBERS)]:
+        own = [trial for trial in trials if trial.block == block]
+        middle = (min(trial.place for trial in own) + max(trial.place for trial in own)) / 2
+        name = "W" if all(trial.warmup for trial in own) else str(block)
+        axes.annotate(
+            name, (middle, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, -9), textcoords="offset points",
+            ha="center", fontsize="small", alpha=0.75,
+        )  # fmt: skip
+
+
 def _draw_order(axes: Axes, trials: Sequence[TrialPoint], group: str, marks: Mapping[str, Mark]) -> None:
     for name in dict.fromkeys(trial.filesystem for trial in trials):
         own, mark = [trial for trial in trials if trial.filesystem == name], marks[name]
         axes.plot([t.place for t in own], [t.value for t in own], color=mark.colour, linewidth=0.8, alpha=0.6)
-        for trial in own:
-            dot(axes, trial.place, trial.value, mark, hollow=trial.warmup, size=3.8)
-    axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
+        for hollow in (False, True):
+            some = [trial for trial in own if trial.warmup == hollow]
+            axes.plot(
+                [t.place for t in some], [t.value for t in some], mark.marker, color=mark.colour, markersize=3.8,
+                markerfacecolor="none" if hollow else mark.colour, linestyle="none",
+            )  # fmt: skip
+    axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3, y=1.0)
     axes.set_ylabel("× mean")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))

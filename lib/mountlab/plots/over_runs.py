@@ -14,8 +14,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from mountlab import words
 from mountlab.model import Comparison
 from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text
-from mountlab.plots.base import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.ratios import draw_ratio, ratio_axis
+from mountlab.plots.style import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
 
 _MOST_PANELS, _MOST_ROWS = 6, 28

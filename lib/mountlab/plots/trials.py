@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.svg import INK
 from mountlab.units import Scale
 
@@ -23,19 +23,21 @@ def plot_trials(
     *,
     filesystems: Sequence[str] = (),
     workloads: Sequence[str] = (),
+    groups: Sequence[str] = (),
 ) -> Plot:
     """Every counted trial of one metric as a dot, with the mean and interval of its cell from `estimates`.
 
     `measurements` and `estimates`: frames of a Run. Dots of a row stand apart in the order of their blocks.
     `filesystems` and `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has
     the metric.
+    `groups`: the workloads to draw, as `group_of` names them; () draws all.
     """
-    trials = [trial for trial in trials_of(measurements, metric) if not trial.warmup]
+    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
     scale = scale_of(measurements, metric)
-    means = means_of(estimates, metric, scale)
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
+    means = [mean for mean in means_of(estimates, metric, scale) if (mean.group, mean.filesystem) in rows.places]
     with row_figure(rows) as (figure, axes):
         _draw_trials(axes, trials, rows, marks, scale)
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)
@@ -43,27 +45,21 @@ def plot_trials(
         axes.set(xlabel=f"{words.metric_noun(metric)}, {scale.unit}", ylabel="")
         for mean in means:
             _draw_mean(axes, rows.places[mean.group, mean.filesystem], mean)
-    return Plot(figure, _span_title(means, metric, scale), _trials_alt(means, metric, scale))
+    return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
 
 
 def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Mapping[str, Mark], scale: Scale) -> None:
+    """Moved up or down by block, not at random: equal values stay visible, and the picture stays the same."""
     first, last = min(trial.block for trial in trials), max(trial.block for trial in trials)
-    frame = pd.DataFrame(
-        {
-            "value": [trial.value / scale.factor for trial in trials],
-            # Moved by block, not at random: equal values stay visible, and the picture stays the same.
-            "y": [
-                rows.places[trial.group, trial.filesystem] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5)
-                for trial in trials
-            ],
-            "filesystem": [trial.filesystem for trial in trials],
-        }
-    )
-    sns.scatterplot(
-        frame, x="value", y="y", hue="filesystem", style="filesystem", ax=axes, legend=False, s=20, linewidth=0,
-        alpha=0.75, palette={name: mark.colour for name, mark in marks.items()},
-        markers={name: mark.marker for name, mark in marks.items()},
-    )  # fmt: skip
+    for name in dict.fromkeys(trial.filesystem for trial in trials):
+        own = [trial for trial in trials if trial.filesystem == name]
+        ys = [
+            rows.places[trial.group, name] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own
+        ]
+        axes.plot(
+            [trial.value / scale.factor for trial in own], ys, marks[name].marker, color=marks[name].colour,
+            markersize=4.5, markeredgewidth=0, alpha=0.75, linestyle="none",
+        )  # fmt: skip
 
 
 def _draw_mean(axes: Axes, y: float, mean: MeanPoint) -> None:
@@ -83,7 +79,8 @@ def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) 
         axes.set_xlim(left - 0.04 * (right - left), right + 0.04 * (right - left))
 
 
-def _span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
+def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
+    """From the smallest mean to the largest, as a title."""
     heading = words.metric_heading(metric)
     if not means:
         return f"{heading}: every trial"
@@ -92,7 +89,8 @@ def _span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
     return f"{heading}: {low} to {high}" if len(means) > 1 else f"{heading}: {low}"
 
 
-def _trials_alt(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
+def trials_alt(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
+    """The mean and interval of every cell, for those who do not see the plot."""
     lines = [f"{mean.filesystem}, {mean.group}: {mean.figures}, n = {mean.n}" for mean in means]
     what = f"Every trial of {words.metric_noun(metric)} in {scale.unit}, with mean and interval of each cell."
     return f"{what} {in_alt(lines)}" if lines else what

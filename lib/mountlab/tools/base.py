@@ -79,6 +79,8 @@ class Tool(Protocol):
     """The resolution of the program's own clock."""
     steps: Mapping[str, float]
     """Metric to the step in which the program prints it, in base units, where that may be coarse."""
+    gives: tuple[str, ...]
+    """The metrics that it can tell, some of them only where an option asks for it."""
 
     box_help: tuple[str, ...]
     """The command by which the box's own program says what options it knows; () where it says nothing of use.

@@ -73,6 +73,8 @@ class CommandTool:
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said."""
     steps: Mapping[str, float] = {}
+    gives: tuple[str, ...] = tuple(METRICS)
+    """Whatever the sweep has a pattern for."""
 
     box_help: tuple[str, ...] = ()
 

@@ -35,12 +35,21 @@ class Dd:
         Program(name="dd", packages=everywhere("coreutils"), version=("sh", "-c", _VERSION, "version", "dd")),
     )
     options: Mapping[str, Option] = {
-        "direction": Option(kind="choice", choices=("write", "read")),
-        "bs": Option(kind="size", default=MIB),
-        "count": Option(kind="int"),
-        "conv": Option(kind="choice", choices=("fdatasync", "fsync", "none"), default="fdatasync"),
-        "oflag": Option(kind="choice", choices=("direct", "dsync", "sync", "none"), default="none"),
-        "iflag": Option(kind="choice", choices=("direct", "none"), default="none"),
+        "direction": Option(
+            kind="choice", choices=("write", "read"), help="write zeros, or read a file written before"
+        ),
+        "bs": Option(kind="size", default=MIB, help="bytes of one block"),
+        "count": Option(kind="int", help="blocks"),
+        "conv": Option(
+            kind="choice",
+            choices=("fdatasync", "fsync", "none"),
+            default="fdatasync",
+            help="how a write ends: the flush is timed",
+        ),
+        "oflag": Option(
+            kind="choice", choices=("direct", "dsync", "sync", "none"), default="none", help="how each block is written"
+        ),
+        "iflag": Option(kind="choice", choices=("direct", "none"), default="none", help="how each block is read"),
         "cache": CACHE,
     }
     any_option = False
@@ -50,6 +59,8 @@ class Dd:
     }
     clock_s = 1e-9
     steps: Mapping[str, float] = {}
+    gives: tuple[str, ...] = ("read_bandwidth", "write_bandwidth", "bandwidth", "elapsed", "bytes")
+    """`bandwidth` where a log from elsewhere does not tell whether it read or wrote."""
 
     box_help: tuple[str, ...] = ("sh", "-c", _HELP, "dd-help")
 

@@ -48,13 +48,13 @@ class Filebench:
         "sizes": Option(kind="choice", choices=("gamma", "fixed"), help="whether file sizes vary around their mean"),
         "dirwidth": Option(kind="int", help="entries of a directory"),
         "prealloc": Option(kind="int", help="per cent of the files that are there at the beginning"),
-        "threads": Option(kind="int"),
+        "threads": Option(kind="int", help="that do the operations at the same time"),
         "writers": Option(kind="int", help="oltp: processes that write to the database"),
-        "iosize": Option(kind="size"),
+        "iosize": Option(kind="size", help="bytes of one read or write"),
         "appendsize": Option(kind="size", help="the most that is appended at once"),
         "burst": Option(kind="int", help="writes between two fsyncs"),
         "rate": Option(kind="int", help="videoserver: reads a second"),
-        "direct": Option(kind="flag"),
+        "direct": Option(kind="flag", help="past the page cache"),
         "space": Option(kind="size", help="wml, installed: the most that its files take, for the plan"),
         "cache": CACHE,
     }
@@ -65,6 +65,10 @@ class Filebench:
     }
     clock_s = 1e-3
     steps: Mapping[str, float] = {"operation_latency": 1e-6}
+    gives: tuple[str, ...] = (
+        "operation_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "operations",
+        "bandwidth", "elapsed", "bytes",
+    )  # fmt: skip
     box_help: tuple[str, ...] = ()
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:

@@ -30,6 +30,7 @@ class Fio:
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
     steps: Mapping[str, float] = {}
+    gives: tuple[str, ...] = fio_report.METRICS_TOLD
 
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 

@@ -14,33 +14,37 @@ from mountlab.units import kernel_bytes
 
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
 WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
+ENGINES = (
+    "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "libpmem",
+)  # fmt: skip
+"""Those that read and write files of fio's own making. Others talk to servers, run programs, or move no data."""
 OPTIONS: Mapping[str, Option] = {
-    "rw": Option(kind="choice", choices=("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")),
-    "bs": Option(kind="size", default=4096),
+    "rw": Option(
+        kind="choice",
+        choices=("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"),
+        help="the pattern: reads, writes or both, in order or at random",
+    ),
+    "bs": Option(kind="size", default=4096, help="bytes of one I/O"),
     "bssplit": Option(kind="text", help="a mix of block sizes, as fio writes it: 4k/60:64k/40"),
-    "size": Option(kind="size"),
-    "io_size": Option(kind="size"),
-    "numjobs": Option(kind="int", default=1),
-    "iodepth": Option(kind="int"),
-    "ioengine": Option(kind="text", default="psync"),
-    "direct": Option(kind="flag"),
-    "time_based": Option(kind="flag"),
-    "runtime": Option(kind="duration"),
-    "ramp_time": Option(kind="duration"),
-    "end_fsync": Option(kind="flag"),
-    "fsync": Option(kind="int"),
-    "fdatasync": Option(kind="int"),
-    "refill_buffers": Option(kind="flag", default=1),
-    "rwmixread": Option(kind="int"),
+    "size": Option(kind="size", help="of the file of each job"),
+    "io_size": Option(kind="size", help="bytes that each job moves, where that is not its size"),
+    "numjobs": Option(kind="int", default=1, help="clones of the job, each a process with a file of its own"),
+    "iodepth": Option(kind="int", help="I/Os in flight at a time; asynchronous engines only"),
+    "ioengine": Option(kind="text", default="psync", help="how I/O is done: " + ", ".join(ENGINES)),
+    "direct": Option(kind="flag", help="past the page cache (O_DIRECT)"),
+    "time_based": Option(kind="flag", help="go on for the whole `runtime`, again from the beginning where needed"),
+    "runtime": Option(kind="duration", help="how long at most; with `time_based` how long"),
+    "ramp_time": Option(kind="duration", help="how long it runs before it counts; with `time_based` only"),
+    "end_fsync": Option(kind="flag", help="flush once at the end; the flush is timed"),
+    "fsync": Option(kind="int", help="an fsync after so many writes; 0: none"),
+    "fdatasync": Option(kind="int", help="an fdatasync after so many writes; 0: none"),
+    "refill_buffers": Option(kind="flag", default=1, help="new data for each write, which no device can compress away"),
+    "rwmixread": Option(kind="int", help="per cent of reads in a mix"),
     "group_reporting": Option(kind="flag", help="false: the figures of each job beside those of all together"),
     "log_avg_msec": Option(kind="int", help="keep bandwidth, I/O rate and latency over time, averaged over so long"),
     "jobs": Option(kind="text", help="the text of a job file, for several jobs at once", file_key="job_file"),
     "cache": CACHE,
 }
-ENGINES = (
-    "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "libpmem",
-)  # fmt: skip
-"""Those that read and write files of fio's own making. Others talk to servers, run programs, or move no data."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SIZE = re.compile(r"(0x[0-9a-f]+|\d{1,18}[kmgtp]?)(?:i?b|i)?\Z", re.IGNORECASE)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from mountlab.errors import ParseError
-from mountlab.model import Measurement
+from mountlab.model import METRICS, Measurement
 from mountlab.tools import histograms
 from mountlab.tools.base import decode_json
 from mountlab.units import NS_PER_S
@@ -206,6 +206,11 @@ _MACHINE = {
     "major_faults": ("majf", 1.0), "minor_faults": ("minf", 1.0),
 }  # fmt: skip
 """Metric to fio's key, and what it is divided by. Shares are of one processor, averaged over the clones of a job."""
+METRICS_TOLD = (
+    *(metric for metric in METRICS if metric.startswith(("read_", "write_", "sync_latency"))),
+    *_MACHINE, "disk_utilization", "elapsed", "bytes",
+)  # fmt: skip
+"""Every metric that a report of fio's may give."""
 
 
 def _machine(job: Entry) -> Iterator[Measurement]:

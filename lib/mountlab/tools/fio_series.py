@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
 
 from mountlab.errors import ParseError
 from mountlab.units import KIB, NS_PER_S
@@ -53,6 +55,26 @@ def read_series(files: Mapping[str, str]) -> list[Series]:
     """Every series of the logs among the files that a trial brought back. Raises ParseError with file and line."""
     matches = sorted((int(match[2]), name, match[1]) for name in files if (match := _NAME.match(name)))
     return [series for job, name, kind in matches for series in _series(name, kind, job, files[name])]
+
+
+def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]:
+    """What all jobs of a trial did together: (seconds, sum of the jobs' values) at the end of each window.
+
+    Jobs end their windows a little apart, so they are put into windows of the first one's length; a window that one
+    of the jobs has nothing in is left out. [] where none has the metric.
+    """
+    own = [each for each in series if each.metric == metric and each.points]
+    if not own:
+        return []
+    ends = [point.seconds for point in own[0].points]
+    width = median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else ends[0]
+    windows: list[dict[int, list[float]]] = []
+    for each in own:
+        windows.append({})
+        for point in each.points:
+            windows[-1].setdefault(round(point.seconds / width) if width else 0, []).append(point.value)
+    shared = sorted(set.intersection(*(set(each) for each in windows)))
+    return [(place * width, sum(fmean(each[place]) for each in windows)) for place in shared]
 
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:

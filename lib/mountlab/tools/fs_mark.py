@@ -118,6 +118,10 @@ class FsMark:
     }  # fmt: skip
     clock_s = 1e-6
     steps: Mapping[str, float] = {"operation_latency": 1e-6}
+    gives: tuple[str, ...] = (
+        "file_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "app_overhead",
+        "space_used", "elapsed", "bytes",
+    )  # fmt: skip
 
     box_help: tuple[str, ...] = ()
 

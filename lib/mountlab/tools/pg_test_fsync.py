@@ -82,6 +82,7 @@ class PgTestFsync:
     }  # fmt: skip
     clock_s = 1e-6
     steps: Mapping[str, float] = {}
+    gives: tuple[str, ...] = ("sync_rate", "operation_latency")
 
     box_help: tuple[str, ...] = ()
 

@@ -1,0 +1,268 @@
+"""results/batch-<name>-<time>/: what a batch is made of, the journal of its items, its page, and who works on it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mountlab import store
+from mountlab.batch_params import Batch, Item, Outcome, parse_batch, unfinished
+from mountlab.batch_view import BatchView, told
+from mountlab.errors import ParameterError, StoreError
+from mountlab.model import PublishedFigure
+from mountlab.params import parse_yaml
+
+SCHEMA = 1
+"""Version of batch.json and of the journal beside it."""
+BATCHES = "batches"
+
+
+def load_batch(path: Path) -> Batch:
+    """The batch of a YAML file. Raises StoreError or ParameterError."""
+    names = ", ".join(sorted(each.name for each in (store.PARAMS / BATCHES).glob("*.yml")))
+    text = store.read_text(path, "batch file", f"name one, such as those in params/batches: {names}")
+    return parse_batch(parse_yaml(text, where=store.shown(path)), name=path.stem, where=store.shown(path))
+
+
+def sweep_path(item: Item) -> Path | None:
+    """The file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
+    if item.sweep is None:
+        return None
+    path = Path(item.sweep)
+    if len(path.parts) == 1 and not path.suffix:
+        return store.PARAMS / "sweeps" / f"{item.sweep}.yml"
+    return path.absolute() if path.exists() else store.ROOT / path
+
+
+def notebook_path(item: Item) -> Path:
+    """The file of the item's notebook, found in the same way. Raises StoreError where there is none."""
+    name = Path(f"{item.notebook}.ipynb")
+    found = [path for path in (store.NOTEBOOKS / name.name, name.absolute(), store.ROOT / name) if path.is_file()]
+    inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
+    if not inside:
+        known = ", ".join(sorted(each.stem for each in store.NOTEBOOKS.glob("*.ipynb")))
+        raise StoreError("no such notebook", where=f"groups.{item.group}", got=item.notebook, allowed=known)
+    return inside[0]
+
+
+class BatchDirectory:
+    """A batch as it is kept; only the process that holds it (`held`) may write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.info = _read_info(path)
+
+    @property
+    def batch(self) -> Batch:
+        items = tuple(Item(**item) for item in self.info["items"])
+        return Batch(name=self.info["name"], title=self.info["title"], items=items)
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The last outcome of each item that was tried; a torn last line counts as nothing."""
+        journal = self.path / "journal.jsonl"
+        lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+        found = [Outcome(**json.loads(line)) for line in lines]
+        return {outcome.item: outcome for outcome in found}
+
+    def mark(self, item: Item) -> str:
+        """What the runs of an item have as `batch` in their run.json."""
+        return f"{self.path.name}/{item.id}"
+
+    def executed(self, item: Item) -> Path:
+        """Where the item's notebook is kept once it has been executed."""
+        return self.path / "notebooks" / f"{item.id}.ipynb"
+
+    def run_of(self, item: Item, results: Path) -> Path | None:
+        """The newest run that this item has made, finished or not."""
+        runs = [path for path, info in _runs(results) if info.get("batch") == self.mark(item)]
+        return runs[-1] if runs else None
+
+    def record(self, outcome: Outcome) -> None:
+        journal = self.path / "journal.jsonl"
+        if journal.exists():
+            os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
+        with journal.open("ab") as file:
+            file.write((json.dumps(asdict(outcome)) + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self, status: str) -> None:
+        """How it stands now, in batch.json: complete, unfinished or running."""
+        self.info = {**self.info, "status": status, "finished_at": now() if status == "complete" else None}
+        self._write("batch.json", self.info)
+
+    def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
+        """report.html, and entry.json beside it, by which the index of results knows the batch."""
+        self._write("entry.json", entry)
+        store.replace_file(self.path / "report.html", page.encode())
+        return self.path / "report.html"
+
+    def write_item_page(self, item: Item, page: str) -> str:
+        """The page of an item that is no run, and its name."""
+        store.replace_file(self.path / f"{item.id}.html", page.encode())
+        return f"{item.id}.html"
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        store.replace_file(self.path / name, json.dumps(data, indent=1, default=str).encode())
+
+
+def read_view(path: Path | str) -> BatchView:
+    """A batch with what its runs say, as its page shows it. Figures are derived from the raw output once more."""
+    directory = BatchDirectory(Path(path).resolve())
+    outcomes, results = directory.outcomes, directory.path.parent
+    runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
+    measured = {name: run for name, run in runs.items() if store.read_journal(run)}
+    without = {name for name, outcome in outcomes.items() if outcome.state == "done"} | measured.keys()
+    return BatchView(
+        batch=directory.batch, created_at=str(directory.info["created_at"]), name=directory.path.name,
+        outcomes=outcomes, told={name: told(store.load_run(run)) for name, run in measured.items()},
+        expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
+        command=f"python -m mountlab batch --resume {store.shown(directory.path)}",
+    )  # fmt: skip
+
+
+def _published(item: Item) -> list[PublishedFigure]:
+    """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
+    path = sweep_path(item)
+    if path is None or not path.is_file():
+        return []
+    sweep = store.load_sweep(path, item.overrides).sweep
+    own = {workload.name for workload in sweep.workloads}
+    return [figure for figure in store.load_published(sweep.published) if figure.workload in own]
+
+
+def now() -> str:
+    """The present moment, as files hold it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _runs(results: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Runs below results/ with what is in their run.json, oldest first; what is not whole is no run."""
+    for file in sorted(results.glob("*/run.json")):
+        try:
+            yield file.parent, json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue
+
+
+def _read_info(path: Path) -> dict[str, Any]:
+    text = store.read_text(path / "batch.json", "batch", "name a directory results/batch-...")
+    try:
+        info: Any = json.loads(text)
+    except ValueError as error:
+        raise StoreError("batch.json is not whole", where=store.shown(path), got=str(error)) from error
+    if not isinstance(info, dict) or not {"schema", "name", "title", "items"} <= info.keys():
+        raise StoreError("not a batch of Mountlab's", where=store.shown(path / "batch.json"))
+    if info["schema"] > SCHEMA:
+        raise StoreError(
+            "written by a later Mountlab", where=store.shown(path), got=f"schema {info['schema']}",
+            allowed=f"up to {SCHEMA}",
+        )  # fmt: skip
+    return info
+
+
+# ── which directory ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def held(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
+    """The directory of a batch, held by this process: the newest that is the same batch and is not finished, or a new
+    one. Raises StoreError where another process works on it."""
+    results.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        with _locked(results, wait=True):  # of two that start together, the second sees the directory of the first
+            directory = None if anew else _unfinished(batch, results)
+            path = directory.path if directory else _create(batch, results)
+            stack.enter_context(_locked(path, wait=False))
+        yield BatchDirectory(path)
+
+
+@contextmanager
+def held_again(path: Path) -> Iterator[BatchDirectory]:
+    """The directory of a batch that was begun, held by this process. Raises StoreError as `held` does."""
+    directory = BatchDirectory(path)
+    with _locked(path, wait=False):
+        yield directory
+
+
+@contextmanager
+def _locked(path: Path, *, wait: bool) -> Iterator[None]:
+    """A lock that the kernel gives back when its process ends, however it ends."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise StoreError(
+                "another process is running this batch", where=store.shown(path), allowed="one process for one batch",
+                next_step="wait for it, or stop it with Ctrl-C and run this again: it goes on where that stopped",
+            ) from error  # fmt: skip
+        yield
+    finally:
+        os.close(handle)
+
+
+def _unfinished(batch: Batch, results: Path) -> BatchDirectory | None:
+    wanted = _as_kept(batch)
+    for file in sorted(results.glob(f"batch-{batch.name}-*/batch.json"), reverse=True):
+        directory = BatchDirectory(file.parent)
+        same = all(directory.info.get(key) == wanted[key] for key in ("name", "items", "digests"))
+        if same and (directory.info["status"] != "complete" or unfinished(directory.batch, directory.outcomes)):
+            return directory
+    return None
+
+
+def _create(batch: Batch, results: Path) -> Path:
+    base = f"batch-{batch.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    path = next(results / name for name in names if not (results / name).exists())
+    (path / "notebooks").mkdir(parents=True)
+    info = {
+        "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "status": "running", "created_at": now(),
+        "finished_at": None, "git_commit": store.git_commit(), **_as_kept(batch),
+    }  # fmt: skip
+    store.replace_file(path / "batch.json", json.dumps(info, indent=1, default=str).encode())
+    return path
+
+
+def _as_kept(batch: Batch) -> dict[str, Any]:
+    """With a digest of each sweep file: one that has changed since makes another batch."""
+    paths = {str(item.sweep): sweep_path(item) for item in batch.items if item.sweep}
+    digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in paths.items() if path and path.is_file()}
+    items = [json.loads(json.dumps(asdict(item), default=str)) for item in batch.items]
+    return {"name": batch.name, "title": batch.title, "items": items, "digests": digests}
+
+
+def parameters_of(notebook: Path) -> list[str]:
+    """The names of a notebook's parameters: what its cell tagged `parameters` assigns."""
+    import ast
+
+    from nbformat import ValidationError, read
+    from nbformat.reader import NotJSONError
+
+    try:
+        cells = read(notebook, as_version=4).cells  # type: ignore[no-untyped-call]
+    except (NotJSONError, ValidationError, UnicodeDecodeError) as error:
+        raise StoreError("not a notebook", where=store.shown(notebook), got=str(error)) from error
+    marked = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if not marked:
+        raise ParameterError(
+            "the notebook has no cell tagged `parameters`", where=store.shown(notebook), got="none", allowed="one"
+        )
+    names = []
+    for node in ast.parse(marked[0].source).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names

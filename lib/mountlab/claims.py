@@ -1,0 +1,151 @@
+"""What others published, held against what a run measured: agrees, contradicts, undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mountlab import analysis, words
+from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, higher_is_better
+from mountlab.run_view import Measured
+from mountlab.stats import compare, p_equivalent, verdict
+
+
+class Compared(Measured, Protocol):
+    """What is needed of a run."""
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def published(self) -> Sequence[PublishedFigure]: ...
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One published row, ours of the same things, and how the two stand to each other."""
+
+    theirs: PublishedFigure
+    ours: Comparison | None
+    agreement: Agreement
+
+
+def beside(run: Compared) -> list[Beside]:
+    """Every published row of a run's sweep with ours, which has the interval that holds together with all others."""
+    found = [(theirs, _ours(theirs, run)) for theirs in run.published]
+    smallest = run.sweep.design.smallest_effect
+    return [Beside(theirs, ours, agreement(theirs, ours, smallest_effect=smallest)) for theirs, ours in found]
+
+
+def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effect: float) -> Agreement:
+    """Whether ours points where theirs does.
+
+    A claim that both are the same, within a bound of its own, is held against our interval; every other against our
+    verdict. Without an interval (n < 2) nothing is decided.
+    """
+    if ours is None or not math.isfinite(ours.ratio):
+        return "not measured"
+    if not words.has_interval(ours):
+        return "undecided"
+    if theirs.within is not None:
+        return _within(ours, theirs.within)
+    if ours.verdict == "undecided":
+        return "undecided"
+    return "agrees" if ours.verdict == direction(theirs, smallest_effect=smallest_effect) else "contradicts"
+
+
+def _within(ours: Comparison, bound: float) -> Agreement:
+    low, high = 1 / (1 + bound), 1 + bound
+    if low <= ours.low and ours.high <= high:
+        return "agrees"
+    return "contradicts" if ours.high < low or high < ours.low else "undecided"
+
+
+def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
+    """Where a published row points: its claim, or the side of 1 on which its ratio lies."""
+    if theirs.claim is not None:
+        return theirs.claim
+    if 1 / (1 + smallest_effect) <= theirs.ratio <= 1 + smallest_effect:
+        return "same"
+    return "faster" if (theirs.ratio > 1) == higher_is_better(theirs.metric) else "slower"
+
+
+def claim_text(theirs: PublishedFigure) -> str:
+    """'11 times', or 'slower', or 'the same within 10 %'."""
+    if theirs.claim is None:
+        return f"{words.ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
+    return f"the same within {words.percent(theirs.within)}" if theirs.within is not None else theirs.claim
+
+
+def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
+    if theirs.baseline_factors:
+        return _of_levels(theirs, run)
+    return words.ours_beside(theirs, [words.together(each) for each in run.comparisons])
+
+
+def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
+    """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
+    everything else that was swept, then a t interval over blocks. Its level is its own, not of a family."""
+    pairs = _pairs(theirs, run)
+    if not pairs:
+        return None
+    values = analysis.by_block(analysis.counted(run.measurements))
+    blocks: dict[int, list[float]] = {}
+    for ours, other in pairs:
+        mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in (ours, other))
+        for block in mine.keys() & base.keys():
+            blocks.setdefault(block, []).append(math.log(mine[block] / base[block]))
+    whole = [math.exp(sum(logs) / len(logs)) for logs in blocks.values() if len(logs) == len(pairs)]
+    if not whole:
+        return None
+    design, workload = run.sweep.design, pairs[0][0].workload
+    ratio = compare([(each, 1.0) for each in whole], level=design.level)
+    said = verdict(
+        ratio.ratio, p_adjusted=ratio.p, p_equivalent_adjusted=p_equivalent(ratio, design.smallest_effect),
+        level=design.level, more_is_better=higher_is_better(theirs.metric),
+    )  # fmt: skip
+    return Comparison(
+        baseline=theirs.baseline, candidate=theirs.candidate, workload=workload.name, tool=workload.tool,
+        factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio.ratio, low=ratio.low,
+        high=ratio.high, n=ratio.n, level=ratio.level, p=ratio.p, p_adjusted=ratio.p, verdict=said,
+        method=ratio.method, low_all=ratio.low, high_all=ratio.high,
+    )  # fmt: skip
+
+
+def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
+    """The cells of the candidate and of the baseline that differ in nothing but what the row names."""
+    named = {**theirs.factors, **theirs.baseline_factors}
+    candidates, baselines = (
+        {
+            _rest(cell.workload.factors, named): cell
+            for cell in run.sweep.cells
+            if cell.filesystem.name == name
+            and cell.workload.name == theirs.workload
+            and all(cell.workload.factors.get(key) == value for key, value in factors.items())
+        }
+        for name, factors in (
+            (theirs.candidate, theirs.factors),
+            (theirs.baseline, {**theirs.factors, **theirs.baseline_factors}),
+        )
+    )
+    return [(candidates[key], baselines[key]) for key in candidates if key in baselines]
+
+
+def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in factors.items() if key not in named)
+
+
+def agreement_sentence(found: Sequence[Beside]) -> str:
+    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
+    counts = {word: sum(each.agreement == word for each in found) for word in ("agrees", "contradicts", "undecided")}
+    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
+    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
+    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
+    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
+    if not measured:
+        return f"Of {words.counted(len(found), 'published result')}, none was measured."
+    what = words.counted(measured, "published result")
+    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {words.listed(parts)}" + (
+        f"; {absent}." if missing else "."
+    )

@@ -1,0 +1,69 @@
+"""The plots of a report as files of their own, at the size of a page or a column of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab import plots, words
+from mountlab.errors import InputError
+from mountlab.plots import Plot
+from mountlab.run_view import RunView
+
+FORMS = ("svg", "png", "pdf")
+CM_PER_IN = 2.54
+NARROWEST_CM, WIDEST_CM = 4.0, 60.0
+COLUMN_CM = 8.5
+"""Of a page with two columns."""
+
+
+def figure_files(run: RunView, form: str, *, width_cm: float) -> dict[str, bytes]:
+    """Name to content of each plot of a run, and of a text with what each of them shows.
+
+    Raises InputError for a width that no paper has, and where the run has nothing to plot.
+    """
+    if not NARROWEST_CM <= width_cm <= WIDEST_CM:
+        raise InputError(
+            "not the width of a figure", where="--width-cm", got=f"{width_cm:g}",
+            allowed=f"{NARROWEST_CM:g} to {WIDEST_CM:g}",
+        )  # fmt: skip
+    drawn = dict(_drawn(run))
+    if not drawn:
+        raise InputError("the run has nothing to plot", where="--figures", got="no trial succeeded")
+    files = {f"{name}.{form}": plot.save_bytes(form, width_in=width_cm / CM_PER_IN) for name, plot in drawn.items()}
+    return {**files, "captions.txt": _captions(drawn).encode()}
+
+
+def _captions(drawn: dict[str, Plot]) -> str:
+    """Title, key and alternative text of each figure: a paper sets them itself."""
+    return "\n".join(
+        f"{name}\n  {plot.title}\n  {_keys(plot)}{plot.alt}\n" for name, plot in drawn.items()
+    )  # fmt: skip
+
+
+def _keys(plot: Plot) -> str:
+    keys = [f"{mark.glyph} {name}" for name, mark in plot.legend.items()]
+    return f"{', '.join(keys)}\n  " if keys else ""
+
+
+def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
+    names = [fs.name for fs in run.sweep.filesystems]
+    order = {"filesystems": names, "workloads": [workload.label for workload in run.sweep.workloads]}
+    if any(words.effect(each) >= 0 for each in run.comparisons):
+        yield (
+            "ratios",
+            plots.plot_ratios(run.comparisons, smallest_effect=run.sweep.design.smallest_effect, filesystems=names),
+        )
+    measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
+    for metric in _metrics(run):
+        yield f"trials-{metric}", plots.plot_trials(run.measurements, run.estimates, metric, **order)
+        yield f"run-order-{metric}", plots.plot_run_order(measured, metric, **order)
+    pairs = [(theirs, words.ours_beside(theirs, run.comparisons)) for theirs in run.published]
+    if pairs:
+        yield "published", plots.plot_published(pairs, filesystems=names)
+
+
+def _metrics(run: RunView) -> list[str]:
+    """Those that the answer is about and that a counted trial has."""
+    present = set(run.measurements.loc[~run.measurements["warmup"].astype(bool), "metric"])
+    asked = dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics)
+    return [metric for metric in asked if metric in present]

@@ -1,0 +1,64 @@
+"""Kernels for notebooks that papermill executes: of this very interpreter, in an environment of their own, and with a
+hand on the one that runs, so that it can be stopped cleanly."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+
+class Kernels:
+    """Gives papermill a class of kernel managers, and interrupts the kernel that the last one of them has started."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = dict(environment or {})
+        self._last: Any = None
+
+    def manager(self) -> type:
+        """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another."""
+        from ipykernel.kernelspec import get_kernel_dict
+        from jupyter_client.kernelspec import KernelSpec
+        from jupyter_client.manager import AsyncKernelManager
+
+        kernels = self
+
+        class OwnKernelManager(AsyncKernelManager):
+            def __init__(self, *arguments: Any, **keywords: Any) -> None:
+                super().__init__(*arguments, **keywords)
+                kernels._last = self
+
+            @property
+            def kernel_spec(self) -> KernelSpec:
+                spec = get_kernel_dict()
+                # It would warn on the user's terminal that loopback is not encrypted; errors of cells come another way.
+                argv = [*spec["argv"], "--IPKernelApp.log_level=CRITICAL"]
+                return KernelSpec(**{**spec, "argv": argv, "env": kernels._environment})
+
+        return OwnKernelManager
+
+    def interrupt(self) -> bool:
+        """Do what the interrupt button does: the running cell ends with KeyboardInterrupt. Gives whether there was a
+        kernel to tell."""
+        pid = getattr(getattr(self._last, "provisioner", None), "pid", None)
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, signal.SIGINT)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+@contextmanager
+def own_loop() -> Iterator[None]:
+    """For a thread in which papermill is to run: the event loop that it makes there is closed at the end."""
+    from jupyter_core.utils import ensure_event_loop
+
+    loop = ensure_event_loop()
+    try:
+        yield
+    finally:
+        loop.close()

@@ -1,0 +1,65 @@
+"""The bar chart, for those who expect one: from zero, with its interval, and with every trial over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from mountlab import words
+from mountlab.plots.axes import Rows, beside, grid_lines, interval, row_figure
+from mountlab.plots.base import Plot, require
+from mountlab.plots.data import MeanPoint, means_of, names_by_group, scale_of, trials_of
+from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.svg import INK
+from mountlab.plots.trials import span_title, trials_alt
+
+
+def plot_bars(
+    measurements: pd.DataFrame, estimates: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = (),
+    workloads: Sequence[str] = (), groups: Sequence[str] = (),
+) -> Plot:  # fmt: skip
+    """The mean of each cell as a bar that starts at 0, its interval as a whisker, its counted trials as dots over it.
+
+    `measurements` and `estimates`: frames of a Run; `filesystems` and `workloads` (labels): all of the sweep, in its
+    order. A bar hides how the trials lie, so `plot_trials` says more. Raises InputError where no counted trial has the
+    metric.
+    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    """
+    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
+    require(trials, f"counted trial with {metric}")
+    marks, scale = (
+        colour_of(filesystems or sorted({trial.filesystem for trial in trials})),
+        scale_of(measurements, metric),
+    )
+    rows = Rows.of(names_by_group(trials, list(marks), workloads))
+    means = [
+        mean for mean in means_of(estimates, metric, scale)
+        if (mean.group, mean.filesystem) in rows.places and math.isfinite(mean.mean)
+    ]  # fmt: skip
+    with row_figure(rows) as (figure, axes):
+        values = [trial.value / scale.factor for trial in trials]
+        axes.set_xlim(min(0.0, *values), _right([*values, *(mean.mean for mean in means)], means))
+        grid_lines(axes, rows)
+        for mean in means:
+            _draw_bar(axes, rows.places[mean.group, mean.filesystem], mean, marks[mean.filesystem])
+        for (group, name), y in rows.places.items():
+            own = [trial.value / scale.factor for trial in trials if (trial.group, trial.filesystem) == (group, name)]
+            axes.plot(own, [y] * len(own), "o", color=INK, markersize=2.6, alpha=0.55, linestyle="none", zorder=4)
+        axes.set_xlabel(f"{words.metric_noun(metric)}, {scale.unit}; dots: trials")
+    return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
+
+
+def _right(values: Sequence[float], means: Sequence[MeanPoint]) -> float:
+    """Where the axis ends: at the longest whisker, but where that is vast at half as far again as the data."""
+    highest = max(values)
+    whiskers = [mean.high for mean in means if math.isfinite(mean.high)]
+    return 1.03 * min(max([highest, *whiskers]), 1.5 * highest) if highest > 0 else 1.0
+
+
+def _draw_bar(axes: Axes, y: float, mean: MeanPoint, mark: Mark) -> None:
+    axes.barh([y], [mean.mean], height=0.72, color=mark.colour, alpha=0.55, linewidth=0, zorder=2)
+    interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
+    beside(axes, 1, y, mean.figures.value)

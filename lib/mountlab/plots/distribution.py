@@ -1,0 +1,80 @@
+"""The empirical distribution of the trials of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pandas as pd
+
+from mountlab import words
+from mountlab.plots.axes import in_alt
+from mountlab.plots.base import Plot, require
+from mountlab.plots.data import TrialPoint, ordered, scale_of, trials_of
+from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import colour_of
+from mountlab.units import Scale
+
+
+def plot_distribution(
+    measurements: pd.DataFrame,
+    metric: str,
+    *,
+    filesystems: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    groups: Sequence[str] = (),
+) -> Plot:
+    """The share of a cell's counted trials that gave at most so much: a step a trial, one panel a workload.
+
+    Two modes, outliers and overlap show here, which a mean hides. `measurements`: a Run's frame; `filesystems` and
+    `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
+    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    """
+    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
+    require(trials, f"counted trial with {metric}")
+    marks, scale = (
+        colour_of(filesystems or sorted({trial.filesystem for trial in trials})),
+        scale_of(measurements, metric),
+    )
+    shown, more = shown_of(ordered({trial.group for trial in trials}, workloads))
+    with panel_figure(shown, sharex=False) as panels:
+        for title, axes in panels.items():
+            own = [trial for trial in trials if trial.group == title]
+            for name in dict.fromkeys(trial.filesystem for trial in own):
+                values = sorted(trial.value / scale.factor for trial in own if trial.filesystem == name)
+                shares = [100 * place / len(values) for place in range(len(values) + 1)]
+                axes.step([values[0], *values], shares, where="post", color=marks[name].colour, linewidth=1.2)
+                axes.plot(
+                    values, shares[1:], marks[name].marker, color=marks[name].colour, markersize=3.4, linestyle="none"
+                )
+            value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
+            axes.set_ylim(0, 105)
+        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
+    legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
+    told = _overlaps(trials, scale)
+    what = f"{words.metric_heading(metric)} of {words.counted(len(trials), 'trial')}"
+    return Plot(
+        figure_of(panels), f"{what}: {told[0]}", f"The distribution of the trials of each cell. {in_alt(told)}", legend
+    )
+
+
+def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:
+    """In how many workloads the trials of two file systems lie among each other; and the range of each cell."""
+    ranges: dict[str, dict[str, tuple[float, float]]] = {}
+    for trial in trials:
+        low, high = ranges.setdefault(trial.group, {}).get(trial.filesystem, (trial.value, trial.value))
+        ranges[trial.group][trial.filesystem] = (min(low, trial.value), max(high, trial.value))
+    several = {group: own for group, own in ranges.items() if len(own) > 1}
+    among = [group for group, own in several.items() if _meet(list(own.values()))]
+    of = words.counted(len(several), "workload")
+    first = f"the trials of some file systems lie among each other in {len(among)} of {of}"
+    each = [
+        f"{name}, {group}: {words.number(low / scale.factor, 3)} to {words.number(high / scale.factor, 3)} {scale.unit}"
+        for group, own in ranges.items()
+        for name, (low, high) in own.items()
+    ]
+    return [first, *each] if several else each
+
+
+def _meet(ranges: Sequence[tuple[float, float]]) -> bool:
+    return any(later[0] <= earlier[1] for earlier, later in pairwise(sorted(ranges)))

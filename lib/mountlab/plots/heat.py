@@ -1,0 +1,165 @@
+"""Two swept options at once: a map whose cells carry their numbers, and colours that survive colour blindness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+
+from mountlab import words
+from mountlab.model import Comparison
+from mountlab.plots.axes import in_alt, short
+from mountlab.plots.base import Plot, require
+from mountlab.plots.levels import Levels, levels_of
+from mountlab.plots.panels import MOST_PANELS
+from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN
+from mountlab.plots.svg import INK
+from mountlab.units import scale_for
+
+_CELL_IN = 0.36
+_DARK, _LIGHT = "#101010", "#fefefe"
+"""Numbers on a coloured cell: the cell has the same colour on a light and on a dark page."""
+_LEAST_SPAN = 1.2
+
+
+@dataclass(frozen=True)
+class _Square:
+    """One cell: its panel, its place, its value and how it is written."""
+
+    panel: str
+    x: str
+    y: str
+    value: float
+    text: str
+
+
+def plot_heat(estimates: pd.DataFrame, metric: str, factors: tuple[str, str], *, workload: str, label: str = "",
+              filesystems: Sequence[str] = ()) -> Plot:  # fmt: skip
+    """The means of a metric over two swept options (the first to the right), one panel a file system (and, with more
+    options, a combination of the others).
+
+    `estimates`: a Run's frame; `filesystems`: all of the sweep, in its order. Cells without a figure are hatched, and
+    said. Raises InputError where no cell has a figure.
+    """
+    same = (estimates["metric"] == metric) & (estimates["workload"] == workload) & (estimates["label"] == label)
+    rows = [row for row in estimates[same].to_dict("records") if math.isfinite(float(row["mean"]))]
+    require(rows, f"estimate of {metric} under {workload}")
+    scale = scale_for(str(rows[0]["unit"]), max(abs(float(row["mean"])) for row in rows))
+    others = _others(estimates, factors, rows)
+    squares = [
+        _Square(
+            " ".join([str(row["filesystem"]), *(f"{key}={row[key]}" for key in others)]), str(row[factors[0]]),
+            str(row[factors[1]]), float(row["mean"]),
+            words.mean_figures(float(row["mean"]), math.nan, math.nan, factor=scale.factor).value,
+        )
+        for name in (filesystems or sorted({str(row["filesystem"]) for row in rows}))
+        for row in rows
+        if row["filesystem"] == name
+    ]  # fmt: skip
+    values = [square.value for square in squares]
+    norm = LogNorm(min(values), max(values) * 1.0001) if min(values) > 0 else Normalize(min(values), max(values))
+    what = f"{words.metric_heading(metric, label)} under {workload}, {scale.unit}"
+    return _heat(squares, factors, mpl.colormaps["cividis"], norm, what)
+
+
+def plot_ratio_heat(
+    comparisons: Sequence[Comparison], metric: str, factors: tuple[str, str], *, workload: str, label: str = ""
+) -> Plot:
+    """The ratios to the baseline over two swept options (the first to the right), one panel a file system.
+
+    Orange is less than the baseline and purple more; a question mark stands where the verdict is undecided. Raises
+    InputError where there is no ratio.
+    """
+    known = [
+        each for each in comparisons
+        if (each.metric, each.workload, each.label) == (metric, workload, label) and words.effect(each) >= 0
+        and set(factors) <= each.factors.keys()
+    ]  # fmt: skip
+    require(known, f"ratio of {metric} under {workload}")
+    squares = [
+        _Square(
+            " ".join([each.candidate, *(f"{key}={each.factors[key]}" for key in each.factors if key not in factors)]),
+            each.factors[factors[0]], each.factors[factors[1]], each.ratio,
+            words.ratio_figures(each.ratio, math.nan, math.nan).value + ("?" if each.verdict == "undecided" else ""),
+        )
+        for each in known
+    ]  # fmt: skip
+    widest = max(_LEAST_SPAN, *(max(each.ratio, 1 / each.ratio) for each in known))
+    what = f"{words.metric_heading(metric, label)} under {workload}, ratio to {known[0].baseline}"
+    undecided = "; ?: undecided" if any(each.verdict == "undecided" for each in known) else ""
+    return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, undecided)
+
+
+def _others(estimates: pd.DataFrame, factors: tuple[str, str], rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Swept options beside the two, which have more than one level here."""
+    columns = list(estimates.columns)
+    names = columns[columns.index("workload") + 1 : columns.index("metric")] if "workload" in columns else []
+    return [name for name in names if name not in factors and len({row[name] for row in rows}) > 1]
+
+
+def _heat(
+    squares: Sequence[_Square], factors: tuple[str, str], colours: Colormap, norm: Normalize, what: str, note: str = ""
+) -> Plot:
+    every = list(dict.fromkeys(square.panel for square in squares))
+    across, up = levels_of(square.x for square in squares), levels_of(square.y for square in squares)
+    shown = every[:MOST_PANELS]
+    columns = min(len(shown), max(1, 9 // len(across.names)))
+    height = math.ceil(len(shown) / columns) * (_CELL_IN * len(up.names) + 0.3) + AXIS_IN
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
+        grid = figure.subplots(math.ceil(len(shown) / columns), columns, squeeze=False, sharex=True, sharey=True)
+        for axes in grid.flatten()[len(shown) :]:
+            axes.remove()
+        for axes, panel in zip(grid.flatten(), shown, strict=False):
+            _draw(axes, [square for square in squares if square.panel == panel], across, up, colours, norm)
+            axes.set_title(short(panel, 60 // columns), loc="left", fontsize="small", weight="bold", pad=3, y=1.0)
+        more = f"; the first {len(shown)} of {len(every)}" if len(every) > len(shown) else ""
+        figure.supxlabel(f"{factors[0]}{note}{more}", fontsize="medium")
+        figure.supylabel(factors[1], fontsize="medium")
+    least, most = min(squares, key=lambda each: each.value), max(squares, key=lambda each: each.value)
+    ends = " to ".join(f"{each.text.rstrip('?')} ({_where(each, factors)})" for each in (least, most))
+    missing = len(every) * len(across.names) * len(up.names) - len(squares)
+    lines = [f"{_where(each, factors)}: {each.text}" for each in sorted(squares, key=lambda each: -each.value)]
+    told = f" {words.counted(missing, 'cell')} without a figure, hatched." if missing else ""
+    return Plot(figure, f"{what}: {ends}", f"{what}, by {factors[0]} and {factors[1]}. {in_alt(lines)}{told}")
+
+
+def _where(square: _Square, factors: tuple[str, str]) -> str:
+    return f"{square.panel}, {factors[0]}={square.x} {factors[1]}={square.y}"
+
+
+def _draw(
+    axes: Axes, squares: Sequence[_Square], across: Levels, up: Levels, colours: Colormap, norm: Normalize
+) -> None:
+    """Squares in rows and columns, each with its number; hatched where nothing is known."""
+    known = {(square.x, square.y): square for square in squares}
+    for column, x in enumerate(across.names):
+        for row, y in enumerate(up.names):
+            square = known.get((x, y))
+            face = colours(norm(square.value)) if square else "none"
+            axes.add_patch(
+                mpl.patches.Rectangle(
+                    (column - 0.48, row - 0.48), 0.96, 0.96, facecolor=face, edgecolor=INK if square is None else face,
+                    linewidth=0.4, hatch=None if square else "////", alpha=1.0 if square else 0.35,
+                )
+            )  # fmt: skip
+            if square:
+                dark = _brightness(colours(norm(square.value))) < 0.45
+                axes.text(column, row, square.text, color=_LIGHT if dark else _DARK, ha="center",
+                          va="center_baseline", fontsize="small")  # fmt: skip
+    axes.set(xlim=(-0.55, len(across.names) - 0.45), ylim=(-0.55, len(up.names) - 0.45))
+    axes.set_xticks(range(len(across.names)), labels=[short(name, 10) for name in across.names], fontsize="small")
+    axes.set_yticks(range(len(up.names)), labels=[short(name, 14) for name in up.names], fontsize="small")
+    axes.tick_params(length=0)
+    axes.spines["bottom"].set_visible(False)
+
+
+def _brightness(colour: Sequence[float]) -> float:
+    return 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2]

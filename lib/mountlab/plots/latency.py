@@ -1,0 +1,203 @@
+"""Latencies: percentiles with the intervals that they are given, and the distribution over all I/Os of a cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from mountlab import words
+from mountlab.plots.axes import in_alt
+from mountlab.plots.base import Plot, require
+from mountlab.plots.data import ordered
+from mountlab.plots.panels import figure_of, label_ends, log_limits, name_axes, panel_figure, set_ticks, shown_of, times
+from mountlab.plots.style import Mark, colour_of
+from mountlab.tools.histograms import Histogram, distribution
+from mountlab.units import Scale, scale_for
+
+_NAMED = {50.0: "50", 90.0: "90", 99.0: "99", 99.9: "99.9", 99.99: "4 nines", 99.999: "5 nines", 99.9999: "6 nines"}
+_TELLING = 99.0
+_MOST_POINTS = 160
+"""A step smaller than a pixel is not seen, and makes the page large."""
+PLACES = {
+    "read.clat_ns": "read latency", "write.clat_ns": "write latency", "sync.lat_ns": "sync latency",
+    "read.lat_ns": "total read latency", "write.lat_ns": "total write latency",
+    "read.slat_ns": "read submission latency", "write.slat_ns": "write submission latency",
+}  # fmt: skip
+"""A place in fio's report, and what its latencies are called."""
+
+
+def nines(percent: float) -> float:
+    """Where a percentile stands: 90 at 1, 99 at 2, 99.9 at 3."""
+    return -math.log10(1 - percent / 100)
+
+
+def plot_percentiles(percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str] = (),
+                     workloads: Sequence[str] = ()) -> Plot:  # fmt: skip
+    """Latency percentiles of each cell, on an axis of nines; the band is the interval over trials that the frame holds.
+
+    `percentiles`: that of a Run; `place`: one of fio's report ('read.clat_ns'). `filesystems` and `workloads` (labels):
+    all of the sweep, in its order. Raises InputError where nothing is known of the place.
+    """
+    rows = [
+        {str(k): v for k, v in row.items()} for row in percentiles[percentiles["place"] == place].to_dict("records")
+    ]
+    require(rows, f"latency percentile of {place}")
+    marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in rows}))
+    scale = scale_for("s", max(float(row["mean"]) for row in rows))
+    shown, more = shown_of(ordered({str(row["workload"]) for row in rows}, workloads))
+    noun = PLACES.get(place, place)
+    with panel_figure(shown) as panels:
+        lines = {name: _lines([row for row in rows if row["workload"] == name]) for name in shown}
+        for title, axes in panels.items():
+            for name, own in lines[title].items():
+                _draw_percentiles(axes, own, marks[name], scale)
+        _percentile_axes(panels, rows, scale)
+        name_axes(panels, x=f"percentile (band: interval over trials){more}", y=f"{noun}, {scale.unit}")
+        if len(shown) == 1:
+            label_ends(panels[shown[0]], {name: float(own[-1]["mean"]) / scale.factor
+                                          for name, own in lines[shown[0]].items()}, marks)  # fmt: skip
+    told = _slowest(rows)
+    legend = {name: mark for name, mark in marks.items() if any(row["filesystem"] == name for row in rows)}
+    title = f"{noun[0].upper()}{noun[1:]}: {_widest(rows)}"
+    return Plot(
+        figure_of(panels), title, f"Percentiles of {noun} by cell. {in_alt(told)}", legend if len(shown) > 1 else {}
+    )
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """File system to its percentiles, rising."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: float(row["percent"])):
+        found.setdefault(str(row["filesystem"]), []).append(row)
+    return found
+
+
+def _draw_percentiles(axes: Axes, rows: Sequence[Mapping[str, Any]], mark: Mark, scale: Scale) -> None:
+    xs = [nines(float(row["percent"])) for row in rows]
+    mean, low, high = (np.array([float(row[key]) / scale.factor for row in rows]) for key in ("mean", "low", "high"))
+    axes.plot(xs, mean, color=mark.colour, linewidth=1.4, marker=mark.marker, markersize=3)
+    known = np.isfinite(low) & np.isfinite(high)
+    # A bound below zero lies below every log axis; what is cut there is cut at the least that can be drawn.
+    axes.fill_between(
+        xs, np.maximum(low, mean / 1e3), high, where=known.tolist(), color=mark.colour, alpha=0.22, linewidth=0
+    )
+
+
+def _percentile_axes(panels: Mapping[str, Axes], rows: Sequence[Mapping[str, Any]], scale: Scale) -> None:
+    means = [float(row["mean"]) / scale.factor for row in rows if float(row["mean"]) > 0]
+    highest = max(float(row["percent"]) for row in rows)
+    named = {percent: text for percent, text in _NAMED.items() if percent <= highest}
+    texts = [text if len(panels) == 1 or percent < 99.99 or place % 2 else ""
+             for place, (percent, text) in enumerate(named.items())]  # fmt: skip
+    for axes in panels.values():
+        log_limits(axes, min(means), max(means) * 1.1)
+        set_ticks(axes.xaxis, [nines(percent) for percent in named], texts)
+        axes.set_xlim(-0.05, nines(highest) * 1.04)
+
+
+def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each workload: the latency at the 99th percentile (or the highest that all have), slowest first; the
+    workload in which the file systems differ most comes first."""
+    told = []
+    for workload in dict.fromkeys(str(row["workload"]) for row in rows):
+        own = [row for row in rows if row["workload"] == workload]
+        percent = _shared_percent(own)
+        at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
+        ends = ", ".join(f"{row['filesystem']} {_latency(row)}" for row in at)
+        ratio = float(at[0]["mean"]) / float(at[-1]["mean"]) if float(at[-1]["mean"]) > 0 else 1.0
+        apart = f" ({times(ratio)} the shortest)" if len(at) > 1 else ""
+        told.append((ratio, f"{percent:g} % stay below {ends}{apart}, {workload}"))
+    return [text for _, text in sorted(told, key=lambda each: -each[0])]
+
+
+def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The slowest and the fastest file system where they differ most, without intervals."""
+    found = []
+    for workload in dict.fromkeys(str(row["workload"]) for row in rows):
+        own = [row for row in rows if row["workload"] == workload]
+        percent = _shared_percent(own)
+        at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
+        ends = [f"{words.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
+        ratio = float(at[0]["mean"]) / float(at[-1]["mean"]) if float(at[-1]["mean"]) > 0 else 1.0
+        apart = f" and {ends[1]}, a factor of {words.ratio_figures(ratio, math.nan, math.nan).value}"
+        found.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
+    return max(found)[1]
+
+
+def _shared_percent(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The 99th, or the highest below it that every file system has."""
+    by_name = [{float(row["percent"]) for row in own} for own in _lines(rows).values()]
+    shared = set.intersection(*by_name)
+    return max((percent for percent in shared if percent <= _TELLING), default=float(rows[0]["percent"]))
+
+
+def _latency(row: Mapping[str, Any]) -> str:
+    mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
+    scale = scale_for("s", mean)
+    return f"{words.mean_figures(mean, low, high, factor=scale.factor)} {scale.unit}"
+
+
+# ── the distribution over all I/Os ───────────────────────────────────────────────────────────────────────────────────
+
+
+def plot_latencies(
+    latencies: Mapping[tuple[str, str], Histogram], noun: str, *, filesystems: Sequence[str] = ()
+) -> Plot:
+    """The share of all I/Os of a cell that took less than so long: one panel a workload, one line a file system.
+
+    `latencies`: (workload, file system) to the histogram of all I/Os (`Run.latencies`); `noun`: what they are. It shows
+    the shape; what is certain of it is in the percentiles. Raises InputError where there is none.
+    """
+    known = {key: each for key, each in latencies.items() if each.total}
+    require(list(known), f"histogram of {noun}")
+    marks = colour_of(filesystems or sorted({name for _, name in known}))
+    shown, more = shown_of(list(dict.fromkeys(workload for workload, _ in known)))
+    points = {key: _thinned(distribution(each)) for key, each in known.items()}
+    scale = scale_for("s", max(seconds for each in points.values() for seconds, _ in each))
+    with panel_figure(shown) as panels:
+        for (workload, name), own in points.items():
+            if workload in panels:
+                xs, ys = [seconds / scale.factor for seconds, _ in own], [100 * share for _, share in own]
+                panels[workload].plot(xs, ys, color=marks[name].colour, linewidth=1.4, drawstyle="steps-post")
+        for axes in panels.values():
+            every = [seconds / scale.factor for each in points.values() for seconds, _ in each]
+            log_limits(axes, min(every), max(every), way="x", fewest=3)
+            axes.set_ylim(0, 102)
+        name_axes(panels, x=f"{noun}, {scale.unit}{more}", y="I/Os that took less, %")
+    told = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
+    legend = {name: mark for name, mark in marks.items() if any(name == own for _, own in known)}
+    total = sum(each.total for each in known.values())
+    title = f"{noun[0].upper()}{noun[1:]} of {words.number(total, 0)} I/Os: {_span(list(known.values()))}"
+    return Plot(figure_of(panels), title, f"The distribution of {noun} over all I/Os. {in_alt(told)}", legend)
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The first, the last, and those in between that rise by a step that can be seen; from (its place, 0)."""
+    kept = [(points[0][0], 0.0)]
+    for place, point in enumerate(points):
+        if place == len(points) - 1 or point[1] - kept[-1][1] >= 1 / _MOST_POINTS:
+            kept.append(point)
+    return kept
+
+
+def _quarters(histogram: Histogram) -> tuple[float, float]:
+    """Between which latencies the middle half of the I/Os lies."""
+    points = distribution(histogram)
+    return tuple(next(seconds for seconds, share in points if share >= part) for part in (0.25, 0.75))  # type: ignore[return-value]
+
+
+def _middle(histogram: Histogram) -> str:
+    low, high = _quarters(histogram)
+    between = f"{words.quantity(low, 's')} and {words.quantity(high, 's')}"
+    return f"half of {words.number(histogram.total, 0)} I/Os between {between}"
+
+
+def _span(histograms: Sequence[Histogram]) -> str:
+    ends = [_quarters(each) for each in histograms]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return f"the middle halves of all cells lie within {words.quantity(low, 's')} to {words.quantity(high, 's')}"

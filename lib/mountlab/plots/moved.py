@@ -1,0 +1,116 @@
+"""What the tool moved against what the device delivered: did the page cache answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from matplotlib.axes import Axes
+
+from mountlab import words
+from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, row_figure, short
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.svg import INK
+
+_MOST_PERCENT = 250.0
+"""Beyond this the axis ends, and an arrowhead says that it goes on: a device may move many times what was asked."""
+_ANSWERED, _ALL = 0.9, 0.995
+SIDES = {"read": ("read", "delivered"), "write": ("written", "taken")}
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One trial in one direction."""
+
+    filesystem: str
+    workload: str
+    side: str
+    """read or write"""
+    tool_bytes: float
+    device_bytes: float
+
+    @property
+    def share(self) -> float:
+        """What the device moved of each byte of the tool's."""
+        return self.device_bytes / self.tool_bytes
+
+    @property
+    def group(self) -> str:
+        """The workload and what was done: 'fio rw=read: read'."""
+        return f"{self.workload}: {SIDES[self.side][0]}"
+
+
+def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()) -> Plot:
+    """The share of the tool's bytes that the device moved while the tool ran: a dot a trial, a row a cell.
+
+    At 100 % the device did all of it; to the left a cache answered for the rest, to the right the file system moved
+    more than was asked. At the right the bytes, as means over the trials. `filesystems` and `workloads` (labels): all
+    of the sweep, in its order. Raises InputError where no trial moved anything.
+    """
+    known = [each for each in trials if each.tool_bytes > 0]
+    require(known, "trial with counters of its device")
+    marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
+    groups = {each.group: each for each in sorted(known, key=lambda each: _place(each, workloads))}
+    rows = Rows.of({
+        group: [name for name in marks if any(each.group == group and each.filesystem == name for each in known)]
+        for group in groups
+    })  # fmt: skip
+    highest = min(max(100 * each.share for each in known), _MOST_PERCENT)
+    with row_figure(rows) as (_, axes):
+        axes.set_xlim(-3, max(105.0, 1.05 * highest))
+        grid_lines(axes, rows)
+        for top, bottom in rows.spans:
+            axes.plot([100, 100], [top, bottom], color=INK, linewidth=1.0)
+        for (group, name), y in rows.places.items():
+            own = [each for each in known if (each.group, each.filesystem) == (group, name)]
+            _draw(axes, y, own, marks[name])
+        axes.set_xlabel("device bytes, % of the tool's; at the right: device of tool")
+    told = _answers(known)
+    return Plot(axes.get_figure(root=True), told[0], f"Bytes of the device against bytes of the tool. {in_alt(told)}")  # type: ignore[arg-type]
+
+
+def _place(each: Delivered, workloads: Sequence[str]) -> tuple[int, str, str]:
+    return (workloads.index(each.workload) if each.workload in workloads else len(workloads), each.workload, each.side)
+
+
+def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None:
+    """The trials of a cell, one below the other so that equal ones are all seen."""
+    right = axes.get_xlim()[1]
+    heights = [y + 0.5 * (place / max(len(trials) - 1, 1) - 0.5) for place in range(len(trials))]
+    inside = [
+        (100 * each.share, height) for each, height in zip(trials, heights, strict=True) if 100 * each.share <= right
+    ]
+    axes.plot(
+        [share for share, _ in inside], [height for _, height in inside], mark.marker, color=mark.colour, markersize=4,
+        markeredgewidth=0, alpha=0.8, linestyle="none",
+    )  # fmt: skip
+    if len(inside) < len(trials):
+        axes.plot([right], [y], ">", color=mark.colour, markersize=4.5, clip_on=False)
+    beside(axes, 1, y, _bytes(trials))
+
+
+def _bytes(trials: Sequence[Delivered]) -> str:
+    """'3.1 MB of 512 MB'."""
+    device, tool = fmean(each.device_bytes for each in trials), fmean(each.tool_bytes for each in trials)
+    return f"{words.quantity(device, 'B')} of {words.quantity(tool, 'B')}"
+
+
+def _answers(trials: Sequence[Delivered]) -> list[str]:
+    """In how many cells a cache answered, and each cell's share, the smallest first."""
+    cells: dict[tuple[str, str, str], list[Delivered]] = {}
+    for each in trials:
+        cells.setdefault((each.filesystem, each.workload, each.side), []).append(each)
+    least = {key: min(each.share for each in own) for key, own in cells.items()}
+    cached = sum(share < _ANSWERED for share in least.values())
+    first = (
+        f"A cache answered in {cached} of {words.counted(len(least), 'cell')}: the device moved less than "
+        f"{words.percent(_ANSWERED)} of the bytes" if cached
+        else f"The device moved what was asked of it in all {words.counted(len(least), 'cell')}: no cache answered"
+    )  # fmt: skip
+    lines = [
+        f"{short(name)}, {workload}, {side}: {words.percent(least[name, workload, side])} or more, {_bytes(own)}"
+        for (name, workload, side), own in sorted(cells.items(), key=lambda item: least[item[0]])
+    ]
+    return [first, *lines]

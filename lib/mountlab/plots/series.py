@@ -1,0 +1,96 @@
+"""What a tool did over the time of each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from matplotlib.axes import Axes
+
+from mountlab import words
+from mountlab.plots.axes import in_alt
+from mountlab.plots.base import Plot, require
+from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import Mark, colour_of
+from mountlab.units import Scale, scale_for
+
+_MOST_POINTS, _MOST_TRIALS = 120, 12
+"""Of one line, and of one cell. Windows are joined to longer ones, and only the first trials drawn, where there are
+more: a page of a thousand lines would be large and show nothing."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """One trial: what its jobs together did in windows that ended after so many seconds."""
+
+    filesystem: str
+    workload: str
+    points: Sequence[tuple[float, float]]
+    steady: bool | None = None
+    """By the rule of the statistics; None where nobody can tell."""
+
+
+def plot_series(
+    courses: Sequence[Course], metric: str, unit: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+) -> Plot:
+    """A metric over the time of each trial: one panel a workload, one line a trial, dotted where it was not steady.
+
+    `courses`: the trials, with values in base units. `filesystems` and `workloads` (labels): all of the sweep, in its
+    order. Raises InputError where no trial has two points.
+    """
+    known = [each for each in courses if len(each.points) > 1]
+    require(known, f"log over time of {metric}")
+    marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
+    scale = scale_for(unit, max(value for each in known for _, value in each.points))
+    present = {each.workload for each in known}
+    shown, more = shown_of([name for name in workloads if name in present] or sorted(present))
+    with panel_figure(shown) as panels:
+        for title, axes in panels.items():
+            for name in marks:
+                own = [each for each in known if (each.workload, each.filesystem) == (title, name)]
+                _draw(axes, own[:_MOST_TRIALS], marks[name], scale)
+        values = [value / scale.factor for each in known for _, value in thinned(each.points)]
+        longest = max(each.points[-1][0] for each in known)
+        for axes in panels.values():
+            value_limits(axes, values, [])
+            axes.set_xlim(0, longest * 1.02)
+        name_axes(panels, x=f"seconds in the trial{more}", y=f"{words.metric_noun(metric)}, {scale.unit}")
+    told = _steadiness(known)
+    legend = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in known)}
+    what = f"{words.metric_heading(metric)} inside of {words.counted(len(known), 'trial')}"
+    return Plot(figure_of(panels), f"{what}: {told[0]}", f"{what}, over time. {in_alt(told)}", legend)
+
+
+def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> None:
+    for each in courses:
+        points = thinned(each.points)
+        axes.plot(
+            [seconds for seconds, _ in points], [value / scale.factor for _, value in points], color=mark.colour,
+            linewidth=0.9, alpha=0.75, linestyle=":" if each.steady is False else "-",
+        )  # fmt: skip
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most so many points: the means of several windows in a row, at the end of the last of them."""
+    every = -(-len(points) // _MOST_POINTS)
+    parts = [points[start : start + every] for start in range(0, len(points), every)]
+    return [(part[-1][0], fmean(value for _, value in part)) for part in parts]
+
+
+def _steadiness(courses: Sequence[Course]) -> list[str]:
+    """How many trials were steady; and those cells in which most were not."""
+    judged = [each for each in courses if each.steady is not None]
+    if not judged:
+        return ["whether they were steady cannot be told (fewer than ten windows, or jobs that do different things)"]
+    steady = sum(bool(each.steady) for each in judged)
+    cells: dict[tuple[str, str], list[bool]] = {}
+    for each in judged:
+        cells.setdefault((each.filesystem, each.workload), []).append(bool(each.steady))
+    bad = [
+        f"{name}, {workload}: {found.count(False)} of {len(found)} not steady"
+        for (name, workload), found in cells.items()
+        if not all(found)
+    ]
+    of = f"{len(judged)}" if len(judged) == len(courses) else f"the {len(judged)} that can be judged"
+    return [f"{steady} of {of} were steady over five equal parts", *bad]

@@ -1,0 +1,291 @@
+"""A published bundle, checked as a stranger would: its checksums, and its figures made again from its raw output.
+
+Nothing in a bundle is executed by that. Archives are unpacked without links, without names that lead elsewhere, and up
+to a size; the bundle itself is only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mountlab import report, store, workflow
+from mountlab.bundle import (
+    DESCRIPTION,
+    FORMAT,
+    MANIFEST,
+    TABLES,
+    Checked,
+    Damage,
+    Difference,
+    count_figures,
+    differences,
+    plain_name,
+    read_manifest,
+    safe_parts,
+)
+from mountlab.compare_runs import compare_runs
+from mountlab.compare_view import comparison_text
+from mountlab.errors import MountlabError, StoreError, UnsafeError, in_one_line
+from mountlab.params import Resolved
+from mountlab.store import Run
+from mountlab.units import GIB, format_bytes
+
+LARGEST, MOST_FILES = 16 * GIB, 1_000_000
+"""What is unpacked at most: far more than any bundle has, and less than would fill most disks unseen."""
+_LARGEST_DESCRIPTION = 64 * 1024 * 1024
+_PIECE = 1024 * 1024
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """The folder of a bundle, be it a folder or a zip, which is unpacked for the time. Raises StoreError."""
+    if path.is_dir():
+        yield path.resolve()
+        return
+    if not path.exists():
+        raise StoreError("no such bundle", where=store.shown(path), next_step="name a folder or a zip of `publish`")
+    with tempfile.TemporaryDirectory(prefix="mountlab-bundle-") as place:
+        _unpack(path, Path(place))
+        yield _top(Path(place).resolve(), path)
+
+
+def check(place: Path) -> Checked:
+    """Checksums, and all figures made again. Reads only.
+
+    Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
+    """
+    description = _description(place)
+    paths = _runs(place, description)
+    damage = damaged(place)
+    found = [each for path in paths for each in _differing_or_why(path)]
+    figures = sum(count_figures(_published(path, table)) for path in paths for table in TABLES)
+    return Checked(
+        title=str(description.get("title", "")), runs=tuple(path.name for path in paths), damage=tuple(damage),
+        differences=tuple(found), figures=figures, versions=tuple(_other_versions(description)),
+    )  # fmt: skip
+
+
+def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
+    """Run each sweep of a bundle on a box of ours: what the two runs say beside each other, and the page that does.
+
+    The same way as `mountlab run`. Published figures stand in it where this Mountlab has them.
+    """
+    for path in _runs(place, _description(place)):
+        new = workflow.run(sweep_of(path), box=box)
+        report.write_report(new)
+        page = report.write_comparison(path, new)
+        yield comparison_text(compare_runs(store.load_run(path), store.load_run(new))), page
+
+
+def sweep_of(path: Path) -> Resolved:
+    """The sweep of a published run, to be run again. Raises StoreError for logs, which nobody can run again."""
+    resolved = store.read_sweep(path)
+    if resolved.sweep.imported:
+        raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
+    known = {file.stem for file in (store.PARAMS / "published").glob("*.yml")}
+    sweep = replace(resolved.sweep, published=tuple(name for name in resolved.sweep.published if name in known))
+    return Resolved(sweep, {**resolved.parameters, "published": list(sweep.published)})
+
+
+def refuse_commands(place: Path, *, allowed: bool) -> None:
+    """Raise UnsafeError where running the sweeps again would run command lines that the bundle brings with it."""
+    sweeps = [store.read_sweep(path).sweep for path in _runs(place, _description(place))]
+    own = [each for sweep in sweeps for each in sweep.workloads if each.tool == "command"]
+    lines = dict.fromkeys(str(each.options[key]) for each in own for key in _COMMAND_LINES if each.options.get(key))
+    if lines and not allowed:
+        raise UnsafeError(
+            "the bundle brings command lines of its own, which would run on your box", where="bundle",
+            got="; ".join(lines), next_step="read them; then add --allow-commands",
+        )  # fmt: skip
+
+
+_COMMAND_LINES = ("argv", "prepare", "version")
+
+
+# --- what a bundle says of itself -------------------------------------------------------------------------------------
+
+
+def _description(place: Path) -> dict[str, Any]:
+    file = place / DESCRIPTION
+    if not _is_regular(file) or file.stat().st_size > _LARGEST_DESCRIPTION:
+        raise StoreError("not a bundle", where=store.shown(place), got=f"no {DESCRIPTION}", next_step="see `publish`")
+    try:
+        found = json.loads(file.read_text())
+    except ValueError as error:
+        raise StoreError("the bundle's description is not whole", where=DESCRIPTION, got=str(error)) from error
+    if not isinstance(found, dict) or not isinstance(found.get("runs"), list) or not found["runs"]:
+        raise StoreError("not a bundle of Mountlab's", where=DESCRIPTION, got="no runs")
+    if found.get("format") != FORMAT:
+        raise StoreError(
+            "a bundle of another format", where=DESCRIPTION, got=str(found.get("format")), allowed=str(FORMAT),
+            next_step="use the Mountlab that made it, or a later one",
+        )  # fmt: skip
+    return found
+
+
+def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
+    """The runs of a bundle, each after a look at the names in it that are used as those of files."""
+    ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
+    paths = [place / "runs" / plain_name(str(run_id), DESCRIPTION) for run_id in ids]
+    for path in paths:
+        _refuse_links(path)
+        _check_names(path)
+    return paths
+
+
+def _check_names(run: Path) -> None:
+    sweep = store.read_sweep(run).sweep
+    names = [name for trial in store.read_journal(run) for name in (trial.trial_id, trial.mount)]
+    for name in dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]):
+        plain_name(name, f"{run.name}: trials.jsonl")
+
+
+def _refuse_links(place: Path) -> None:
+    """A link could lead anywhere on this machine, and a pipe would wait for ever."""
+    for path in [place, *place.rglob("*")]:
+        kind = path.lstat().st_mode if path.exists() or path.is_symlink() else stat.S_IFLNK
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            raise StoreError(
+                "a bundle holds files and directories only", where=store.shown(path), got="a link, or another kind"
+            )
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _other_versions(description: Mapping[str, Any]) -> Iterator[str]:
+    told = description.get("versions")
+    here = store.versions()
+    for name, version in told.items() if isinstance(told, dict) else ():
+        if name != "control kernel" and here.get(name) != version:
+            yield f"{name} {version}, here {here.get(name, 'absent')}"
+
+
+# --- checksums --------------------------------------------------------------------------------------------------------
+
+
+def damaged(place: Path) -> list[Damage]:
+    """Every file that is damaged, missing or extra, by the checksums. Raises StoreError for links."""
+    _refuse_links(place)
+    if not _is_regular(place / MANIFEST):
+        return [Damage("missing", MANIFEST)]
+    sums = read_manifest((place / MANIFEST).read_text(errors="replace"))
+    present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()} - {MANIFEST}
+    found = [Damage("missing", name) for name in sums if name not in present]
+    found += [Damage("extra", name) for name in present if name not in sums]
+    found += [Damage("damaged", name) for name in sums if name in present and _sum(place / name) != sums[name]]
+    return sorted(found, key=lambda each: (each.what, each.name))
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def differing(run: Path) -> list[Difference]:
+    """Where the published tables of a run are not what its raw output gives."""
+    again = store.load_run(run)
+    tables = {table: table_text(again, table) for table in TABLES}
+    found = [each for name, text in tables.items() for each in differences(run.name, name, _published(run, name), text)]
+    parquet = run / "measurements.parquet"
+    kept = parquet_text(parquet) if _is_regular(parquet) else ""
+    return [*found, *differences(run.name, parquet.name, kept, tables["measurements"])]
+
+
+def _differing_or_why(run: Path) -> list[Difference]:
+    """The same; where no figures can be made of a damaged run, that is the one difference."""
+    try:
+        return differing(run)
+    except (MountlabError, ValueError, LookupError, TypeError) as error:
+        why = f"cannot be made: {in_one_line(str(error)) or type(error).__name__}"
+        return [Difference(run.name, "all tables", "all rows", "figures", "published", why)]
+
+
+def table_text(run: Run, table: str) -> str:
+    """A table of a run as CSV, every figure with all of its digits."""
+    return str(store.tables(run)[table].to_csv(index=False))
+
+
+def parquet_text(path: Path) -> str:
+    """A Parquet file as CSV. Raises StoreError where it is none."""
+    try:
+        return str(pd.read_parquet(path).to_csv(index=False))
+    except (ValueError, OSError) as error:
+        raise StoreError("the table cannot be read", where=store.shown(path), got=str(error)) from error
+
+
+def _published(run: Path, table: str) -> str:
+    file = run / f"{table}.csv"
+    return file.read_text(errors="replace") if _is_regular(file) else ""
+
+
+# --- archives ---------------------------------------------------------------------------------------------------------
+
+
+def _unpack(archive: Path, place: Path) -> None:
+    """A zip into an empty directory. Raises StoreError for what no bundle has: before anything is written, where its
+    list of names tells it."""
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            entries = packed.infolist()
+            _check_entries(entries)
+            for entry in entries:
+                _unpack_one(packed, entry, place)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise StoreError("the archive cannot be unpacked", where=store.shown(archive), got=str(error)) from error
+
+
+def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
+    total, seen = sum(entry.file_size for entry in entries), set[str]()
+    if total > LARGEST or len(entries) > MOST_FILES:
+        raise StoreError(
+            "too large for a bundle", where="archive", got=f"{format_bytes(total)} in {len(entries)} files",
+            allowed=f"{format_bytes(LARGEST)} in {MOST_FILES}",
+        )  # fmt: skip
+    for entry in entries:
+        name = entry.filename.rstrip("/")
+        safe_parts(name)
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or name.lower() in seen:
+            raise StoreError("a bundle holds files and directories only, each once", where="archive", got=repr(name))
+        seen.add(name.lower())
+
+
+def _unpack_one(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> None:
+    target = place.joinpath(*safe_parts(entry.filename.rstrip("/")))
+    if entry.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    left = entry.file_size
+    with packed.open(entry) as source, target.open("xb") as sink:
+        while piece := source.read(_PIECE):
+            left -= len(piece)
+            if left < 0:
+                raise StoreError("a file is larger than it says", where="archive", got=repr(entry.filename))
+            sink.write(piece)
+
+
+def _top(place: Path, archive: Path) -> Path:
+    """The folder in an archive, or the archive's own root where the bundle lies there."""
+    inside = list(place.iterdir())
+    if (place / DESCRIPTION).exists():
+        return place
+    if len(inside) == 1 and inside[0].is_dir():
+        return inside[0]
+    raise StoreError("not a bundle", where=store.shown(archive), got=f"no {DESCRIPTION} in it")

@@ -1,0 +1,36 @@
+"""The parts of a report, each made from a Run in one call. Pure: no clock, no files, no box.
+
+A notebook shows them one by one, `report.py` makes a page of the notebook. A part that has nothing to show says why in
+a sentence (html.nothing); on the page it is left out together with its heading.
+"""
+
+from mountlab.sections.about import (
+    box,
+    fact_text,
+    left_out,
+    options,
+    parameters,
+    reproduce,
+    stopping,
+    trials,
+    versions,
+)
+from mountlab.sections.figures import (
+    bar_charts,
+    device_bytes,
+    distributions,
+    every_trial,
+    inside_trials,
+    latencies,
+    responses,
+    run_order,
+)
+from mountlab.sections.first import answer, caveats, not_checked, overview, question
+from mountlab.sections.published import published
+from mountlab.sections.tables import explained, tables
+
+__all__ = [
+    "answer", "bar_charts", "box", "caveats", "device_bytes", "distributions", "every_trial", "explained", "fact_text",
+    "inside_trials", "latencies", "left_out", "not_checked", "options", "overview", "parameters", "published",
+    "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials", "versions",
+]  # fmt: skip

@@ -1,0 +1,219 @@
+"""The first screen: the question, the answer, one picture, and what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from mountlab import html, plots, words
+from mountlab.html import Column, Html, Rows, Text
+from mountlab.model import Comparison
+from mountlab.run_view import RunView
+from mountlab.sections.shared import (
+    Mean,
+    answer_metrics,
+    answering,
+    means_of,
+    names_of,
+    rows_of,
+    swatches,
+    within,
+    workload_of,
+)
+from mountlab.stats import STATISTICS
+from mountlab.units import Scale, scale_for
+
+MOST_COLUMNS, MOST_RATIOS = 4, 24
+"""File systems side by side in the table, and ratios in the picture, that a first screen has room for."""
+
+
+def question(run: RunView) -> Html:
+    """The question, and below it where, when and how often it was asked."""
+    facts, box = run.info.get("facts", {}), run.info.get("box", {})
+    disk = [str(facts[key]) for key in ("mount_root_source", "mount_root_fstype") if facts.get(key)]
+    parts = [
+        f"box {box.get('name', run.sweep.box)}",
+        f"kernel {facts['kernel']}" if facts.get("kernel") else "",
+        f"disk {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
+        _measured(run),
+        _blocks(run),
+        _duration(run),
+    ]
+    line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
+    return html.joined(html.heading(" ".join(run.sweep.question.split()), level=1), line, _unfinished(run))
+
+
+def _measured(run: RunView) -> str:
+    """When; of logs from elsewhere that is not known."""
+    day = _day(run.info.get("created_at", ""))
+    return f"imported {day}, measured elsewhere" if run.sweep.imported else day
+
+
+def _day(moment: str) -> str:
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
+
+
+def _duration(run: RunView) -> str:
+    start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
+    if not start or not end or run.sweep.imported:
+        return ""
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    return f"took {words.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
+
+
+def _blocks(run: RunView) -> str:
+    counted = run.trials[(run.trials["status"] == "ok") & ~run.trials["warmup"].astype(bool)]
+    done, planned = counted["block"].nunique(), run.sweep.design.repeats
+    if run.stops:
+        fewest = min(stop.blocks for stop in run.stops)
+        return f"n = {words.counted(done, 'block')}" if fewest >= done else f"n = {fewest} to {done} blocks"
+    return f"n = {words.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
+
+
+def _unfinished(run: RunView) -> Text:
+    status = run.info.get("status", "complete")
+    if status == "complete":
+        return ""
+    return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert warning")
+
+
+def answer(run: RunView) -> Html:
+    """The answer in sentences, strongest effect first, and what was expected."""
+    sentences = [words.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if run.comparisons:
+        sentences = words.answer(
+            answering(run),
+            smallest_effect=run.sweep.design.smallest_effect,
+            doubts=words.doubts_by_cell(run.caveats),
+        )
+    if len(run.comparisons) > 1:
+        sentences.append(_together(run))
+    expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
+    told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
+    return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
+
+
+def _together(run: RunView) -> str:
+    level, count = words.percent(run.sweep.design.level), len(run.comparisons)
+    return f"Verdicts and intervals hold at {level} for all {count} comparisons together."
+
+
+def _caveat_line(run: RunView) -> Html:
+    """The caveats in one line, for those who read no further; told in full under their own heading."""
+    groups = words.grouped(run.caveats)
+    if not groups:
+        return html.paragraph(f"{words.no_caveats(run.checks_passed)}.", kind="meta")
+    link = html.link("#Caveats", "Caveats")
+    return html.paragraph(html.told(link, words.caveat_line(groups)), kind=f"alert {groups[0].severity}")
+
+
+def overview(run: RunView) -> Html:
+    """The ratios as a picture, and the means behind them as a table."""
+    return html.columns(_ratios(run), _overview_table(run))
+
+
+def _ratios(run: RunView) -> Text:
+    """The ratios as a picture; where they are many those of the workloads with the strongest effects, then the others
+    behind a summary."""
+    comparisons = sorted((c for c in answering(run) if words.effect(c) >= 0), key=lambda c: -words.effect(c))
+    if not comparisons:
+        return html.paragraph("No ratio to plot.")
+    rows: dict[str, int] = {}
+    for each in comparisons:
+        rows[workload_of(each)] = rows.get(workload_of(each), 0) + 1
+    first, *others = within(rows, MOST_RATIOS)
+    picture = _picture(run, [c for c in comparisons if workload_of(c) in first])
+    if not others:
+        return picture
+    more = [_picture(run, [c for c in comparisons if workload_of(c) in part]) for part in others]
+    told = f"The {words.counted(len(first), 'workload')} with the strongest effects, of {len(rows)}."
+    hidden = html.details(f"The other {words.counted(len(rows) - len(first), 'workload')}", html.joined(*more))
+    return html.joined(picture, html.paragraph(told, kind="meta"), hidden)
+
+
+def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
+    smallest = run.sweep.design.smallest_effect
+    plot = plots.plot_ratios(comparisons, smallest_effect=smallest, filesystems=names_of(run))
+    return Html(plot._repr_html_())
+
+
+def _overview_table(run: RunView) -> Html:
+    """The means: a column for each of a few file systems, and a row for each of many, which columns would not fit."""
+    names = [name for name in names_of(run) if name in set(run.estimates["filesystem"])]
+    if not names:
+        return html.paragraph("No trial succeeded.")
+    level, noun = words.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
+    wide = len(names) <= MOST_COLUMNS
+    of = "row" if wide else "workload"
+    caption = f"{noun} and {level} interval. ★ best of its {of}, and those whose interval meets its own"
+    if not wide:
+        head = [Column("File system"), Column(noun, "number"), Column("Interval", "interval")]
+        return html.table(head, [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)],
+                          caption=caption)  # fmt: skip
+    under, keys = {name: "baseline" if name == run.sweep.baseline else "" for name in names}, swatches(run)
+    head = [Column("Workload"), *(Column(html.stacked(keys[name], under[name]), "number") for name in names)]
+    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
+    return html.table(head, groups, caption=caption)
+
+
+def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Rows]:
+    """The file systems below each workload, with their mean and its interval."""
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    scale, keys = _scale(means), swatches(run)
+    for row, own in rows_of(means).items():
+        by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
+        rows: list[list[Text]] = []
+        for name in names:
+            mean = by_name.get(name)
+            planned = run.sweep.has_cell(f"{name}/{own[0].workload}")
+            label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
+            if mean is None:
+                rows.append([label, words.MISSING if planned else words.NOT_IN_SWEEP, ""])
+            else:
+                figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
+                interval = figures.interval or "no interval"
+                rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
+        yield Rows(rows, f"{row}: {words.metric_noun(metric)}, {scale.unit}")
+
+
+def _scale(means: Sequence[Mean]) -> Scale:
+    return scale_for(means[0].unit, max(abs(m.mean) for m in means)) if means else scale_for("", 1)
+
+
+def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
+    """One row a workload, with the mean of each file system."""
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    scale = _scale(means)
+    rows = []
+    for row, own in rows_of(means).items():
+        by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
+        planned = {name: run.sweep.has_cell(f"{name}/{own[0].workload}") for name in names}
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, planned[name]) for name in names)])
+    return Rows(rows, f"{words.metric_heading(metric)}, {scale.unit}")
+
+
+def _stacked(mean: Mean | None, factor: float, best: Sequence[float], planned: bool) -> Text:
+    """A mean above its interval, as one cell; `best` holds the means that get the star. What was planned and gave no
+    figure is told from what the sweep leaves out."""
+    if mean is None:
+        return words.MISSING if planned else words.NOT_IN_SWEEP
+    figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
+    return html.stacked(figures.value, figures.interval or "no interval", star=mean.mean in best)
+
+
+def caveats(run: RunView) -> Html:
+    """Caveats, worst first; or that there is none. What was checked, and what could not be."""
+    passed = html.details(words.no_caveats(run.checks_passed), html.items(run.checks_passed))
+    if not run.caveats:
+        return html.joined(html.box("caveat none", passed), not_checked(run))
+    boxes = [html.caveat_box(group) for group in words.grouped(run.caveats)]
+    others = f"{words.counted(len(run.checks_passed), 'check')} passed"
+    return html.joined(*boxes, html.details(others, html.items(run.checks_passed)), not_checked(run))
+
+
+def not_checked(run: RunView) -> Html:
+    """The checks that could not look at this run, and why."""
+    if not run.not_checked:
+        return html.paragraph("Every check could be made.", kind="meta")
+    told = [f"{words.spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
+    return html.details(f"{words.counted(len(told), 'check')} could not be made", html.items(told))

@@ -1,0 +1,59 @@
+"""Published figures and claims beside ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mountlab import html, plots, words
+from mountlab.claims import Beside, agreement_sentence, beside, claim_text
+from mountlab.html import Column, Html, Rows, Text
+from mountlab.model import PublishedFigure
+from mountlab.run_view import RunView
+from mountlab.sections.shared import names_of
+
+
+def published(run: RunView) -> Html:
+    """Published ratios and claims beside ours, as a picture and as a table with the sources."""
+    found = beside(run)
+    if not found:
+        return html.nothing("This sweep names no published figures.")
+    pairs = [(each.theirs, each.ours) for each in found if math.isfinite(each.theirs.ratio)]
+    note = html.paragraph(
+        "Absolute figures are of other machines, years and sizes: compare ratios and their order, not speeds."
+    )
+    plot = Html(plots.plot_published(pairs, filesystems=names_of(run))._repr_html_()) if pairs else ""
+    sentence = html.paragraph(agreement_sentence(found))
+    return html.joined(sentence, note, plot, _published_table(found), _sources(run.published))
+
+
+def _published_table(found: Sequence[Beside]) -> Html:
+    head = [
+        Column("What"), Column("Candidate"), Column("Baseline"), Column("Published"),
+        Column("Our ratio", "number"), Column("Our interval", "interval"), Column("Ours"), Column("Study"),
+    ]  # fmt: skip
+    return html.table(head, [Rows([_published_row(each) for each in found])], caption="Published, and our ratio")
+
+
+def _published_row(each: Beside) -> list[Text]:
+    theirs, ours = each.theirs, each.ours
+    figures = words.ratio_figures(ours.ratio, ours.low, ours.high) if ours else None
+    return [
+        theirs.what,
+        _published_side(theirs.candidate, theirs.candidate_value, theirs.unit),
+        _published_side(theirs.baseline, theirs.baseline_value, theirs.unit),
+        claim_text(theirs),
+        figures.value if figures else words.MISSING,
+        figures.interval if figures else "",
+        each.agreement,
+        theirs.study,
+    ]
+
+
+def _published_side(name: str, value: float, unit: str) -> str:
+    return f"{name} {words.quantity(value, unit)}" if math.isfinite(value) else name
+
+
+def _sources(figures: Sequence[PublishedFigure]) -> Html:
+    sources = {figure.study: figure.source for figure in figures}
+    return html.items(f"{study}: {source}" for study, source in sources.items())
