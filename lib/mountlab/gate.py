@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mountlab import words
-from mountlab.compare_runs import CellRatio, RunComparison
+from mountlab.compare_runs import RunComparison
 from mountlab.model import higher_is_better
+from mountlab.run_ratios import CellRatio
 
 Judgement = Literal["worse", "open", "fine"]
 _ORDER: tuple[Judgement, ...] = ("worse", "open", "fine")
