@@ -49,8 +49,33 @@ def test_compare_says_what_differs_and_writes_a_page(
         f"What differs between {store.read_info(TOUR)['run_id']} and faster?"
     ]
     assert not page.crossed
+    entry = json.loads((made.parent / "entry.json").read_text())
+    assert (entry["kind"], entry["page"]) == ("comparison", "report.html")
+    assert entry["verdict"] in page.words
+    assert entry["runs"] == [store.read_info(TOUR)["run_id"], "faster"]
+    index = Page((tmp_path / "results" / "index.html").read_text())
+    assert f"./{made.parent.name}/report.html" in index.values("href", "a")
     assert page.active() == {"script"}
     assert page.tags["script"] == 1
+
+
+def test_compare_of_many_runs_tells_whether_the_answer_held(
+    faster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    third = tmp_path / "third"
+    shutil.copytree(faster, third)
+    info = json.loads((third / "run.json").read_text())
+    (third / "run.json").write_text(json.dumps({**info, "run_id": "third"}))
+    assert __main__.main(["compare", str(TOUR), str(faster), str(third)]) == 0
+    out = capsys.readouterr().out
+    assert "The answer held: all 6 comparisons have the same verdict in every run." in out
+    assert "Against A, 18 ratios corrected together: B and C are each faster in" in out
+    (made,) = (tmp_path / "results").glob(f"compare-{store.read_info(TOUR)['run_id']}-and-2-more-*/report.html")
+    page = Page(made.read_text())
+    assert "The answer held" in page.words
+    assert page.tags["svg"] == 2
+    assert page.active() == {"script"}
 
 
 def test_compare_as_data(faster: Path, capsys: pytest.CaptureFixture[str]) -> None:

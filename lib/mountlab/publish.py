@@ -42,6 +42,7 @@ from mountlab.bundle import (
 from mountlab.compare_runs import compare_runs
 from mountlab.errors import MountlabError, PlanError, StoreError
 from mountlab.identities import Pseudonyms, control_identities, run_identities
+from mountlab.page import TEMPLATE
 from mountlab.store import Run
 
 DEFAULT_LICENCE, DEFAULT_AUTHOR = "CC-BY-4.0", "The authors of this bundle"
@@ -304,7 +305,7 @@ def _describe(place: Path, bundle: Bundle) -> None:
     _put(place / "LICENSE", bundle_view.licence_text(bundle, (store.ROOT / "LICENSE").read_text()))
     _put(place / "CITATION.cff", _as_yaml(bundle_view.citation(bundle)))
     described = [*(_name(place, file) for file in _files(place)), "index.html"]
-    style = (report.TEMPLATE / "style.css").read_text()
+    style = (TEMPLATE / "style.css").read_text()
     linked = [*described, "ro-crate-metadata.json", MANIFEST]
     _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked), style=style))
     _put(place / "ro-crate-metadata.json", json.dumps(crate.metadata(bundle, sorted(described)), indent=1) + "\n")

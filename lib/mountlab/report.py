@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
     written = directory / "report.html"
     store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
     store.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
-    write_index(results)
+    _refresh_index(results.resolve())
     return written
 
 
@@ -76,7 +75,8 @@ def _comparison_name(names: Sequence[str]) -> str:
 
 
 def _comparison_entry(paths: Sequence[Path]) -> dict[str, Any]:
-    """What the index says of the comparison. Raises PlanError for runs that cannot be compared."""
+    """What the index says of the comparison; its date is that of its newest run, so that it is the same when it is made
+    again. Raises PlanError for runs that cannot be compared."""
     loaded = [store.load_run(path) for path in paths]
     if len(loaded) == _TWO:
         two = compare_runs(*loaded)
@@ -85,7 +85,7 @@ def _comparison_entry(paths: Sequence[Path]) -> dict[str, Any]:
         many = compare_many(loaded)
         title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
     return {
-        "kind": "comparison", "title": title, "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "kind": "comparison", "title": title, "created_at": max(str(run.info.get("created_at", "")) for run in loaded),
         "page": "report.html", "verdict": said, "caveats": Counter(each.severity for each in found),
     }  # fmt: skip
 
