@@ -216,6 +216,29 @@ def test_the_same_run_gives_the_same_bytes(run: Path, made: tuple[Path, Path], t
     assert hashlib.sha256(archive.read_bytes()).digest() == hashlib.sha256(made[1].read_bytes()).digest()
 
 
+def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+
+    def write_comparison(a: Path, b: Path, *, results: Path) -> Path:
+        page = results / f"compare-{a.name}-{b.name}" / "report.html"
+        page.parent.mkdir(parents=True)
+        page.write_text("<p>both")
+        return page
+
+    monkeypatch.setattr(report, "write_comparison", write_comparison)
+    other = shutil.copytree(run, tmp_path / "other")
+    info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
+    (other / "run.json").write_text(info)
+    folder, _ = publish([store.ROOT / "results" / "tour", run, other], Wishes(to=tmp_path / "b"))
+    names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
+    pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
+    assert pages == [f"compare-{names[0]}-{names[1]}"]
+    assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
+    assert reproduce.check(folder).same
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
