@@ -18,9 +18,11 @@ import yaml
 from mountlab import publish as publishing
 from mountlab import report, reproduce, store
 from mountlab.__main__ import main
+from mountlab.box import ssh_names
 from mountlab.bundle import MANIFEST
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.identities import Pseudonyms
+from mountlab.model import Box
 from mountlab.publish import Wishes, publish
 from pages import Page
 from planted import KEPT, RUN_ID, SECRETS, planted_run
@@ -237,6 +239,19 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     assert pages == [f"compare-{names[0]}-{names[1]}"]
     assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
     assert reproduce.check(folder).same
+
+
+def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(
+        "Host nova-bench\n  HostName 10.9.8.7\n  User carol\n  ProxyJump dave@gate\nHost other\n  User eve\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    told = ssh_names(Box(name="b", host="nova-bench"))
+    assert (set(told["host"]), set(told["user"])) == ({"10.9.8.7", "gate"}, {"carol", "dave"})
+    assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
