@@ -18,9 +18,11 @@ import yaml
 from mountlab import publish as publishing
 from mountlab import report, reproduce, store
 from mountlab.__main__ import main
+from mountlab.box import ssh_names
 from mountlab.bundle import MANIFEST
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.identities import Pseudonyms
+from mountlab.model import Box
 from mountlab.publish import Wishes, publish
 from pages import Page
 from planted import KEPT, RUN_ID, SECRETS, planted_run
@@ -214,6 +216,42 @@ def test_the_same_run_gives_the_same_bytes(run: Path, made: tuple[Path, Path], t
     with zipfile.ZipFile(archive) as now, zipfile.ZipFile(made[1]) as then:
         assert [name for name in then.namelist() if now.read(name) != then.read(name)] == []
     assert hashlib.sha256(archive.read_bytes()).digest() == hashlib.sha256(made[1].read_bytes()).digest()
+
+
+def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+
+    def write_comparison(a: Path, b: Path, *, results: Path) -> Path:
+        page = results / f"compare-{a.name}-{b.name}" / "report.html"
+        page.parent.mkdir(parents=True)
+        page.write_text("<p>both")
+        return page
+
+    monkeypatch.setattr(report, "write_comparison", write_comparison)
+    other = shutil.copytree(run, tmp_path / "other")
+    info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
+    (other / "run.json").write_text(info)
+    folder, _ = publish([store.ROOT / "results" / "tour", run, other], Wishes(to=tmp_path / "b"))
+    names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
+    pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
+    assert pages == [f"compare-{names[0]}-{names[1]}"]
+    assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
+    assert reproduce.check(folder).same
+
+
+def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(
+        "Host nova-bench\n  HostName 10.9.8.7\n  User carol\n  ProxyJump dave@gate\nHost other\n  User eve\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    told = ssh_names(Box(name="b", host="nova-bench"))
+    assert (set(told["host"]), set(told["user"])) == ({"10.9.8.7", "gate"}, {"carol", "dave"})
+    assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -231,14 +231,20 @@ def _derive(copy: Path) -> None:
 
 
 def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Each later run beside the first one, where they have figures in common."""
-    for other in copies[1:]:
-        try:
-            compare_runs(store.load_run(copies[0]), store.load_run(other))
-        except PlanError:  # nothing in common
-            continue
-        page = report.write_comparison(copies[0], other, results=place / "comparisons")
-        yield _name(place, page.parent), f"{copies[0].name} and {other.name}"
+    """Each run beside the first before it with which it has figures in common."""
+    for number, other in enumerate(copies):
+        earlier = next((copy for copy in copies[:number] if _comparable(copy, other)), None)
+        if earlier:
+            page = report.write_comparison(earlier, other, results=place / "comparisons")
+            yield _name(place, page.parent), f"{earlier.name} and {other.name}"
+
+
+def _comparable(a: Path, b: Path) -> bool:
+    try:
+        compare_runs(store.load_run(a), store.load_run(b))
+    except PlanError:  # nothing in common
+        return False
+    return True
 
 
 def _machine_free(place: Path, names: Pseudonyms | None) -> Replace:
