@@ -425,12 +425,14 @@ def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
 def _publish(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.publish import Wishes, publish
+    from mountlab.report import write_index
 
     wishes = Wishes(
         to=arguments.to, title=arguments.title, authors=tuple(arguments.author),
         keep_identities=arguments.keep_identities, **({"licence": arguments.licence} if arguments.licence else {}),
     )  # fmt: skip
     folder, archive = publish(arguments.runs, wishes)
+    write_index()
     print(f"bundle: {store.shown(folder / 'index.html')}\nzip:    {store.shown(archive)}")
     return 0
 

@@ -263,7 +263,7 @@ def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     view = read_view(directory.path)
     executed = directory.path / "notebooks" / PAGE.name
     report.execute(PAGE, executed, {"batch": str(directory.path)})
-    page = report.export(executed, title=view.batch.title)
+    page = report.export(executed, title=view.batch.title, kind="batch")
     return directory.write_page(page, batch_view.entry(view)), view
 
 

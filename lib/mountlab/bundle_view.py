@@ -4,40 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jinja2 import Environment, StrictUndefined
-
 from mountlab import html, words
 from mountlab.bundle import MANIFEST, Bundle, Checked, PublishedRun
 from mountlab.crate import SPDX, description
 from mountlab.html import Html, Text
+from mountlab.page import page
 from mountlab.paper import markdown_text
 
-_PAGE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined).from_string(
-    """
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Mountlab">
-<title>{{ title }}</title>
-<link rel="icon" href="data:,">
-<style>
-{{ style }}
-</style>
-</head>
-<body>
-<a class="skip" href="#bundle">Skip to the bundle</a>
-<header><p class="brand">Mountlab bundle</p></header>
-<main id="bundle" tabindex="-1">
-{{ body }}
-</main>
-</body>
-</html>
-"""
-)
 _FILES = {
     "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",
     "comparisons.csv": "comparisons", "caveats.csv": "caveats", "measurements.csv": "measurements",
@@ -51,17 +24,17 @@ TITLES = {
 }  # fmt: skip
 
 
-def index_page(bundle: Bundle, files: Sequence[str], *, style: str) -> str:
+def index_page(bundle: Bundle, files: Sequence[str]) -> str:
     """The page of a bundle: each question with its answer and its files, what was replaced, how to check it all.
 
-    `files`: the names of all files in it; what is not there is not linked. `style`: the style sheet of the reports.
+    `files`: the names of all files in it; what is not there is not linked.
     """
     body = html.joined(
         html.heading(bundle.title, level=1), html.paragraph(_about(bundle), kind="meta"),
         *(_run(run, files) for run in bundle.runs), _comparisons(bundle), _again(bundle), _replaced(bundle),
         _contents(files), _cite(bundle),
     )  # fmt: skip
-    return _PAGE.render(title=bundle.title, style=Html(style), body=body).lstrip()
+    return page(body, title=bundle.title, kind="bundle")
 
 
 def _about(bundle: Bundle) -> str:

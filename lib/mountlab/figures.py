@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mountlab import plots, words
+from mountlab.claims import beside
 from mountlab.errors import InputError
 from mountlab.plots import Plot
 from mountlab.run_view import RunView
+from mountlab.sections.figures import PLOTS
 
 FORMS = ("svg", "png", "pdf")
 CM_PER_IN = 2.54
@@ -47,23 +50,14 @@ def _keys(plot: Plot) -> str:
 
 def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
     names = [fs.name for fs in run.sweep.filesystems]
-    order = {"filesystems": names, "workloads": [workload.label for workload in run.sweep.workloads]}
     if any(words.effect(each) >= 0 for each in run.comparisons):
         yield (
             "ratios",
             plots.plot_ratios(run.comparisons, smallest_effect=run.sweep.design.smallest_effect, filesystems=names),
         )
-    measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
-    for metric in _metrics(run):
-        yield f"trials-{metric}", plots.plot_trials(run.measurements, run.estimates, metric, **order)
-        yield f"run-order-{metric}", plots.plot_run_order(measured, metric, **order)
-    pairs = [(theirs, words.ours_beside(theirs, run.comparisons)) for theirs in run.published]
-    if pairs:
-        yield "published", plots.plot_published(pairs, filesystems=names)
-
-
-def _metrics(run: RunView) -> list[str]:
-    """Those that the answer is about and that a counted trial has."""
-    present = set(run.measurements.loc[~run.measurements["warmup"].astype(bool), "metric"])
-    asked = dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics)
-    return [metric for metric in asked if metric in present]
+    for part, draw in PLOTS.items():
+        for number, plot in enumerate(draw(run), start=1):
+            yield f"{part}-{number}", plot
+    found = [(each.theirs, each.ours) for each in beside(run) if math.isfinite(each.theirs.ratio)]
+    if found:
+        yield "published", plots.plot_published(found, filesystems=names)

@@ -42,7 +42,6 @@ from mountlab.bundle import (
 from mountlab.compare_runs import compare_runs
 from mountlab.errors import MountlabError, PlanError, StoreError
 from mountlab.identities import Pseudonyms, control_identities, run_identities
-from mountlab.page import TEMPLATE
 from mountlab.store import Run
 
 DEFAULT_LICENCE, DEFAULT_AUTHOR = "CC-BY-4.0", "The authors of this bundle"
@@ -166,7 +165,7 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
     for notebook in sorted(place.rglob("*.ipynb")):
         _clean(notebook, _machine_free(place, names))
     for page in sorted(place.rglob("report.html")):
-        _put(page, _machine_free(place, names)(page.read_text()))
+        _put(page, _clean_page(page.read_text(), _machine_free(place, names)))
     _add_surroundings(place)
     bundle = _bundle(copies, comparisons, names, title, wishes)
     _describe(place, bundle)
@@ -263,6 +262,12 @@ def _clean(notebook: Path, replace: Replace) -> None:
     _put(notebook, json.dumps(without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
 
 
+def _clean_page(text: str, replace: Replace) -> str:
+    """Only what is said: in its head are our style and our script, which the page's policy names by its hash."""
+    head, body, said = text.partition("<body>")
+    return head + body + replace(said)
+
+
 def _add_surroundings(place: Path) -> None:
     """The notebooks as they are before they are run, and the environment that runs them."""
     for name in CLEAN_NOTEBOOKS:
@@ -311,9 +316,8 @@ def _describe(place: Path, bundle: Bundle) -> None:
     _put(place / "LICENSE", bundle_view.licence_text(bundle, (store.ROOT / "LICENSE").read_text()))
     _put(place / "CITATION.cff", _as_yaml(bundle_view.citation(bundle)))
     described = [*(_name(place, file) for file in _files(place)), "index.html"]
-    style = (TEMPLATE / "style.css").read_text()
     linked = [*described, "ro-crate-metadata.json", MANIFEST]
-    _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked), style=style))
+    _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked)))
     _put(place / "ro-crate-metadata.json", json.dumps(crate.metadata(bundle, sorted(described)), indent=1) + "\n")
 
 

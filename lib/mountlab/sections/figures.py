@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -54,12 +54,14 @@ def _side_by_side(drawn: Iterable[Plot], why_none: str) -> Html:
 # ── over the swept options ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def responses(run: RunView) -> Html:
+def response_plots(run: RunView) -> Iterator[Plot]:
     """The answer's metrics over each swept number or size, and maps of two swept options."""
-    pictures = _shown(run, "response", "heat", "ratio heat")
-    return _side_by_side(
-        (_over_factors(run, each) for each in pictures), "No size and no number was swept, and no two options together."
-    )
+    return (_over_factors(run, each) for each in _shown(run, "response", "heat", "ratio heat"))
+
+
+def responses(run: RunView) -> Html:
+    """The plots over swept options, side by side."""
+    return _side_by_side(response_plots(run), "No size and no number was swept, and no two options together.")
 
 
 def _over_factors(run: RunView, picture: Picture) -> Plot:
@@ -82,44 +84,64 @@ def _over_factors(run: RunView, picture: Picture) -> Plot:
 # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def every_trial(run: RunView) -> Html:
+def trial_plots(run: RunView) -> Iterator[Plot]:
     """Every counted trial of the answer's metrics, with mean and interval of each cell."""
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_trials(run.measurements, run.estimates, metric, groups=groups, **orders(run))
 
-    return _side_by_side(_in_parts(run, draw, MOST_ROWS), _NO_TRIAL)
+    return _in_parts(run, draw, MOST_ROWS)
 
 
-def bar_charts(run: RunView) -> Html:
-    """The same as bars, behind a summary, for those who expect them."""
+def every_trial(run: RunView) -> Html:
+    """The plots of every trial, side by side."""
+    return _side_by_side(trial_plots(run), _NO_TRIAL)
+
+
+def bar_plots(run: RunView) -> Iterator[Plot]:
+    """Means as bars, with their intervals and the trials."""
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_bars(run.measurements, run.estimates, metric, groups=groups, **orders(run))
 
-    drawn = list(_in_parts(run, draw, MOST_ROWS))
+    return _in_parts(run, draw, MOST_ROWS)
+
+
+def bar_charts(run: RunView) -> Html:
+    """The bar charts behind a summary, for those who expect them."""
+    drawn = list(bar_plots(run))
     if not drawn:
         return html.nothing(_NO_TRIAL)
     return html.details(words.counted(len(drawn), "bar chart"), _side_by_side(drawn, _NO_TRIAL))
 
 
-def run_order(run: RunView) -> Html:
+def run_order_plots(run: RunView) -> Iterator[Plot]:
     """Every trial of the answer's metrics in the order in which it ran."""
     measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_run_order(measured, metric, groups=groups, **orders(run))
 
-    return _side_by_side(_in_parts(run, draw, MOST_PANELS * len(names_of(run))), _NO_TRIAL)
+    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
 
 
-def distributions(run: RunView) -> Html:
+def run_order(run: RunView) -> Html:
+    """The plots in run order, side by side."""
+    return _side_by_side(run_order_plots(run), _NO_TRIAL)
+
+
+def distribution_plots(run: RunView) -> Iterator[Plot]:
     """The empirical distribution of the trials of each cell."""
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_distribution(run.measurements, metric, groups=groups, **orders(run))
 
-    return _side_by_side(_in_parts(run, draw, MOST_PANELS * len(names_of(run))), _NO_TRIAL)
+    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
+
+
+def distributions(run: RunView) -> Html:
+    """The distributions, side by side."""
+    return _side_by_side(distribution_plots(run), _NO_TRIAL)
 
 
 def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
@@ -148,17 +170,18 @@ def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
 # ── latencies, courses, bytes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def latencies(run: RunView) -> Html:
+def latency_plots(run: RunView) -> Iterator[Plot]:
     """Latency percentiles with the interval over trials, and the distribution over all I/Os."""
-    drawn: list[Plot] = [
-        plots.plot_percentiles(run.percentiles, picture.place, **orders(run))
-        for picture in _shown(run, "percentiles")
-    ]  # fmt: skip
-    drawn += [
-        plots.plot_latencies(_pooled(run, picture.place), plots.PLACES[picture.place], filesystems=names_of(run))
-        for picture in _shown(run, "latencies")
-    ]
-    return _side_by_side(drawn, "No latency histogram was kept; fio keeps them.")
+    for picture in _shown(run, "percentiles"):
+        yield plots.plot_percentiles(run.percentiles, picture.place, **orders(run))
+    for picture in _shown(run, "latencies"):
+        place = plots.PLACES[picture.place]
+        yield plots.plot_latencies(_pooled(run, picture.place), place, filesystems=names_of(run))
+
+
+def latencies(run: RunView) -> Html:
+    """The plots of latencies, side by side."""
+    return _side_by_side(latency_plots(run), "No latency histogram was kept; fio keeps them.")
 
 
 def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
@@ -168,13 +191,16 @@ def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
     return {(c.workload.label, c.filesystem.name): own[place] for c, own in found if place in own}
 
 
-def inside_trials(run: RunView) -> Html:
+def series_plots(run: RunView) -> Iterator[Plot]:
     """What fio logged over the time of each trial."""
-    drawn = (
-        plots.plot_series(_courses(run, picture.metric), picture.metric, METRICS[picture.metric], **orders(run))
-        for picture in _shown(run, "series")
-    )
-    return _side_by_side(drawn, "No log over time was kept (fio: log_avg_msec).")
+    for picture in _shown(run, "series"):
+        courses = _courses(run, picture.metric)
+        yield plots.plot_series(courses, picture.metric, METRICS[picture.metric], **orders(run))
+
+
+def inside_trials(run: RunView) -> Html:
+    """The courses of the trials, side by side."""
+    return _side_by_side(series_plots(run), "No log over time was kept (fio: log_avg_msec).")
 
 
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
@@ -198,22 +224,37 @@ def _good(run: RunView) -> list[tuple[str, str]]:
     return list(zip(good["trial_id"], good["cell"], strict=True))
 
 
-def device_bytes(run: RunView) -> Html:
+def byte_plots(run: RunView) -> Iterator[Plot]:
     """What the tool moved against what the device delivered: whether a cache answered."""
-    if not run.moved:
-        return html.nothing("No trial ran on a device whose bytes the kernel counts.")
-    told = [
+    told = _delivered(run)
+    by_group: dict[str, set[str]] = {}
+    for each in told:
+        by_group.setdefault(each.group, set()).add(each.filesystem)
+    for groups in within({group: len(names) for group, names in by_group.items()}, MOST_ROWS):
+        yield plots.plot_bytes([each for each in told if each.group in groups], **orders(run))
+
+
+def _delivered(run: RunView) -> list[plots.Delivered]:
+    return [
         plots.Delivered(each.cell.filesystem.name, each.cell.workload.label, each.side, each.tool_bytes,
                         each.device_bytes)
         for each in run.moved
     ]  # fmt: skip
-    by_group: dict[str, set[str]] = {}
-    for each in told:
-        by_group.setdefault(each.group, set()).add(each.filesystem)
-    parts = within({group: len(names) for group, names in by_group.items()}, MOST_ROWS)
-    without = [name for name in names_of(run) if all(each.filesystem != name for each in told)]
+
+
+def device_bytes(run: RunView) -> Html:
+    """The plots of bytes, side by side, and which file systems have no device that is counted."""
+    if not run.moved:
+        return html.nothing("No trial ran on a device whose bytes the kernel counts.")
+    counted_ones = {each.filesystem for each in _delivered(run)}
+    without = [name for name in names_of(run) if name not in counted_ones]
     note = html.paragraph(f"Without a device that is counted: {words.listed(without)}.", kind="meta") if without else ""
-    drawn = (
-        plots.plot_bytes([each for each in told if each.group in groups], **orders(run)) for groups in parts
-    )  # fmt: skip
-    return html.joined(_side_by_side(drawn, ""), note)
+    return html.joined(_side_by_side(byte_plots(run), ""), note)
+
+
+PLOTS: Mapping[str, Callable[[RunView], Iterator[Plot]]] = {
+    "responses": response_plots, "trials": trial_plots, "run-order": run_order_plots,
+    "distributions": distribution_plots, "latencies": latency_plots, "courses": series_plots, "bytes": byte_plots,
+    "bars": bar_plots,
+}  # fmt: skip
+"""The parts of a report that are plots of the run alone, in its order."""
