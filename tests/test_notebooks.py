@@ -93,14 +93,16 @@ def test_parameters_come_first_and_are_plain(path: Path) -> None:
 @each_notebook
 def test_papermill_tells_type_default_and_meaning_of_each_parameter(path: Path) -> None:
     """What `papermill --help-notebook` shows, as papermill itself infers it: it takes `name: type = value  # help` on
-    one line, and knows no `str | None`."""
+    one line, or `name = value  # type: type  help` (a parameter `run` needs that: `run: str` would be IPython's %run), and
+    knows no `str | None`."""
     (cell,) = parameter_cells(path)
-    assigned = [
-        node.target.id if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else ast.unparse(node)
+    targets = [
+        node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
         for node in ast.parse(cell.source).body
+        if isinstance(node, ast.AnnAssign | ast.Assign)
     ]
     shown = inspect_notebook(str(path))
-    assert list(shown) == assigned, "each parameter is `name: type = value  # meaning`, on a line of its own"
+    assert list(shown) == [ast.unparse(target) for target in targets], "each parameter has a line of its own"
     for name, parameter in shown.items():
         assert TYPES.fullmatch(parameter["inferred_type_name"]), f"{name} has no plain type"
         assert len(parameter["help"]) >= SHORTEST_HELP, f"{name} is not explained"

@@ -150,7 +150,7 @@ def test_other_characters_are_as_latex_needs_them() -> None:
 def test_figures_have_the_width_that_was_asked_for(results_dir: Path) -> None:
     run = load_run(written(results_dir))
     svg = figure_files(run, "svg", width_cm=8.5)
-    assert {"ratios.svg", "trials-read_bandwidth.svg", "run-order-read_bandwidth.svg", "captions.txt"} <= set(svg)
+    assert {"ratios.svg", "trials-1.svg", "run-order-1.svg", "bars-1.svg", "captions.txt"} <= set(svg)
     width = re.search(rb'<svg[^>]* width="([\d.]+)pt"', svg["ratios.svg"])
     assert width is not None
     assert float(width[1]) == pytest.approx(8.5 / 2.54 * 72, abs=1)
