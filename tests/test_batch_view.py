@@ -70,7 +70,7 @@ def test_the_page_links_reports_and_notebooks_and_tells_both_sides_of_a_claim() 
     for target in ("../r1/report.html", "notebooks/1.ipynb", "notebooks/2.failed.ipynb"):
         assert f'href="{target}"' in text
     words = Page(text).words
-    assert "✓ agrees" in words
+    assert "✓\u00a0agrees" in words
     assert "6.9" in words
     assert "It is faster." in words
     assert "not measured" in words

@@ -211,7 +211,7 @@ def answer(view: BatchView) -> Html:
 
 def items(view: BatchView) -> Html:
     """One row an item: its state, what its run says, what there is to doubt, and the way to its report."""
-    head = [Column("Item"), Column("State"), Column("What it says"), Column("Caveats"), Column("Report")]
+    head = [Column("Item"), Column("State"), Column("Report"), Column("What it says"), Column("Caveats")]
     groups: dict[str, list[list[Text]]] = {}
     for item in view.batch.items:
         groups.setdefault(item.group, []).append(_item_row(view, item))
@@ -229,7 +229,7 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
         says = in_one_line(outcome.reason)
     caveats = _caveat_counts(found) if found else ""
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
-    return [html.stacked(item.id, item.label), state, says, caveats, _links(outcome)]
+    return [html.stacked(item.id, item.label), state, _links(outcome), says, caveats]
 
 
 def _caveat_counts(found: Told) -> str:
@@ -293,7 +293,7 @@ def _published_row(each: Beside) -> list[Text]:
     what = html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what
     return [
         what, _sides(theirs), claims.claim_text(theirs), figures.value if figures else words.MISSING,
-        figures.interval if figures else "", _AGREEMENTS[each.agreement],
+        figures.interval if figures else "", _AGREEMENTS[each.agreement].replace(" ", "\u00a0"),
     ]  # fmt: skip
 
 

@@ -3,10 +3,11 @@ hand on the one that runs, so that it can be stopped cleanly."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -55,10 +56,8 @@ class Kernels:
 @contextmanager
 def own_loop() -> Iterator[None]:
     """For a thread in which papermill is to run: the event loop that it makes there is closed at the end."""
-    from jupyter_core.utils import ensure_event_loop
-
-    loop = ensure_event_loop()
     try:
         yield
     finally:
-        loop.close()
+        with suppress(RuntimeError):  # there is none where papermill never came to run
+            asyncio.get_event_loop().close()
