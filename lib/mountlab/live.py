@@ -54,6 +54,11 @@ def _kernel() -> Any:
     return getattr(ipython.get_ipython(), "kernel", None) if ipython is not None else None
 
 
+def show(value: Any, **options: Any) -> Any:
+    """Display a value below the running cell: IPython is loaded wherever there is a kernel."""
+    return sys.modules["IPython"].display.display(value, **options)
+
+
 class Ration:
     """Keeps what may be left undone at a small share of the time: at most once a tick, rarer the longer it takes."""
 
@@ -233,9 +238,7 @@ class _View:
             widget.value = piece.text
 
     def put_up(self) -> None:
-        from IPython.display import display
-
-        self._handle = display(self._box, display_id=True)  # type: ignore[no-untyped-call]
+        self._handle = show(self._box, display_id=True)
 
     def take_down(self, last: html.Html) -> None:
         """Put a still picture in the place of the widgets, which are closed."""

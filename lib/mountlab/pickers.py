@@ -15,7 +15,7 @@ import pandas as pd
 from mountlab import html, plots, store, words
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.html import Column, Html, Rows, Text
-from mountlab.live import person_is_there
+from mountlab.live import person_is_there, show
 from mountlab.plots import Plot
 from mountlab.store import Run
 
@@ -112,9 +112,7 @@ class RunBrowser:
         return html.joined(head, html.paragraph(f"{self.chosen.status}; {verdict}", kind="meta"))
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display(self._widget if self._widget is not None else self._page())  # type: ignore[no-untyped-call]
+        show(self._widget if self._widget is not None else self._page())
 
     def _page(self) -> Html:
         head = [Column("Run", "code"), Column("Question"), Column("Box"), Column("Verdicts"), Column("Status")]
@@ -254,9 +252,7 @@ class Explorer:
         return ipywidgets.HBox([left, drawn], layout={"flex_flow": "row wrap", "grid_gap": "1rem"})
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display(self._widget if self._widget is not None else self._drawn())  # type: ignore[no-untyped-call]
+        show(self._widget if self._widget is not None else self._drawn())
 
     def __repr__(self) -> str:
         part = self.slice

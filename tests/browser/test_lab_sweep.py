@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jupyterlab import ERRORS, OpenNotebook, chromium, copied, jupyterlab, needs_chromium
+from labpage import ERRORS, OpenNotebook, chromium, copied, jupyterlab, needs_chromium
 from mountlab import care, store
 from mountlab.boxes import open_box
 from sweeps import DIR

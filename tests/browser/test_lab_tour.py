@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from jupyterlab import OpenNotebook, Server, chromium, copied, jupyterlab, needs_chromium
+from labpage import OpenNotebook, Server, chromium, copied, jupyterlab, needs_chromium
 from mountlab import store
 from playwright.sync_api import Browser
 
@@ -45,7 +45,8 @@ def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
     assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(run)")
 
 
-def test_its_kernel_is_the_one_of_this_environment(tour: OpenNotebook) -> None:
+def test_its_kernel_and_settings_are_those_of_this_environment(tour: OpenNotebook) -> None:
+    assert "Jupyter news" not in (tour.page.locator("body").text_content() or ""), "our settings are in effect"
     assert "Mountlab (.venv)" in (tour.page.locator(".jp-KernelName").text_content() or "")
 
 
