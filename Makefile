@@ -17,10 +17,13 @@ needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)
 EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
 EXAMPLE_RUN := RUN=results/<run_id>
 EXAMPLE_BATCH := BATCH=params/batches/studies.yml
+EXAMPLE_RUNS := RUNS="results/<run_id> results/<run_id>"
+EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report index compare batch studies lab bench calibrate check test fuzz lint lock docs clean-env
+.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
+	fuzz lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +75,16 @@ batch: ## BATCH= [ARGS=--plan]: many sweeps, one after another, and one page on 
 
 studies: env ## the published studies at small size, with their figures and conclusions beside ours: 20 to 30 minutes
 	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)
+
+publish: ## RUNS= [ARGS=]: a folder and a zip of runs that stand alone, without the names of machines and people
+	$(call needs,RUNS,$(EXAMPLE_RUNS))
+	@lib/env.sh
+	@$(PY) -m mountlab publish $(RUNS) $(ARGS)
+
+reproduce: ## BUNDLE= [BOX=]: check a published bundle, and make its figures again; with BOX run its sweeps again
+	$(call needs,BUNDLE,$(EXAMPLE_BUNDLE))
+	@lib/env.sh
+	@$(PY) -m mountlab reproduce "$(BUNDLE)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
 	@$(PY) -m mountlab lab $(ARGS)

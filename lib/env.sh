@@ -120,7 +120,7 @@ import pyarrow.parquet, pydantic, scipy.stats, seaborn, tqdm.auto, yaml' || die 
 
 # In JupyterLab the kernel has a name that no other environment's has.
 name_kernel() {
-    "$venv/bin/python" -m ipykernel install --sys-prefix --name python3 --display-name 'Mountlab (.venv)' >/dev/null ||
+    "$venv/bin/python" -m ipykernel install --sys-prefix --frozen_modules --name python3 --display-name 'Mountlab (.venv)' >/dev/null ||
         die "the kernel for JupyterLab could not be installed" "next:  see above"
 }
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import nbformat
 from mountlab import report, store
+from nbformat.v4 import new_output
 from synthetic_run import synthetic_run
 
 LOADING = "the_run = store.load_run(run)"
@@ -30,3 +35,26 @@ def notebook_with(directory: Path, loading: str) -> Path:
     path = directory / report.NOTEBOOK.name
     nbformat.write(notebook, path)
     return path
+
+
+def executed_here(notebook: Path, parameters: Mapping[str, Any], runs: Mapping[str, Any], directory: Path) -> Path:
+    """A notebook executed without a kernel, which takes ten seconds less: its runs are those given here, by name."""
+    read, names = nbformat.read(notebook, as_version=4), dict[str, Any]()
+    with mock.patch.object(store, "load_run", lambda name: runs[name]):
+        for cell in read.cells:
+            if cell.cell_type == "code":
+                shown = _executed(cell.source, names)
+                names.update(parameters if "parameters" in cell.metadata.get("tags", []) else {})
+                cell.outputs = [new_output("execute_result", {"text/html": shown})] if shown else []
+    path = directory / notebook.name
+    nbformat.write(read, path)
+    return path
+
+
+def _executed(source: str, names: dict[str, Any]) -> str:
+    """Run a cell; the HTML of its last line, '' where that is none."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)
+    shown = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if isinstance(last, ast.Expr) else None
+    return str(shown._repr_html_()) if hasattr(shown, "_repr_html_") else ""

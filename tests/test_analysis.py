@@ -8,18 +8,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.analysis import (
+    FEWEST_BEYOND,
     MEASUREMENT_COLUMNS,
+    PERCENTILE_COLUMNS,
     answer_metrics,
     comparisons,
     counted,
     estimate_frame,
     factor_names,
     measurement_frame,
+    percentile_frame,
 )
 from mountlab.bench import many_cells
 from mountlab.errors import ParameterError
@@ -35,6 +39,7 @@ from mountlab.stats import (
     holm,
 )
 from mountlab.stats.sequential import nominal_level
+from mountlab.tools.histograms import bin_of, count
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
 Values = Mapping[str, Mapping[int, float]]
@@ -396,3 +401,43 @@ def test_ten_thousand_cells_of_eight_metrics_take_seconds() -> None:
     assert len(estimate_frame(*cells, run_id="r", box="b")) == 80_000
     assert len(comparisons(*cells)) == 70_000
     assert time.perf_counter() - start < 15
+
+
+# --- latency percentiles ----------------------------------------------------------------------------------------------
+
+
+READS = sweep(workloads={"r": DD_READ}).sweep
+
+
+def latencies(trials: int, ios: int) -> list[Any]:
+    rng = np.random.default_rng(11)
+    return [rng.lognormal(10, 0.5, ios).astype(int) for _ in range(trials)]
+
+
+def test_a_percentile_of_a_cell_is_estimated_from_those_of_its_trials() -> None:
+    """Each is that of numpy, within a bin of fio's; mean and interval are those of `estimate`."""
+    (cell, *_), trials = READS.cells, latencies(4, 3000)
+    frame = percentile_frame(READS, {cell.id: {"read.clat_ns": [count(map(int, each)) for each in trials]}})
+    assert tuple(frame.columns) == PERCENTILE_COLUMNS
+    row = frame[frame.percent == 99].iloc[0]
+    own = [float(np.percentile(each, 99, method="inverted_cdf")) / 1e9 for each in trials]
+    assert row["mean"] == pytest.approx(np.mean(own), rel=1 / 64)
+    middles = [(bin_of(int(each * 1e9))[0] + bin_of(int(each * 1e9))[1] // 2) / 1e9 for each in own]
+    wanted = estimate(middles, level=0.95)
+    assert (row["mean"], row.low, row.high, row.n) == pytest.approx((wanted.mean, wanted.low, wanted.high, 4))
+    assert (row.cell, row.workload, row.place) == (cell.id, cell.workload.label, "read.clat_ns")
+
+
+def test_a_percentile_that_rests_on_a_handful_of_ios_is_left_out() -> None:
+    (cell, *_), few = READS.cells, latencies(2, 100 * FEWEST_BEYOND)
+    histograms = [count(map(int, few[0])), count(map(int, few[1][:-1]))]  # one trial has one I/O less
+    frame = percentile_frame(READS, {cell.id: {"read.clat_ns": histograms}})
+    assert frame.percent.max() == 95
+    whole = percentile_frame(READS, {cell.id: {"read.clat_ns": histograms[:1]}})
+    assert whole.percent.max() == 99
+    assert whole[["low", "high"]].isna().all().all(), "one trial has no interval"
+
+
+def test_without_histograms_there_are_no_percentiles() -> None:
+    assert percentile_frame(READS, {}).empty
+    assert tuple(percentile_frame(READS, {}).columns) == PERCENTILE_COLUMNS

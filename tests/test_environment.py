@@ -27,7 +27,7 @@ TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencie
 ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-python"}
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 
-IMPORTED_AS = {"jupyter-client": "jupyter_client", "pyyaml": "yaml"}
+IMPORTED_AS = {"jupyter-client": "jupyter_client", "pyyaml": "yaml", "roc-validator": "rocrate_validator"}
 NOT_IMPORTED = {
     "jupyterlab": "make lab",
     "jupyterlab-execute-time": "make lab: shows beside each cell how long it took",

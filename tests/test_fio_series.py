@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.errors import ParseError
-from mountlab.tools.fio_series import Point, read_series
+from mountlab.tools.fio_series import Point, Series, read_series, together
 
 DATA = Path(__file__).parent / "data" / "fio"
 LOGS = {path.name: path.read_text() for path in DATA.glob("fio_*.log")}
@@ -32,6 +32,25 @@ def test_every_window_of_the_recording_is_there_and_time_goes_on() -> None:
         assert times == sorted(times)
         assert len(times) >= 5
         assert all(point.value > 0 for point in series.points)
+
+
+def test_jobs_together_add_up_window_by_window() -> None:
+    """Windows that end a little apart are the same window; one that a job has nothing in is left out."""
+    one = Series("read_bandwidth", "B/s", 1, tuple(Point(0.1 * i, 10.0 * i, 0) for i in range(1, 6)))
+    two = Series("read_bandwidth", "B/s", 2, tuple(Point(0.1 * i + 0.004, 1.0, 0) for i in (1, 2, 4, 5)))
+    other = Series("write_bandwidth", "B/s", 1, one.points)
+    assert together([one, two, other], "read_bandwidth") == [(pytest.approx(0.1 * i), 10 * i + 1) for i in (1, 2, 4, 5)]
+    assert together([one], "read_bandwidth") == [(pytest.approx(0.1 * i), 10 * i) for i in range(1, 6)]
+    assert together([one], "read_iops") == []
+    assert together([Series("read_bandwidth", "B/s", 1, (Point(0.0, 3.0, 0),))], "read_bandwidth") == [(0, 3)]
+
+
+def test_one_recorded_job_is_what_it_is_alone() -> None:
+    series = read_series(LOGS)
+    own = {each.metric: each for each in series if each.metric.endswith("_bandwidth")}
+    assert len(own) > 1
+    for metric, alone in own.items():
+        assert [value for _, value in together(series, metric)] == [point.value for point in alone.points]
 
 
 def test_other_files_and_empty_logs_are_no_series() -> None:

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "bench", "fuzz", "lock")  # fmt: skip
+           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -61,6 +61,11 @@ def test_no_target_is_a_file() -> None:
         (["report", "RUN=results/x"], 'mountlab report "results/x"'),
         (["index"], "mountlab index"),
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
+        (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["studies"], "mountlab batch params/batches/studies.yml"),
+        (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
+        (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),
         (["bench"], "mountlab bench"),
         (["lab"], "mountlab lab"),
     ],
@@ -74,7 +79,10 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-@pytest.mark.parametrize("verb", ["demo", "plan", "run", "resume", "report", "index", "compare", "bench"])
+VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "bench")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_library_knows_what_make_calls(verb: str) -> None:
     command = [sys.executable, "-m", "mountlab", verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -89,6 +97,14 @@ def test_library_knows_what_make_calls(verb: str) -> None:
         ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
         ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
         ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        (
+            "publish",
+            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+        ),
+        (
+            "reproduce",
+            "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
+        ),
         ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
     ],
 )
@@ -113,7 +129,7 @@ case "$*" in
     "-m pip install "*uv.lock) echo "pip installs uv" >>"$LOG"; cp "$UV" "${{0%/*}}/uv" ;;
     "-m pip install "*) echo "pip installs all" >>"$LOG" ;;
     "-c"*) echo "imports tried" >>"$LOG" ;;
-    "-m ipykernel install --sys-prefix --name python3 "*) echo "kernel named" >>"$LOG" ;;
+    "-m ipykernel install --sys-prefix "*"--name python3 "*) echo "kernel named" >>"$LOG" ;;
     *) echo "unexpected: $*" >&2; exit 99 ;;
 esac
 """
@@ -316,7 +332,7 @@ def test_unknown_argument_is_refused(machine: Machine) -> None:
 # --- notebooks in git -------------------------------------------------------------------------------------------------
 
 CELL: dict[str, Any] = {
-    "id": "my-cell", "cell_type": "code", "source": "1", "execution_count": 3, "metadata": {"tags": ["parameters"]},
+    "id": "my-cell", "cell_type": "code", "source": ["1"], "execution_count": 3, "metadata": {"tags": ["parameters"]},
     "outputs": [{"output_type": "stream", "name": "stdout", "text": "from a run"}],
 }  # fmt: skip
 KERNEL = {"name": "python3", "display_name": "Mountlab (.venv)", "language": "python"}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from papermill import inspect_notebook
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 LONGEST_FUNCTION = 5
-FEWEST_CELLS = 3
+FEWEST_CELLS = 15
+SHORTEST_HELP = 10
+TYPES = re.compile(r"(str|int|float|bool|list|dict)(\[[\w, ]+\])?")
 METADATA = {"kernelspec", "language_info"}
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -84,6 +88,29 @@ def test_parameters_come_first_and_are_plain(path: Path) -> None:
     for statement in ast.parse(marked[0].source).body:
         assert isinstance(statement, ast.Assign | ast.AnnAssign), ast.unparse(statement)
         ast.literal_eval(statement.value or ast.Constant(None))
+
+
+@each_notebook
+def test_papermill_tells_type_default_and_meaning_of_each_parameter(path: Path) -> None:
+    """What `papermill --help-notebook` shows, as papermill itself infers it: it takes `name: type = value  # help` on
+    one line, and knows no `str | None`."""
+    (cell,) = parameter_cells(path)
+    assigned = [
+        node.target.id if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else ast.unparse(node)
+        for node in ast.parse(cell.source).body
+    ]
+    shown = inspect_notebook(str(path))
+    assert list(shown) == assigned, "each parameter is `name: type = value  # meaning`, on a line of its own"
+    for name, parameter in shown.items():
+        assert TYPES.fullmatch(parameter["inferred_type_name"]), f"{name} has no plain type"
+        assert len(parameter["help"]) >= SHORTEST_HELP, f"{name} is not explained"
+
+
+def test_how_units_are_told() -> None:
+    """A parameter that is a time or a size says its unit in its comment."""
+    shown = inspect_notebook(str(NOTEBOOKS[0].parent / "05_check_box.ipynb"))
+    assert shown["pause"]["help"].endswith("in s")
+    assert shown["pause"]["inferred_type_name"] == "float"
 
 
 @each_notebook

@@ -49,6 +49,43 @@ def test_repeats_are_planned_without_a_box(tmp_path: Path) -> None:
     assert not [output for output in outputs(executed) if output.output_type == "error"]
 
 
+def told(path: Path) -> str:
+    """All text that an executed notebook shows; it has no error."""
+    found = outputs(path)
+    assert not [output for output in found if output.output_type == "error"]
+    shown = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in found]
+    return "\n".join("".join(each) for each in shown)
+
+
+def test_trials_are_inspected_without_a_box(tmp_path: Path) -> None:
+    executed = tmp_path / "executed" / "inspect.ipynb"
+    execute(store.NOTEBOOKS / "30_inspect_trials.ipynb", executed, {"trial": "t0010"})
+    text = told(executed)
+    run = store.load_run(store.ROOT / "results" / "tour")
+    files = store.raw_files(run, "t0010")
+    assert files["argv"] in text, "what was run, word by word"
+    assert files["stderr"].splitlines()[-1] in text, "what the tool printed"
+    assert "t0010 took" in text
+    assert "45 of 54 trials count" in text
+
+
+def test_a_trial_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
+    from mountlab.errors import MountlabError
+
+    with pytest.raises(MountlabError, match="cell of its notebook failed"):
+        execute(store.NOTEBOOKS / "30_inspect_trials.ipynb", tmp_path / "e" / "o.ipynb", {"trial": "t9999"})
+
+
+def test_file_systems_are_compared_without_a_box(tmp_path: Path) -> None:
+    executed = tmp_path / "executed" / "compare.ipynb"
+    parameters = {"workloads": ["dd-read"], "metric": "read_bandwidth"}
+    execute(store.NOTEBOOKS / "45_compare_filesystems.ipynb", executed, parameters)
+    text = told(executed)
+    assert "For read bandwidth under dd-read cache=cold ramfs is the best" in text
+    assert "under dd-write" not in text.rpartition("For read bandwidth")[2]
+    assert "<svg" in executed.read_text()
+
+
 @pytest.mark.slow
 def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path: Path) -> None:
     text = (store.ROOT / "params" / "sweeps" / "tour.yml").read_text()

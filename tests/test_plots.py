@@ -261,10 +261,10 @@ def test_ratios_need_a_ratio() -> None:
 
 
 def test_every_counted_trial_is_a_dot() -> None:
-    (axes,) = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER).figure.axes
+    plot = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER)
     wanted = RUN.measurements[(RUN.measurements.metric == "write_bandwidth") & ~RUN.measurements.warmup]
-    dots = [x for points in axes.collections for x, _ in points.get_offsets() if len(points.get_offsets()) > 1]
-    assert sorted(dots) == pytest.approx(sorted(wanted.value / 1e9))
+    means = set(marker_places(plot, "|"))
+    assert [x for x, _ in dots_of(plot) if x not in means] == pytest.approx(sorted(wanted.value / 1e9))
 
 
 def test_means_and_intervals_are_those_of_the_estimates() -> None:

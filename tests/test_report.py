@@ -6,10 +6,12 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -17,7 +19,7 @@ from mountlab import report, store
 from mountlab.errors import MountlabError, StoreError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pages import Page
-from synthetic_report import notebook_with, write_synthetic_report
+from synthetic_report import executed_here, notebook_with, write_synthetic_report
 
 NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 """Names that look like addresses, and that nobody asks for."""
@@ -95,6 +97,43 @@ def test_hostile_text_stays_text(made: Path, page: Page) -> None:
     assert page.active() == {"script"}
     assert page.tags["script"] == 1, "our own"
     assert made.read_text().count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+
+
+def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None:
+    """Of the recorded run: every text of its facts, versions, prose, figures of others and trials."""
+    path = tmp_path / "run"
+    shutil.copytree(store.ROOT / "results" / "tour", path)
+    info = json.loads((path / "run.json").read_text())
+    fields = ("facts", "versions", "published", "git_commit", "mountlab_version", "run_id")
+    asked = {**info["parameters"], "question": EVIL, "expectation": EVIL}
+    changed = {key: hostile(info[key]) for key in fields} | {"parameters": asked, "left_out": {EVIL: EVIL}}
+    (path / "run.json").write_text(json.dumps({**info, **changed, "status": EVIL}))
+    lines = [json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()]
+    for line in lines[-3:]:
+        line |= {"status": "failed", "reason": EVIL}
+    (path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for file in path.glob("raw/*/evidence.txt"):
+        file.write_text(file.read_text().replace("noatime", f"noatime{EVIL.replace(' ', '')}"))
+    executed = executed_here(report.NOTEBOOK, {"run": "it"}, {"it": store.load_run(path)}, tmp_path)
+    text = report.export(executed, title=EVIL)
+    page = Page(text)
+    assert page.active() == {"script"}
+    assert page.tags["script"] == page.tags["style"] == page.tags["title"] == 1
+    assert page.crossed == page.open == []
+    assert page.words.count("<script>alert(1)</script>") > 40
+    assert not re.search(r"[\u202a-\u202e\u2066-\u2069]", text)
+
+
+EVIL = '</title></style></script><script>alert(1)</script><svg onload=alert(1)>" onclick=alert(1) \u202e=HYPERLINK("x")'
+
+
+def hostile(value: Any) -> Any:
+    """The value with markup after every string in it, keys too."""
+    if isinstance(value, dict):
+        return {key: hostile(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [hostile(each) for each in value]
+    return f"{value}{EVIL}" if isinstance(value, str) else value
 
 
 def test_the_page_is_well_formed(page: Page) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
-from mountlab import sections, words
+from mountlab import html, sections, words
 from mountlab.html import Html
 from mountlab.model import OptionEvidence
 from mountlab.stats import explained
 from pages import Page
-from synthetic_run import SyntheticRun, synthetic_run
+from synthetic_run import SWEPT, SyntheticRun, synthetic_run
 
 PARTS = (
     sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
@@ -102,8 +102,9 @@ def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
 def test_the_first_screen_warns_of_the_caveats() -> None:
     assert (
         "Caveats : Do not use: Cache served read (1 cell): The application read 64 MiB and the device delivered 16 "
-        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, and "
-        "/proc/mounts does not show it: ramfs takes any…. Note: Few trials (21 cells)."
+        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, "
+        "and "
+        "/proc/mounts does not show it: ramfs takes any… Note: Few trials (21 cells)."
     ) in repr(sections.answer(RUN))
     assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))
 
@@ -299,3 +300,78 @@ def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> Non
 def test_the_table_says_how_many_blocks_would_decide() -> None:
     waiting = [replace(each, verdict="undecided", needed=23) for each in RUN.comparisons]
     assert "undecided; about 23 blocks or fewer would decide" in repr(sections.tables(changed(comparisons=waiting)))
+
+
+# --- plots by the shape of the sweep ----------------------------------------------------------------------------------
+
+SWEPT_RUN = synthetic_run(workloads=SWEPT)
+
+
+def figures(part: Html) -> list[str]:
+    """The titles of the plots of a part."""
+    return re.findall(r"<figcaption>(.*?)</figcaption>", part.text)
+
+
+def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
+    assert sections.responses(RUN).text.startswith(html.NOTHING)
+
+
+def test_two_numbers_have_a_response_and_a_map() -> None:
+    columns = {name: [row.split(f"{name}=")[1].split()[0] for row in SWEPT_RUN.estimates["cell"]]
+               for name in ("bs", "numjobs")}  # fmt: skip
+    estimates = SWEPT_RUN.estimates.assign(**columns)
+    told = figures(sections.responses(replace(SWEPT_RUN, estimates=estimates)))
+    assert [title.split(" under")[0] for title in told] == ["Read bandwidth over bs", "Read bandwidth"]
+    assert "ratio to ext4" in told[1]
+
+
+def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
+    assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
+    assert len(figures(sections.inside_trials(RUN))) == 2
+    (told,) = figures(sections.device_bytes(RUN))
+    assert told.startswith("A cache answered in 1 of ")
+    assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
+    bare = replace(RUN, series={}, moved=[], histograms={})
+    for part in (sections.latencies, sections.inside_trials, sections.device_bytes):
+        assert part(bare).text.startswith(html.NOTHING)
+
+
+def test_a_course_is_steady_where_the_checks_say_so() -> None:
+    told = figures(sections.inside_trials(RUN))[0]
+    fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
+    reads = fio[~fio.cell.str.contains("write")]
+    steady = (reads.filesystem != "ext4").sum()
+    assert f": {steady} of {len(reads)} were steady" in told
+
+
+def test_bars_wait_behind_a_summary() -> None:
+    assert sections.bar_charts(RUN).text.startswith("<details><summary>2 bar charts</summary>")
+
+
+def test_many_rows_become_several_plots_of_a_page_each() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
+    titles = figures(sections.every_trial(synthetic_run(workloads=many, blocks=2)))
+    assert [title[-13:] for title in titles] == ["(part 1 of 2)", "(part 2 of 2)"]
+
+
+def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
+    run = synthetic_run(workloads=many, blocks=2)
+    text = sections.overview(run).text
+    assert "The 12 workloads with the strongest effects, of 14." in text
+    assert "<summary>The other 2 workloads</summary>" in text
+    assert text.count("<figure") == 2
+
+
+def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> None:
+    """Side by side they would make the table wider than a page."""
+    run = synthetic_run(filesystems=6, blocks=2)
+    table = Page(sections.overview(run).text)
+    head = [text for _, name, text in table.attributes if name == "scope" and text == "col"]
+    assert len(head) == 3
+    own = run.estimates[(run.estimates.cell == "fs4/dd-write") & (run.estimates.metric == "write_bandwidth")].iloc[0]
+    figures_of = words.mean_figures(own["mean"], own.low, own.high, factor=1e9)
+    assert figures_of.value in table.words.replace("\u2007", "")
+    assert figures_of.interval in table.words
+    assert "dd-write: write bandwidth, GB/s" in table.words
+    assert 'aria-label="best"' in sections.overview(run).text

@@ -351,6 +351,31 @@ def test_caveats_are_grouped_worst_first() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "seen"),
+    [
+        ("n = 4: too few. Set repeats to 5 or more.", "n = 4: too few"),
+        (
+            "the device delivered 3% of the bytes read. This is not its speed.",
+            "the device delivered 3% of the bytes read",
+        ),
+        ("it took 1.5 s; run longer", "it took 1.5 s"),
+        ("one\n  line", "one line"),
+        ("word " * 40, ("word " * 18).strip() + "…"),
+    ],
+)
+def test_what_was_seen_is_the_first_sentence_and_short(message: str, seen: str) -> None:
+    (group,) = words.grouped([Caveat(code="c", severity="warning", scope="run", message=message)])
+    assert group.seen == seen
+    assert group.heading == "C", "the run is no subject to be counted"
+
+
+def test_only_the_first_reasons_to_doubt_are_told_in_the_line() -> None:
+    groups = words.grouped([caveat(code, "warning", "a/x") for code in ("one", "two", "three")])
+    line = words.caveat_line(groups)
+    assert line == "Doubt: One (1 cell): about a/x; Two (1 cell): about a/x; Three (1 cell)."
+
+
 def test_notes_do_not_weaken_a_number() -> None:
     doubts = words.doubts_by_cell([
         caveat("noisy", "warning", "a/x"), caveat("noisy", "warning", "a/x"), caveat("too-short", "note", "a/x"),

@@ -70,13 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
     _verbs_of_many_runs(verbs)
     _log_verbs(verbs)
-    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
-    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
-    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
-    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
-    batch.add_argument(
-        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
-    )
+    _batch_verb(verbs)
     _bundle_verbs(verbs)
     demo = _verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
@@ -187,6 +181,16 @@ def _bundle_verbs(verbs: Any) -> None:
     reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")
     reproduce.add_argument(
         "--allow-commands", action="store_true", help="with --box: also run command lines of the bundle"
+    )
+
+
+def _batch_verb(verbs: Any) -> None:
+    batch = _verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
     )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from mountlab.batch_store import (
 )
 from mountlab.batch_view import NOTEBOOK_S, Ahead, BatchView, Planned
 from mountlab.errors import MountlabError
-from mountlab.kernels import Kernels
+from mountlab.kernels import Kernels, own_loop
 
 PAGE = store.NOTEBOOKS / "80_batch.ipynb"
 RESUME = store.NOTEBOOKS / "15_resume_run.ipynb"
@@ -120,7 +120,8 @@ def plan_batch(
 ) -> list[Planned]:
     """What is still to be done, and how long it takes. Connects to the boxes and changes nothing."""
     todo = unfinished(batch, directory.outcomes) if directory else batch.items
-    return [_planned(item, directory, results) for item in todo]
+    items = tqdm(todo, desc="planning", bar_format=_PLANNING, file=sys.stderr, leave=False, delay=1.0)
+    return [_planned(item, directory, results) for item in items]
 
 
 def _planned(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
@@ -173,11 +174,7 @@ def in_a_kernel(job: Job) -> Outcome:
     """
     start = time.monotonic()
     before = job.directory.run_of(job.item, job.results)
-    try:
-        _execute(job, before)
-        problem = None
-    except MountlabError as error:
-        problem = error
+    stopped, problem = _attempt(job, before)
     run = job.directory.run_of(job.item, job.results)
     kept = job.directory.executed(job.item)
     failed = kept.with_name(f"{kept.stem}.failed.ipynb")
@@ -188,17 +185,33 @@ def in_a_kernel(job: Job) -> Outcome:
         notebook=f"notebooks/{notebook.name}" if notebook.exists() else "", page=_page(job, run, problem),
         **(_reason(problem) if problem else {}),
     )  # fmt: skip
-    if outcome.error == "KeyboardInterrupt":
-        job.directory.record(Outcome(**{**vars(outcome), "state": "stopped", "reason": "stopped by Ctrl-C"}))
+    if stopped or outcome.error == "KeyboardInterrupt":
+        ended = replace(outcome, state="stopped", reason="stopped by Ctrl-C") if problem else outcome
+        job.directory.record(ended)
         raise KeyboardInterrupt
     return outcome
 
 
-def _execute(job: Job, before: Path | None) -> None:
-    """The notebook that does what is left: all of it, the rest of a run, or its report. Raises MountlabError."""
-    if before and store.read_info(before)["status"] == "complete":
-        report.write_report(before)
-        return
+def _attempt(job: Job, before: Path | None) -> tuple[bool, MountlabError | None]:
+    """Whether Ctrl-C was pressed meanwhile, and what went wrong."""
+    try:
+        if before and store.read_info(before)["status"] == "complete":
+            report.write_report(before)
+            return False, None
+        with ThreadPoolExecutor(1) as pool:
+            kernels = Kernels({store.BATCH: job.directory.mark(job.item), "MOUNTLAB_RESULTS": str(job.results)})
+            future = pool.submit(_execute, job, before, kernels)
+            stopped = _wait(future, kernels, job.tick)
+        problem = future.exception()
+        if problem is None or isinstance(problem, MountlabError):
+            return stopped, problem
+        raise problem
+    except MountlabError as error:
+        return False, error
+
+
+def _execute(job: Job, before: Path | None, kernels: Kernels) -> None:
+    """The notebook that does what is left: all of it, or the rest of a run. Raises MountlabError."""
     path = sweep_path(job.item)
     notebook = RESUME if before else notebook_path(job.item)
     parameters = (
@@ -206,25 +219,26 @@ def _execute(job: Job, before: Path | None) -> None:
         if before
         else notebook_parameters(job.item, takes=parameters_of(notebook), sweep_file=str(path) if path else None)
     )
-    kernels = Kernels({store.BATCH: job.directory.mark(job.item), "MOUNTLAB_RESULTS": str(job.results)})
-    executed = job.directory.executed(job.item)
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(report.execute, notebook, executed, parameters, kernels=kernels, limit_s=LIMIT_S)
-        _wait(future, kernels, job.tick)
-    future.result()
+    with own_loop():
+        report.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
 
 
-def _wait(future: Future[None], kernels: Kernels, tick: Callable[[], None]) -> None:
-    """Until the notebook is done. Ctrl-C interrupts its running cell once, as the button in JupyterLab does: the cell
-    undoes what is on the box, and that is waited for."""
-    interrupted = False
+def _wait(future: Future[None], kernels: Kernels, tick: Callable[[], None]) -> bool:
+    """Until the notebook is done; gives whether Ctrl-C was pressed meanwhile.
+
+    It interrupts the running cell once, as the button in JupyterLab does, and a kernel that is not yet up as soon as it
+    is: the cell undoes what is on the box, and that is waited for.
+    """
+    pressed = told = False
     while True:
         try:
-            while not wait([future], timeout=TICK_S).done:
-                tick()
-            return
+            if pressed and not told:
+                told = kernels.interrupt()
+            if wait([future], timeout=TICK_S).done:
+                return pressed
+            tick()
         except KeyboardInterrupt:
-            interrupted = interrupted or kernels.interrupt()
+            pressed = True
 
 
 def _reason(problem: MountlabError) -> dict[str, str]:
@@ -261,6 +275,7 @@ def exit_code(view: BatchView) -> int:
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_PLANNING = "{desc} |{bar}| {n_fmt}/{total_fmt} items"
 _FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} items, {elapsed} elapsed{postfix}"
 
 

@@ -122,20 +122,23 @@ def read_view(path: Path | str) -> BatchView:
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
     measured = {name: run for name, run in runs.items() if store.read_journal(run)}
+    without = {name for name, outcome in outcomes.items() if outcome.state == "done"} | measured.keys()
     return BatchView(
         batch=directory.batch, created_at=str(directory.info["created_at"]), name=directory.path.name,
         outcomes=outcomes, told={name: told(store.load_run(run)) for name, run in measured.items()},
-        expected={item.id: _published(item) for item in directory.batch.items if item.id not in measured},
+        expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
         command=f"python -m mountlab batch --resume {store.shown(directory.path)}",
     )  # fmt: skip
 
 
 def _published(item: Item) -> list[PublishedFigure]:
-    """What the sweep of an item that was not measured has from others; nothing where its file is gone."""
+    """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
     path = sweep_path(item)
     if path is None or not path.is_file():
         return []
-    return store.load_published(store.load_sweep(path, item.overrides).sweep.published)
+    sweep = store.load_sweep(path, item.overrides).sweep
+    own = {workload.name for workload in sweep.workloads}
+    return [figure for figure in store.load_published(sweep.published) if figure.workload in own]
 
 
 def now() -> str:

@@ -205,7 +205,7 @@ def answer(view: BatchView) -> Html:
     alert: Text = ""
     if unfinished:
         names = words.listed([item.id for item in unfinished])
-        alert = html.paragraph(f"Not finished: {names}. {view.command} goes on with them.", kind="alert warning")
+        alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
     return html.joined(html.box("answer", *sentences), alert)
 
 
@@ -228,7 +228,8 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
     elif outcome and outcome.reason:
         says = in_one_line(outcome.reason)
     caveats = _caveat_counts(found) if found else ""
-    return [html.stacked(item.id, item.label), STATE_WORDS[view.state(item)], says, caveats, _links(outcome)]
+    state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
+    return [html.stacked(item.id, item.label), state, says, caveats, _links(outcome)]
 
 
 def _caveat_counts(found: Told) -> str:

@@ -155,6 +155,7 @@ remove() {
 owed() {
     [ ! -s "$1/borrowed" ] || echo 'what it borrowed could not all be given back'
     [ ! -s "$1/elsewhere" ] || while IFS= read -r directory; do
+        case $directory in "$1"/*) continue ;; esac # it goes with the record
         [ ! -f "$directory/.mountlab" ] || echo "$directory could not be removed"
     done <"$1/elsewhere"
     loops_below "$1"

@@ -87,7 +87,7 @@ def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
     everything else that was swept, then a t interval over blocks. Its level is its own, not of a family."""
-    pairs, cells = _pairs(theirs, run), run.sweep.cells
+    pairs = _pairs(theirs, run)
     if not pairs:
         return None
     values = analysis.by_block(analysis.counted(run.measurements))
@@ -99,7 +99,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     whole = [math.exp(sum(logs) / len(logs)) for logs in blocks.values() if len(logs) == len(pairs)]
     if not whole:
         return None
-    design, workload = run.sweep.design, next(cell.workload for cell in cells if cell is pairs[0][0])
+    design, workload = run.sweep.design, pairs[0][0].workload
     ratio = compare([(each, 1.0) for each in whole], level=design.level)
     said = verdict(
         ratio.ratio, p_adjusted=ratio.p, p_equivalent_adjusted=p_equivalent(ratio, design.smallest_effect),

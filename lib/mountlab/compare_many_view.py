@@ -13,7 +13,7 @@ from mountlab.compare_many import AnswerOverRuns, CellOverRuns, DifferenceOverRu
 from mountlab.compare_view import about, named_difference, plain, shown_fact
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
-from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs
+from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.units import scale_for
 
 _SIGNS = {"faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided"}
@@ -199,12 +199,17 @@ def overview(many: ManyRuns) -> Html:
         plot = plot_answer_over_runs(
             answers, many.names, title=sentences(many)[0], smallest_effect=many.smallest_effect, filesystems=names
         )
-        drawn.append(Html(plot._repr_html_()))
+        drawn.append(html.joined(Html(plot._repr_html_()), _not_drawn(len(answers), room_for(len(many.runs)))))
     points = list(_relative(many))
     if points:
         plot = plot_over_runs(points, many.names, title=_between(many), filesystems=names)
         drawn.append(Html(plot._repr_html_()))
     return html.columns(*drawn) if drawn else html.paragraph("Nothing to plot.")
+
+
+def _not_drawn(count: int, room: int) -> Text:
+    said = f"{room} of {count} comparisons are drawn; the table below has all of them."
+    return html.paragraph(said, kind="meta") if count > room else ""
 
 
 def _relative(many: ManyRuns) -> Iterator[Relative]:

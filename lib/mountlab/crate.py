@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mountlab.bundle import Bundle, PublishedRun
+from mountlab.words import listed
 
 SPDX = "https://spdx.org/licenses/"
 _TYPES = {
@@ -36,8 +37,11 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
     crate.datePublished, crate.license = bundle.date, {"@id": f"{SPDX}{bundle.licence}"}
     licence = {"@type": "CreativeWork", "name": bundle.licence, "description": f"The licence {bundle.licence} of SPDX"}
     _add(crate, f"{SPDX}{bundle.licence}", licence)
-    crate.creator = [_add(crate, f"#author-{place}", {"@type": "Person", "name": name})
-                     for place, name in enumerate(bundle.authors, start=1)]  # fmt: skip
+    authors = [_add(crate, f"#author-{place}", {"@type": "Person", "name": name})
+               for place, name in enumerate(bundle.authors, start=1)]  # fmt: skip
+    crate.root_dataset["author"] = authors[0] if len(authors) == 1 else authors
+    publisher = {"@type": "Organization", "name": listed(bundle.authors)}
+    crate.root_dataset["publisher"] = _add(crate, "#publisher", publisher)
     software = {"@type": "SoftwareApplication", "name": "Mountlab", "version": bundle.mountlab_version}
     tool = _add(crate, "#mountlab", software)
     for name in files:

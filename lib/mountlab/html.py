@@ -129,7 +129,7 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {%- endmacro %}
 
 {%- macro starred(text) %}
-<span class="star" role="img" aria-label="best">★</span> {{ text }}
+{{ text }} <span class="star" role="img" aria-label="best">★</span>
 {%- endmacro %}
 
 {%- macro table(caption, label, head, groups) %}
@@ -265,7 +265,7 @@ def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
 
 
 def starred(text: Text) -> Html:
-    """A figure behind the star that says 'best'."""
+    """Text before the star that says 'best'."""
     return _made("starred", text)
 
 

@@ -135,14 +135,16 @@ _LIST: Any = html.ENVIRONMENT.from_string(
     """
 {%- macro choice(name, label, values) %}
 {% if values | length > 1 %}
-<label>{{ label }}<select name="{{ name }}"><option value="">all</option>
-{% for value, text in values.items() %}<option value="{{ value }}">{{ text }}</option>{% endfor %}</select></label>
+<div><label for="by-{{ name }}">{{ label }}</label><select name="{{ name }}" id="by-{{ name }}">
+<option value="">all</option>
+{% for value, text in values.items() %}<option value="{{ value }}">{{ text }}</option>{% endfor %}</select></div>
 {% endif %}
 {% endmacro %}
 
 {%- macro filters(choices) %}
 <div class="filters" role="search" hidden>
-<label class="search">Search<input type="search" name="search" autocomplete="off" spellcheck="false"></label>
+<div class="search"><label for="search">Search</label>
+<input type="search" id="search" autocomplete="off" spellcheck="false"></div>
 {% for each in choices %}{{ choice(*each) }}{% endfor %}
 <button type="button">Show all</button>
 <p role="status"></p></div>

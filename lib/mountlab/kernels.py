@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -49,3 +50,15 @@ class Kernels:
         except ProcessLookupError:
             return False
         return True
+
+
+@contextmanager
+def own_loop() -> Iterator[None]:
+    """For a thread in which papermill is to run: the event loop that it makes there is closed at the end."""
+    from jupyter_core.utils import ensure_event_loop
+
+    loop = ensure_event_loop()
+    try:
+        yield
+    finally:
+        loop.close()

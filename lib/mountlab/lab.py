@@ -41,9 +41,10 @@ def server_root(results: Path = store.RESULTS) -> Path:
     return Path(os.path.commonpath([store.ROOT, results.resolve()]))
 
 
-def command(port: int, *, browser: bool, notebook: Path = TOUR, results: Path = store.RESULTS) -> list[str]:
-    """What starts JupyterLab. The token stays as Jupyter makes it; only this machine can connect."""
-    root = server_root(results)
+def command(port: int, *, browser: bool, root: Path | None = None, notebook: Path = TOUR) -> list[str]:
+    """What starts JupyterLab on a notebook below `root`. The token stays as Jupyter makes it, and only this machine can
+    connect."""
+    root = (root or server_root()).resolve()
     opened = notebook.resolve().relative_to(root).as_posix()
     return [
         sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{opened}",

@@ -69,6 +69,11 @@ class Shown:
     looks: ClassVar[Callable[[], Any]]
     """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""
 
+    def __init_subclass__(cls) -> None:
+        """IPython takes what it finds first on the way from a class to its parents, and a dataclass has a __repr__ of
+        its own: each class gets this one, too."""
+        cls._repr_pretty_ = cls._repr_pretty_  # type: ignore[method-assign]
+
     def _repr_html_(self) -> str:
         return str(Shown.looks().html_of(self))
 

@@ -56,7 +56,11 @@ def _parameters_of(cell: str) -> list[str]:
 
 
 class PlanView(str):
-    """A plan as text, which a notebook shows as it is."""
+    """A plan as text, which a notebook shows as it is, in a box that scrolls inside itself."""
+
+    def _repr_html_(self) -> str:
+        style = "<style>.jp-OutputArea .plan pre{max-height:24rem;overflow:auto}</style>"
+        return style + html.box("plan", html.code_block(self)).text
 
     def __repr__(self) -> str:
         return str(self)

@@ -149,12 +149,13 @@ def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(latex_text(" ".join(cell.split("\n"))) for cell in cells) + r" \\"
 
 
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|&~$"})
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|&~$@"})
 
 
 def markdown_text(text: str) -> str:
     """Text on one line that Markdown shows as it is: no markup, no HTML, no cell of a table."""
-    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text).split(" ")).translate(_MARKDOWN)
+    plain = re.sub(r"[\x00-\x1f\x7f]", " ", text).translate(_MARKDOWN)
+    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", plain)  # else an address would be a link
 
 
 def markdown(table: Table) -> str:

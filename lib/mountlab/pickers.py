@@ -228,7 +228,7 @@ class Explorer:
     def _widgets(self) -> Any:
         import ipywidgets
 
-        part, wide = self.slice, {"width": "22rem"}
+        part, wide = self.slice, {"width": "19rem"}
         kind = ipywidgets.Dropdown(options=list(KINDS), value=self.kind, description="Plot", layout=wide)
         metric = ipywidgets.Dropdown(
             options=[(words.metric_heading(each), each) for each in self.metrics], value=part.metric,

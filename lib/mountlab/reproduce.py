@@ -36,7 +36,7 @@ from mountlab.bundle import (
 )
 from mountlab.compare_runs import compare_runs
 from mountlab.compare_view import comparison_text
-from mountlab.errors import StoreError, UnsafeError
+from mountlab.errors import MountlabError, StoreError, UnsafeError, in_one_line
 from mountlab.params import Resolved
 from mountlab.store import Run
 from mountlab.units import GIB, format_bytes
@@ -68,7 +68,7 @@ def check(place: Path) -> Checked:
     description = _description(place)
     paths = _runs(place, description)
     damage = damaged(place)
-    found = [each for path in paths for each in differing(path)]
+    found = [each for path in paths for each in _differing_or_why(path)]
     figures = sum(count_figures(_published(path, table)) for path in paths for table in TABLES)
     return Checked(
         title=str(description.get("title", "")), runs=tuple(path.name for path in paths), damage=tuple(damage),
@@ -205,6 +205,15 @@ def differing(run: Path) -> list[Difference]:
     parquet = run / "measurements.parquet"
     kept = parquet_text(parquet) if _is_regular(parquet) else ""
     return [*found, *differences(run.name, parquet.name, kept, tables["measurements"])]
+
+
+def _differing_or_why(run: Path) -> list[Difference]:
+    """The same; where no figures can be made of a damaged run, that is the one difference."""
+    try:
+        return differing(run)
+    except (MountlabError, ValueError, LookupError, TypeError) as error:
+        why = f"cannot be made: {in_one_line(str(error)) or type(error).__name__}"
+        return [Difference(run.name, "all tables", "all rows", "figures", "published", why)]
 
 
 def table_text(run: Run, table: str) -> str:

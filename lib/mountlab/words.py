@@ -543,7 +543,7 @@ class CaveatGroup:
     @property
     def seen(self) -> str:
         """What was seen, in short: the first sentence of the first message, cut where it is long."""
-        line = " ".join(in_one_line(self.caveats[0].message).split())
+        line = " ".join(self.caveats[0].message.split())
         sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
         if len(sentence) <= _LONGEST_SEEN:
             return sentence
@@ -572,12 +572,13 @@ def caveat_line(groups: Sequence[CaveatGroup]) -> str:
 
     'Do not use: Cache served (1 cell): the page cache answered. Note: Too few (21 cells).'
     """
-    told = {id(group) for group in [each for each in groups if each.severity != "note"][:_TOLD_IN_LINE]}
+    first = {id(group) for group in [each for each in groups if each.severity != "note"][:_TOLD_IN_LINE]}
     lines: dict[Severity, list[str]] = {}
     for group in groups:
-        line = f"{group.heading}: {group.seen}" if id(group) in told else group.heading
+        line = f"{group.heading}: {group.seen}" if id(group) in first else group.heading
         lines.setdefault(group.severity, []).append(line)
-    return " ".join(f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items())
+    told = (f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}" for severity, texts in lines.items())
+    return " ".join(line if line.endswith("…") else f"{line}." for line in told)
 
 
 def _in_line(texts: Sequence[str]) -> str:

@@ -63,3 +63,14 @@ def test_a_parameter_that_nobody_knows_is_an_error(sweep_file: Path, tmp_path: P
     assert "unknown parameter" in done.stderr
     assert "'repeets'" in done.stderr
     assert list((tmp_path / "results").glob("*")) == []
+
+
+def test_a_box_is_checked_by_its_notebook(tmp_path: Path) -> None:
+    from mountlab.report import execute
+
+    executed = tmp_path / "executed" / "check.ipynb"
+    execute(store.NOTEBOOKS / "05_check_box.ipynb", executed, {"box": "local", "pause": 0.5, "rounds": 5})
+    text = executed.read_text()
+    assert "measured here" in text
+    assert "5 rounds of equal work took" in text
+    assert "In 0.5 s other programs ran on the processors for" in text

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import playwright
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started
+from playwright.sync_api import Browser, Page
 from synthetic_report import write_synthetic_report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 HOSTILE = (
     "<script>document.title = 'taken over'</script><img src=http://example.org/x onerror=\"document.title='mine'\">"
 )
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 AA = 4.5
 """WCAG 2, level AA: the least contrast of text."""
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed"),
+    needs_chromium,
 ]
 
 CONTRASTS = """() => {
@@ -65,14 +60,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    node = Path(playwright.__file__).parent / "driver" / "node"
-    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=60)
-    if probe.returncode != 0:
-        pytest.skip(f"Playwright's driver does not start: {probe.stderr.strip()}")
-    with sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
+    with started() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -141,7 +130,7 @@ def test_plot_and_table_stand_side_by_side_on_a_desk(opened: Page) -> None:
     {"viewport": WIDE},
     {"viewport": {"width": 768, "height": 1024}},
     {"viewport": NARROW},
-    {"viewport": {"width": 320, "height": 640}},
+    {"viewport": PHONE},
 )
 def test_nothing_but_tables_and_code_scrolls_sideways(opened: Page) -> None:
     opened.locator("#show-code").check()
@@ -257,6 +246,12 @@ def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
 
 def test_what_is_closed_on_the_screen_is_open_on_paper(sheets: list[str]) -> None:
     assert "t0001" in "\n".join(sheets)
+
+
+def test_the_header_of_a_long_table_is_on_every_sheet(sheets: list[str]) -> None:
+    with_trials = [sheet for sheet in sheets if len(re.findall(r"^ *t0\d\d\d ", sheet, re.MULTILINE)) > 5]
+    assert len(with_trials) > 1
+    assert all(re.search(r"^ *Trial +Block", sheet, re.MULTILINE) for sheet in with_trials)
 
 
 def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], opened: Page) -> None:

@@ -159,10 +159,10 @@ PATTERNS = (
     ),
     Pattern("user", re.compile(r"/(?:home|Users)/(?P<value>[A-Za-z_][\w.-]*)(?![\w.-])"), tells=True),
     Pattern(
-        "user", re.compile(rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9][\w.-]*\w)"), _is_login, hint="@", tells=True
+        "user", re.compile(rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)"), _is_login, hint="@", tells=True
     ),
     Pattern(
-        "host", re.compile(rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9][\w.-]*\w))"), _is_login, hint="@", tells=True
+        "host", re.compile(rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?))"), _is_login, hint="@", tells=True
     ),
     Pattern(
         "host",

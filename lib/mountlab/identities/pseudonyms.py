@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ _CONTEXTS = {
     "host": (r"(?<=[\w.-]@){}", r"(?<=\bLinux ){}(?= \d)", r"(?<=\d\d:\d\d:\d\d ){}(?= [\w.\[\]()/-]+:)",
              r"(?<=\b[Hh]ost[ =:]){}", r"(?<=\bhostname[=:]){}", r"(?<=//){}(?=[/:])"),
     "user": (r"(?<=/home/){}", r"(?<=/Users/){}", r"(?<=mountlab-){}(?=/|\b(?!-))", r"(?<![\w-]){}(?=@)",
-             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))"),
+             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))", r"(?<=\\){}"),
     "box": (r"(?<=\bBOX=){}", r"(?<=\bbox[ =:]){}", r"(?<=--box ){}", r"(?<=params/boxes/){}(?=\.yml)"),
 }  # fmt: skip
 """Where a word stands as a name: for machines and users that are called as things are."""
@@ -61,7 +62,9 @@ class Pseudonyms:
         self._forms: dict[str, tuple[str, str]] = {}
         self._plain: list[str] = []
         self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": [], "context": []}
-        for identity in identities:
+        known = list(identities)
+        self._taken = {identity.value for identity in known if _is_placeholder(identity.value)}
+        for identity in known:
             self._know(identity)
         self._known = self._compiled()
         for run_id, box in (runs or {}).items():
@@ -75,7 +78,7 @@ class Pseudonyms:
 
     def _know(self, identity: Identity) -> None:
         kind, value = identity.kind, identity.value
-        if value in _PUBLIC.get(kind, ()):
+        if self._stays(kind, value):
             return
         if kind == "place":
             self._know_path(value)
@@ -136,13 +139,15 @@ class Pseudonyms:
     # --- replacing ----------------------------------------------------------------------------------------------------
 
     def placeholder(self, kind: str, value: str) -> str:
-        """What stands for a value of a kind, a new one for a new value; one that everybody has is left as it is."""
-        if value in _PUBLIC.get(kind, ()):
+        """What stands for a value of a kind, a new one for a new value. A name that everybody has stays, and so does a
+        placeholder: of a run that was made from a published sweep."""
+        if self._stays(kind, value):
             return value
         key = (kind, _key(kind, value))
         if key not in self._given:
-            number = len({name for (of, _), name in self._given.items() if of == kind}) + 1
-            self._given[key] = f"{NO_UUID}{number:012d}" if kind == "uuid" else f"{kind}-{number}"
+            used = self._taken | {name for (of, _), name in self._given.items() if of == kind}
+            numbered = (f"{NO_UUID}{n:012d}" if kind == "uuid" else f"{kind}-{n}" for n in itertools.count(1))
+            self._given[key] = next(name for name in numbered if name not in used)
         return self._given[key]
 
     def text(self, text: str, *, patterns: bool = True) -> str:

@@ -9,7 +9,7 @@ A new plot is one function `plot_*` in one module here, and one entry below.
 
 from mountlab.plots.axes import log_ticks, tick_text
 from mountlab.plots.bars import plot_bars
-from mountlab.plots.base import Mark, Plot, colour_of
+from mountlab.plots.base import Plot
 from mountlab.plots.data import group_of
 from mountlab.plots.distribution import plot_distribution
 from mountlab.plots.heat import plot_heat, plot_ratio_heat
@@ -21,6 +21,7 @@ from mountlab.plots.planning import plot_simulated, plot_smallest_difference
 from mountlab.plots.ratios import plot_published, plot_ratios
 from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.trials import plot_trials
 
 __all__ = [

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from mountlab import words
-from mountlab.plots.base import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
-from mountlab.plots.svg import INK
+from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
+from mountlab.plots.svg import CONTROL, INK
 
 LONGEST_LABEL, _MOST_IN_ALT = 34, 12
 
@@ -106,7 +106,7 @@ def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal",
 
 def short(text: str, longest: int = LONGEST_LABEL) -> str:
     """A label on one line and of a length that leaves room for the data; tables carry the whole name."""
-    line = " ".join(text.split())
+    line = CONTROL.sub("\ufffd", " ".join(text.split()))
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import Rows, beside, grid_lines, interval, row_figure
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, means_of, names_by_group, scale_of, trials_of
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.svg import INK
 from mountlab.plots.trials import span_title, trials_alt
 

@@ -6,48 +6,17 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from mountlab import html
 from mountlab.errors import InputError
-from mountlab.plots.svg import INK, for_page
+from mountlab.plots.paper import FORMS, on_paper
+from mountlab.plots.style import STYLE, WIDTH_IN, Mark
+from mountlab.plots.svg import for_page
 
-WIDTH_IN, ROW_IN, AXIS_IN = 4.9, 0.215, 0.55
-"""All figures are equally wide (353 points): legible on a phone, and two fit side by side on a desk."""
-
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "mountlab", "text.parse_math": False, "font.size": 9.5,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
-    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
-    "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
-        "ytick.major.pad": 7.0,
-    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
-    "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Colour and marker of one file system: Matplotlib's name of the marker, and the character that looks like it."""
-
-    colour: str
-    marker: str
-    glyph: str
-
-
-MARKS = (
-    Mark("#0072B2", "o", "●"), Mark("#D55E00", "s", "■"), Mark("#009E73", "^", "▲"), Mark("#CC79A7", "D", "◆"),
-    Mark("#E69F00", "v", "▼"), Mark("#56B4E9", "P", "✚"), Mark("#8C8C8C", "X", "✖"),
-)  # fmt: skip
-"""Okabe and Ito's palette without black and yellow (which vanish on one of the two backgrounds), and a grey."""
-
-
-def colour_of(filesystems: Sequence[str]) -> dict[str, Mark]:
-    """One colour and one marker for each file system, by its place in the sweep; the eighth has the first again."""
-    return {name: MARKS[place % len(MARKS)] for place, name in enumerate(dict.fromkeys(filesystems))}
+_NARROWEST_IN, _WIDEST_IN = 1.5, 24.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +37,21 @@ class Plot:
         # Drawn again, constrained layout would move things a little; the second drawing is to be the same as the first.
         self.figure.set_layout_engine("none")
         return for_page(buffer.getvalue(), alt=self.alt)
+
+    def save_bytes(self, form: str, *, width_in: float = WIDTH_IN) -> bytes:
+        """The figure for a paper: on white, in black, at this width in inches, text as paths (SVG) or with its fonts
+        (PDF); the same bytes for the same data. The title is left to the caption; keys are drawn above.
+
+        Text stays as large as on the page where there is room; what is narrower than on the page is scaled down as a
+        whole. Raises InputError for another form, and for a width that is none of a page's.
+        """
+        if form not in FORMS:
+            raise InputError("a figure is saved as one of these", got=repr(form), allowed=", ".join(FORMS))
+        if not _NARROWEST_IN <= width_in <= _WIDEST_IN:
+            raise InputError(
+                "a figure fits on a page", got=f"width_in={width_in}", allowed=f"{_NARROWEST_IN} to {_WIDEST_IN} inches"
+            )
+        return on_paper(self.figure, form, width_in=width_in, legend=self.legend)
 
     def _repr_html_(self) -> str:
         keys = [html.swatch(name, mark.colour, mark.glyph) for name, mark in self.legend.items()]

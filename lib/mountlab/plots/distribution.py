@@ -9,9 +9,10 @@ import pandas as pd
 
 from mountlab import words
 from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, scale_of, trials_of
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import colour_of
 from mountlab.units import Scale
 
 
@@ -48,7 +49,7 @@ def plot_distribution(
                 )
             value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
             axes.set_ylim(0, 105)
-        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials with at most so much, %")
+        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
     told = _overlaps(trials, scale)
     what = f"{words.metric_heading(metric)} of {words.counted(len(trials), 'trial')}"

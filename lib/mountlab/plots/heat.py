@@ -16,9 +16,10 @@ from matplotlib.figure import Figure
 from mountlab import words
 from mountlab.model import Comparison
 from mountlab.plots.axes import in_alt, short
-from mountlab.plots.base import AXIS_IN, STYLE, WIDTH_IN, Plot, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import MOST_PANELS
+from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN
 from mountlab.plots.svg import INK
 from mountlab.units import scale_for
 

@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import ordered
 from mountlab.plots.panels import figure_of, label_ends, log_limits, name_axes, panel_figure, set_ticks, shown_of, times
+from mountlab.plots.style import Mark, colour_of
 from mountlab.tools.histograms import Histogram, distribution
 from mountlab.units import Scale, scale_for
 

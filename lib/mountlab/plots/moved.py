@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, row_figure, short
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.svg import INK
 
 _MOST_PERCENT = 250.0

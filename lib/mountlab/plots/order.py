@@ -14,8 +14,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab import words
 from mountlab.plots.axes import short, tick_text
-from mountlab.plots.base import AXIS_IN, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
+from mountlab.plots.panels import place_panels
+from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
 
 _MOST_NUMBERS = 12
@@ -41,8 +43,9 @@ def plot_run_order(
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
     groups = ordered({trial.group for trial in trials}, workloads)
     with mpl.rc_context({**STYLE, "axes.spines.left": True}):
-        figure = Figure(figsize=(WIDTH_IN, 1.0 * len(groups) + AXIS_IN), layout="constrained")
+        figure = Figure(figsize=(WIDTH_IN, 1.0 * len(groups) + AXIS_IN))
         panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
+        place_panels(figure, len(groups), 1, left_in=0.62, bottom_in=0.5, gap_in=0.28)
         for axes, group in zip(panels, groups, strict=True):
             _draw_bands(axes, trials)
             _draw_order(axes, [trial for trial in trials if trial.group == group], group, marks)

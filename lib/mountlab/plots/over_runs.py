@@ -14,11 +14,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from mountlab import words
 from mountlab.model import Comparison
 from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text
-from mountlab.plots.base import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.ratios import draw_ratio, ratio_axis
+from mountlab.plots.style import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
 
-_MOST_PANELS, _MOST_ROWS = 12, 60
+_MOST_PANELS, _MOST_ROWS = 6, 28
 _PANEL_IN, _APART = 1.15, 0.12
 _REACH = 0.25
 
@@ -46,7 +47,7 @@ def plot_answer_over_runs(
     drawn. Raises InputError where there is no ratio.
     """
     known = {name: _ratios(own, runs) for name, own in answers.items()}
-    known = _fitting({name: own for name, own in known.items() if own}, len(runs))
+    known = dict([(name, own) for name, own in known.items() if own][: room_for(len(runs))])
     flat = [each for own in known.values() for each in own.values()]
     require(flat, "ratio")
     rows = Rows.of({name: list(own) for name, own in known.items()})
@@ -68,8 +69,9 @@ def _ratios(own: Sequence[Comparison | None], runs: Sequence[str]) -> dict[str, 
     return {run: each for run, each in zip(runs, own, strict=True) if each and words.effect(each) >= 0}
 
 
-def _fitting(known: Mapping[str, dict[str, Comparison]], runs: int) -> dict[str, dict[str, Comparison]]:
-    return dict(list(known.items())[: max(1, _MOST_ROWS // runs)])
+def room_for(runs: int) -> int:
+    """How many comparisons of so many runs one picture has room for."""
+    return max(1, _MOST_ROWS // runs)
 
 
 def plot_over_runs(

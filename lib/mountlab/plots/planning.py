@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from mountlab import words
 from mountlab.plots.axes import dot, in_alt, interval, log_ticks, reach, tick_text
-from mountlab.plots.base import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
 
 

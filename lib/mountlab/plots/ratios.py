@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from mountlab import words
 from mountlab.model import Comparison, PublishedFigure, higher_is_better
 from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure, short
-from mountlab.plots.base import MARKS, Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import MARKS, Mark, colour_of
 from mountlab.plots.svg import INK
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import in_alt, short
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import (
     figure_of,
@@ -24,6 +24,7 @@ from mountlab.plots.panels import (
     times,
     value_limits,
 )
+from mountlab.plots.style import Mark, colour_of
 from mountlab.units import Scale, scale_for
 
 _MOST_TEXTS = {1: 9, 2: 5}
@@ -69,12 +70,17 @@ def _cells(frame: pd.DataFrame, metric: str, factor: str, workload: str, label: 
     """The rows of one metric of one workload, each with its level of the factor and the panel of its other options."""
     same = (frame["metric"] == metric) & (frame["workload"] == workload) & (frame["label"] == label)
     rows = [{str(key): value for key, value in row.items()} for row in frame[same].to_dict("records")]
-    found = [(row, _factors(row, workload)) for row in rows]
+    found = [(row, factors) for row in rows if factor in (factors := _factors(row, workload))]
+    names = [key for key in (found[0][1] if found else ()) if key != factor]
+    levels = {key: levels_of(factors.get(key, "") for _, factors in found) for key in names}
+    others = {key: own for key, own in levels.items() if len(own.names) > 1}
+    # Panels in the order of their levels, which that of the rows need not be.
+    found.sort(key=lambda pair: [own.place(pair[1].get(key, "")) for key, own in others.items()])
     return [
-        {**row, "level_of_factor": factors[factor], "panel": _panel(factors, factor)}
+        {**row, "level_of_factor": factors[factor],
+         "panel": " ".join(f"{key}={factors[key]}" for key in others if key in factors)}
         for row, factors in found
-        if factor in factors
-    ]
+    ]  # fmt: skip
 
 
 def _factors(row: Mapping[str, Any], workload: str) -> dict[str, str]:
@@ -83,10 +89,6 @@ def _factors(row: Mapping[str, Any], workload: str) -> dict[str, str]:
         return {str(key): str(value) for key, value in row["factors"].items()}
     said = str(row["cell"]).removeprefix(f"{row['filesystem']}/").removeprefix(workload)
     return {key: str(row[key]) for key in row if f" {key}={row[key]}" in said}
-
-
-def _panel(factors: Mapping[str, str], factor: str) -> str:
-    return " ".join(f"{key}={value}" for key, value in factors.items() if key != factor)
 
 
 def _draw(

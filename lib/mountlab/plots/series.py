@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.style import Mark, colour_of
 from mountlab.units import Scale, scale_for
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
@@ -91,4 +92,5 @@ def _steadiness(courses: Sequence[Course]) -> list[str]:
         for (name, workload), found in cells.items()
         if not all(found)
     ]
-    return [f"{steady} of {len(judged)} were steady over five equal parts", *bad]
+    of = f"{len(judged)}" if len(judged) == len(courses) else f"the {len(judged)} that can be judged"
+    return [f"{steady} of {of} were steady over five equal parts", *bad]

@@ -16,7 +16,7 @@ def for_page(document: str, *, alt: str) -> str:
     prefix = f"p{hashlib.sha256((alt + body).encode()).hexdigest()[:8]}-"
     body = _TAG.sub(lambda tag: _mend_tag(tag[0], prefix), body)
     head = f'<svg role="img" aria-label="{escape(alt)}" style="{_SVG_STYLE}"'
-    return _CONTROL.sub("\ufffd", head + body.removeprefix("<svg"))
+    return CONTROL.sub("\ufffd", head + body.removeprefix("<svg"))
 
 
 _WITHOUT = re.compile(r"<!--.*?-->\s*|<style.*?</style>\s*", re.DOTALL)
@@ -24,7 +24,8 @@ _WITHOUT = re.compile(r"<!--.*?-->\s*|<style.*?</style>\s*", re.DOTALL)
 _SVG_STYLE = "max-width: min(100%, 33rem); height: auto; stroke-linejoin: round; stroke-linecap: butt"
 _TAG = re.compile(r"<[^!>]+>")
 """A tag, and never text: Matplotlib escapes the < and > of texts and attributes."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What no font draws, and no document may hold."""
 
 
 def _mend_tag(tag: str, prefix: str) -> str:

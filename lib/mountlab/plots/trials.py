@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from mountlab import words
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
-from mountlab.plots.base import Mark, Plot, colour_of, require
+from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
+from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.svg import INK
 from mountlab.units import Scale
 
@@ -49,23 +49,17 @@ def plot_trials(
 
 
 def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Mapping[str, Mark], scale: Scale) -> None:
+    """Moved up or down by block, not at random: equal values stay visible, and the picture stays the same."""
     first, last = min(trial.block for trial in trials), max(trial.block for trial in trials)
-    frame = pd.DataFrame(
-        {
-            "value": [trial.value / scale.factor for trial in trials],
-            # Moved by block, not at random: equal values stay visible, and the picture stays the same.
-            "y": [
-                rows.places[trial.group, trial.filesystem] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5)
-                for trial in trials
-            ],
-            "filesystem": [trial.filesystem for trial in trials],
-        }
-    )
-    sns.scatterplot(
-        frame, x="value", y="y", hue="filesystem", style="filesystem", ax=axes, legend=False, s=20, linewidth=0,
-        alpha=0.75, palette={name: mark.colour for name, mark in marks.items()},
-        markers={name: mark.marker for name, mark in marks.items()},
-    )  # fmt: skip
+    for name in dict.fromkeys(trial.filesystem for trial in trials):
+        own = [trial for trial in trials if trial.filesystem == name]
+        ys = [
+            rows.places[trial.group, name] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own
+        ]
+        axes.plot(
+            [trial.value / scale.factor for trial in own], ys, marks[name].marker, color=marks[name].colour,
+            markersize=4.5, markeredgewidth=0, alpha=0.75, linestyle="none",
+        )  # fmt: skip
 
 
 def _draw_mean(axes: Axes, y: float, mean: MeanPoint) -> None:

@@ -57,7 +57,9 @@ def _side_by_side(drawn: Iterable[Plot], why_none: str) -> Html:
 def responses(run: RunView) -> Html:
     """The answer's metrics over each swept number or size, and maps of two swept options."""
     pictures = _shown(run, "response", "heat", "ratio heat")
-    return _side_by_side((_over_factors(run, each) for each in pictures), "No number and no two options were swept.")
+    return _side_by_side(
+        (_over_factors(run, each) for each in pictures), "No size and no number was swept, and no two options together."
+    )
 
 
 def _over_factors(run: RunView, picture: Picture) -> Plot:

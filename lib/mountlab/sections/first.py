@@ -171,8 +171,8 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
                 rows.append([label, words.MISSING if planned else words.NOT_IN_SWEEP, ""])
             else:
                 figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-                shown = html.starred(figures.value) if mean.mean in best else figures.value
-                rows.append([label, shown, figures.interval or "no interval"])
+                interval = figures.interval or "no interval"
+                rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
         yield Rows(rows, f"{row}: {words.metric_noun(metric)}, {scale.unit}")
 
 

@@ -101,8 +101,8 @@ function filterable(bar) {
     const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const { row, text } of rows) {
-      const fits = asked.every(word => text.includes(word))
-        && choices.every(choice => !choice.value || row.dataset[choice.name].split('|').includes(choice.value));
+      const has = choice => [row.dataset[choice.name], ...row.dataset[choice.name].split(' ')].includes(choice.value);
+      const fits = asked.every(word => text.includes(word)) && choices.every(choice => !choice.value || has(choice));
       row.hidden = !fits;
       shown += fits;
     }

@@ -1,0 +1,145 @@
+"""The sweep notebook in a real JupyterLab on the local box: the live view moves, Stop stops, resume completes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jupyterlab import ERRORS, OpenNotebook, chromium, copied, jupyterlab, needs_chromium
+from mountlab import care, store
+from mountlab.boxes import open_box
+from sweeps import DIR
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.requires_program("fio"),
+    pytest.mark.requires_program("sshd"),
+    needs_chromium,
+]
+
+BOX = "local"
+SWEEP: dict[str, Any] = {
+    "question": "Does the live view move?",
+    "box": BOX,
+    "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
+    "workloads": {
+        "fio-read": {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "time_based": True, "runtime": "1s"}
+    },
+    "design": {"repeats": 4, "warmup": 1, "seed": 7},
+    "baseline": "disk",
+}
+TRIALS = 2 * 5
+LAST_BEFORE_RUN = "run_path = mountlab.run(sweep)"
+PROGRESS = re.compile(r"(\d+) of 10 trials")
+
+
+def seen(opened: OpenNotebook) -> str:
+    return opened.page.locator(".mountlab-live").first.text_content() or ""
+
+
+def wait_for_live(opened: OpenNotebook, pattern: str) -> None:
+    """Until the newest view says so. A cell that failed is told at once, and not when the time is over."""
+    opened.page.wait_for_function(
+        """([pattern, errors]) => document.querySelector(errors) ||
+            new RegExp(pattern).test([...document.querySelectorAll('.mountlab-live')].at(-1)?.textContent)""",
+        arg=[pattern, ERRORS],
+    )
+    assert opened.errors() == []
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lab") / "root" / "results"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def notebook(results: Path) -> Iterator[OpenNotebook]:
+    """The sweep notebook, run up to where it measures."""
+    root = results.parent
+    sweep_file = root / "live.yml"
+    sweep_file.write_text(yaml.safe_dump(SWEEP))
+    path = copied("10_run_sweep.ipynb", root, sweep_file=str(sweep_file))
+    with (
+        jupyterlab(root, MOUNTLAB_RESULTS=str(results)) as server,
+        chromium() as browser,
+        server.opened(browser, path) as opened,
+    ):
+        sources = opened.cells.locator(".jp-InputArea").all_text_contents()
+        opened.run(next(number for number, source in enumerate(sources, 1) if LAST_BEFORE_RUN in source))
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def run_path(notebook: OpenNotebook, results: Path) -> Path:
+    """The run, stopped by its button after two trials that counted."""
+    wait_for_live(notebook, r"n = 2")
+    notebook.page.get_by_role("button", name="Stop").click()
+    notebook.wait_for_text("Stopped: everything on the box is undone")
+    notebook.wait()
+    (path,) = results.glob("*")
+    return path
+
+
+def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
+    wait_for_live(notebook, r"[1-9] of 10 trials")
+    first = PROGRESS.search(seen(notebook))
+    wait_for_live(notebook, r"Read bandwidth, .B/s[^]*n = 1")
+    wait_for_live(notebook, r"Now: block \d, (disk|shm)/fio-read")
+    wait_for_live(notebook, r"elapsed, about \d+ s left")
+    wait_for_live(notebook, r"n = 2")
+    later = PROGRESS.search(seen(notebook))
+    assert first is not None
+    assert later is not None
+    assert int(first[1]) < int(later[1]) < TRIALS
+    assert notebook.page.locator(".mountlab-live").count() == 1, "one view, which is drawn anew in its place"
+
+
+def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenNotebook, run_path: Path) -> None:
+    info, journal = store.read_info(run_path), store.read_journal(run_path)
+    assert info["status"] == "interrupted"
+    assert 2 <= len(journal) < TRIALS
+    assert notebook.errors() == [], "a person who stops a run is not shown a traceback"
+    assert f'run_path = mountlab.resume("{run_path}")' in notebook.output_of(LAST_BEFORE_RUN)
+    with open_box(store.load_box(BOX)) as connection:
+        assert care.clean(connection, dry_run=True) == []
+
+
+def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_path: Path) -> None:
+    notebook.select("run = mountlab.load_run(run_path)")  # the click on Stop took the focus
+    notebook.run(1)
+    notebook.wait()
+    assert "fio-read" in notebook.output_of("run = mountlab.load_run(run_path)")
+    assert notebook.errors() == []
+
+
+def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
+    before = store.read_journal(run_path)
+    notebook.insert("run_path = mountlab.resume(run_path); run = mountlab.load_run(run_path)")
+    wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of 10 trials")
+    notebook.run(notebook.cells.count())
+    notebook.wait()
+    assert notebook.errors() == []
+    journal = store.read_journal(run_path)
+    assert store.read_info(run_path)["status"] == "complete"
+    assert [trial.trial_id for trial in journal] == store.read_info(run_path)["order"]
+    assert journal[: len(before)] == before
+    link = notebook.notebook.get_by_role("link", name="Open the report")
+    assert link.get_attribute("href"), "JupyterLab has resolved it"
+    assert (run_path / "report.html").exists()
+
+
+def test_what_is_saved_holds_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
+    notebook.page.keyboard.press("Control+s")
+    saved = run_path.parents[1] / "notebooks" / "10_run_sweep.ipynb"
+    notebook.page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    text = saved.read_text()
+    assert "10 of 10 trials" in text
+    assert "application/vnd.jupyter.widget" not in text

@@ -1,0 +1,371 @@
+"""Every kind of page in a real browser, offline: whole, safe, accessible, and what its script adds to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started
+from mountlab import html, report, store
+from mountlab.html import Column, Rows
+from mountlab.page import page as framed
+from playwright.sync_api import Browser, Locator, Page
+from synthetic_report import executed_here
+from synthetic_run import SyntheticRun, synthetic_run
+
+pytestmark = [pytest.mark.browser, needs_chromium]
+
+HOSTILE = (
+    "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
+)
+LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
+KINDS = ("report", "index", "two runs", "many runs")
+TOUR = store.ROOT / "results" / "tour"
+
+
+# ── the pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def made_up(name: str, seed: int, **facts: str) -> SyntheticRun:
+    """A run with hostile text wherever text can be, a long name, and noise of its own."""
+    run = synthetic_run(hostile=f"{HOSTILE} {LONG}")
+    rng = np.random.default_rng(seed)
+    factors = np.exp(rng.normal(0.02 * seed, 0.03, len(run.measurements)))
+    run.measurements = run.measurements.assign(value=run.measurements["value"] * factors)
+    run.info = {**run.info, "run_id": name, "facts": {**run.info["facts"], **facts}}
+    return run
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One page of each kind, by kind."""
+    directory = tmp_path_factory.mktemp("pages")
+    runs = {
+        name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(("one", "two", "three"))
+    }
+    told = {
+        "report": (report.NOTEBOOK, {"run": "one"}), "two runs": (report.COMPARISON, {"run_a": "one", "run_b": "two"}),
+        "many runs": (report.MANY, {"runs": list(runs)}),
+    }  # fmt: skip
+    found = {}
+    for kind, (notebook, parameters) in told.items():
+        executed = executed_here(notebook, parameters, runs, directory)
+        found[kind] = directory / f"{kind}.html"
+        found[kind].write_text(report.export(executed, title=f"{kind} {HOSTILE}"))
+    return {**found, "index": an_index(directory / "results")}
+
+
+def an_index(results: Path) -> Path:
+    """Of five runs, one of which is damaged and one stopped, and of one comparison."""
+    whole = results / "20261120T101902-tour-local"
+    shutil.copytree(TOUR, whole)
+    store.write_derived(store.load_run(whole))
+    info = json.loads((whole / "run.json").read_text())
+    for place, (box, question) in enumerate([("db1", HOSTILE), ("db1", LONG), ("vm", "Does data=writeback pay?")]):
+        path = results / f"2026112{place + 1}T101902-other-{box}"
+        path.mkdir()
+        for name in ("comparisons.csv", "caveats.csv"):
+            shutil.copy(whole / name, path / name)
+        (path / "report.html").write_text("")
+        asked = {**info["parameters"], "question": question, "name": f"sweep-{place}"}
+        changed = {"box": {"name": box}, "parameters": asked, "created_at": f"2026-11-2{place + 1}T10:00:00+00:00"}
+        (path / "run.json").write_text(json.dumps({**info, **changed}))
+    (results / "damaged" / "raw").mkdir(parents=True)
+    entry = {"kind": "comparison", "title": HOSTILE, "page": "report.html", "verdict": HOSTILE, "caveats": {"note": 1}}
+    (results / "compared").mkdir()
+    (results / "compared" / "report.html").write_text("")
+    (results / "compared" / "entry.json").write_text(json.dumps(entry))
+    return report.write_index(results)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as chromium:
+        yield chromium
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
+    """A page in a window of its own, offline."""
+    with browser.new_context(offline=True, **{"viewport": WIDE, **options}) as context:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        yield page
+
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+# ── whole and safe ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@each_kind
+def test_it_is_valid_html(kind: str, pages: dict[str, Path]) -> None:
+    """No error of the parser that the HTML standard describes, and every id once."""
+    document = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(pages[kind].read_text())
+    ids = [node.get("id") for node in document.iter() if node.get("id")]
+    assert len(ids) == len(set(ids))
+    levels = [int(node.tag[1]) for node in document.iter() if node.tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+
+
+@each_kind
+def test_hostile_text_is_shown_and_does_nothing(kind: str, browser: Browser, pages: dict[str, Path]) -> None:
+    requests, complaints = list[str](), list[str]()
+    with browser.new_context(offline=True, viewport=WIDE) as context:
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(pages[kind].as_uri())
+        page.wait_for_load_state("networkidle")
+        assert page.title() != "taken"
+        assert "<script>document.title='taken'</script>" in page.locator("body").inner_text()
+        assert "\u202e" not in page.content()
+        assert page.locator("script").count() == page.locator("style").count() == 1
+    assert [url for url in requests if not url.startswith("data:")] == [pages[kind].as_uri()]
+    assert complaints == []
+
+
+def test_no_other_script_may_run(browser: Browser, pages: dict[str, Path]) -> None:
+    """Were one to get in all the same: the page's policy stops it."""
+    with opened(browser, pages["index"]) as page:
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), {text: 'window.taken = 1'}))"
+        )
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=data:, onerror=\"window.taken = 2\">')")
+        page.wait_for_timeout(100)
+        assert page.evaluate("window.taken") is None
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "window", [{"viewport": WIDE, "color_scheme": "light"}, {"viewport": NARROW, "color_scheme": "dark"}],
+    ids=["wide-light", "narrow-dark"],
+)  # fmt: skip
+def test_axe_finds_nothing(kind: str, window: dict[str, Any], browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages[kind], **window) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found] == []
+
+
+@each_kind
+@pytest.mark.parametrize("viewport", [NARROW, PHONE], ids=["360", "320"])
+def test_nothing_but_tables_and_code_scrolls_sideways(
+    kind: str, viewport: Any, browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages[kind], viewport=viewport) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
+
+
+@each_kind
+def test_it_is_small(kind: str, browser: Browser, pages: dict[str, Path]) -> None:
+    """What takes long to open is large: a page of all parts stays far below that."""
+    assert pages[kind].stat().st_size < 1_500_000
+    with opened(browser, pages[kind]) as page:
+        assert page.evaluate("document.querySelectorAll('*').length") < 12_000
+
+
+# ── colours ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(21, 24, 28)"
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.mark.parametrize("java_script_enabled", [True, False], ids=["script", "no script"])
+def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Browser, pages: dict[str, Path]) -> None:
+    options = {"java_script_enabled": java_script_enabled, "color_scheme": "light"}
+    with opened(browser, pages["index"], **options) as page:
+        assert page.evaluate(BACKGROUND) == LIGHT
+        page.locator("label", has_text="Dark").click()
+        assert page.evaluate(BACKGROUND) == DARK
+        page.locator("label", has_text="Auto").click()
+        assert page.evaluate(BACKGROUND) == LIGHT
+
+
+def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["index"], color_scheme="dark") as page:
+        page.locator("#theme-auto").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(BACKGROUND) == LIGHT
+        page.reload()
+        assert page.evaluate(BACKGROUND) == LIGHT
+        assert page.locator("#theme-light").is_checked()
+
+
+def test_paper_is_white(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["report"], color_scheme="dark") as page:
+        page.locator("label", has_text="Dark").click()
+        page.emulate_media(media="print")
+        assert page.evaluate(BACKGROUND) == LIGHT
+        assert page.evaluate("getComputedStyle(document.querySelector('svg text')).fill") == "rgb(0, 0, 0)"
+
+
+# ── contents ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_contents_stand_beside_the_text_and_follow_it(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["report"]) as page:
+        contents = page.get_by_role("navigation", name="Contents")
+        assert contents.bounding_box()["x"] < page.locator("main").bounding_box()["x"]  # type: ignore[index]
+        contents.get_by_role("link", name="The box").click()
+        assert 0 <= page.locator("h2", has_text="The box").bounding_box()["y"] < WIDE["height"]  # type: ignore[index]
+        assert contents.get_by_role("link", name="All trials").bounding_box()["y"] >= 0  # type: ignore[index]
+        current = contents.locator("[aria-current]")
+        current.filter(has_text="The box").wait_for()
+        assert current.count() == 1
+
+
+def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["report"], viewport=NARROW, java_script_enabled=False) as page:
+        link = page.get_by_role("navigation").get_by_role("link", name="Caveats")
+        assert not link.is_visible()
+        page.get_by_text("Contents").click()
+        link.click()
+        assert page.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
+
+
+def test_contents_are_not_printed(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["report"]) as page:
+        page.emulate_media(media="print")
+        assert not page.locator(".contents").is_visible()
+        assert not page.locator("header").is_visible()
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NUMBERS = ["9.5", "1\u202f000", "\u22123", "n/a", "<0.1", "∞", "10.25"]
+SIZES = ["512 KiB", "4 KiB", "1 MiB", "not known", "3 B", "2 GiB", "1000 KiB"]
+TIMES = ["2 min 5 s", "900 ms", "3 s", "", "1 h 1 min", "10 µs", "59 s"]
+INTERVALS = ["[6.5, 7.3]", "[0.9, 1]", "[10, 12]", "", "[\u22121, 2]", "[6.4, 9]", "[7, 8]"]
+SHARES = ["±\u00a03 %", "±\u00a012 %", "±\u00a00.5 %", "n/a", "±\u00a01.1 %", "±\u00a09 %", "±\u00a010 %"]
+NAMES = ["bs=16", "bs=4", "bs=128", "none", "ext4", "Btrfs", "xfs"]
+SORTED: dict[str, tuple[Sequence[str], list[int]]] = {
+    "Number": (NUMBERS, [2, 4, 0, 6, 1, 5, 3]), "Size": (SIZES, [4, 1, 0, 6, 2, 5, 3]),
+    "Time": (TIMES, [5, 1, 2, 6, 0, 4, 3]), "Interval": (INTERVALS, [4, 1, 5, 0, 6, 2, 3]),
+    "Share": (SHARES, [2, 4, 0, 5, 6, 1, 3]), "Name": (NAMES, [1, 0, 2, 5, 4, 6, 3]),
+}  # fmt: skip
+"""A column of texts, and the places of its texts when sorted: what is missing comes last, either way."""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    kinds = {"Number": "number", "Interval": "interval"}
+    head = [Column("Row"), *(Column(name, kinds.get(name, "text")) for name in SORTED)]  # type: ignore[arg-type]
+    rows = [[f"r{place}", *(texts[place] for texts, _ in SORTED.values())] for place in range(len(NUMBERS))]
+    one = html.table(head, [Rows(rows[:3], "first"), Rows(rows[3:], "second")], caption="In groups")
+    path = tmp_path_factory.mktemp("table") / "table.html"
+    path.write_text(framed(html.joined(html.table(head, [Rows(rows)], caption="All"), one), title="A table"))
+    return path
+
+
+def rows_of(table: Locator) -> list[int]:
+    return [int(text[1:]) for text in table.locator("tbody tr:not(.group) th").all_inner_texts()]
+
+
+@pytest.mark.parametrize("column", SORTED)
+def test_a_table_is_sorted_by_value(column: str, browser: Browser, table: Path) -> None:
+    with opened(browser, table) as page:
+        first = page.locator("table").first
+        head, button = first.locator("th", has_text=column).first, first.get_by_role("button", name=column)
+        expected = SORTED[column][1]
+        button.click()
+        assert rows_of(first) == expected
+        assert head.get_attribute("aria-sort") == "ascending"
+        button.press("Enter")
+        assert rows_of(first) == [*reversed(expected[:-1]), expected[-1]]
+        assert head.get_attribute("aria-sort") == "descending"
+        button.press("Space")
+        assert rows_of(first) == list(range(7)), "as it was"
+        assert head.get_attribute("aria-sort") is None
+
+
+def test_groups_stay_together(browser: Browser, table: Path) -> None:
+    with opened(browser, table) as page:
+        second = page.locator("table").nth(1)
+        second.get_by_role("button", name="Number").click()
+        assert rows_of(second) == [2, 0, 1, 4, 6, 5, 3]
+        assert second.locator("tr.group").all_inner_texts() == ["first", "second"]
+        assert second.locator("tbody >> nth=1 >> tr >> nth=0").inner_text() == "second"
+
+
+def test_a_star_and_a_small_line_do_not_count(browser: Browser, tmp_path: Path) -> None:
+    cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]", star=True), html.stacked("n/a", "")]
+    rows = [[f"r{place}", cell] for place, cell in enumerate(cells)]
+    body = html.table([Column("Row"), Column("Mean", "number")], [Rows(rows)], caption="Means")
+    (tmp_path / "t.html").write_text(framed(body, title="Means"))
+    with opened(browser, tmp_path / "t.html") as page:
+        page.get_by_role("button", name="Mean").click()
+        assert rows_of(page.locator("table")) == [1, 0, 2]
+
+
+def test_without_a_script_a_table_is_whole_and_has_no_dead_button(browser: Browser, table: Path) -> None:
+    with opened(browser, table, java_script_enabled=False) as page:
+        assert page.get_by_role("button").count() == 0
+        assert rows_of(page.locator("table").first) == list(range(7))
+
+
+def test_every_table_of_a_report_can_be_sorted(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["report"]) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        before = page.locator("tbody tr").count()
+        for button in page.locator("thead button").all():
+            button.evaluate("button => button.click()")
+        assert page.locator("tbody tr").count() == before
+
+
+# ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shown(page: Page) -> list[str]:
+    return [row.locator(".question").inner_text() for row in page.locator(".entries tbody tr:visible").all()]
+
+
+def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["index"]) as page:
+        assert page.get_by_role("status").inner_text() == "6 in all"
+        page.get_by_role("searchbox").press_sequentially("PAY writeback")
+        assert shown(page) == ["Does data=writeback pay?"]
+        assert page.get_by_role("status").inner_text() == "1 of 6 shown"
+        page.get_by_role("button", name="Show all").click()
+        assert len(shown(page)) == 6
+        assert page.get_by_role("searchbox").evaluate("node => node === document.activeElement")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "count"),
+    [("Box", "db1", 2), ("Sweep", "sweep-2", 1), ("Verdict", "faster", 4), ("Caveats", "Doubt", 4),
+     ("Caveats", "no caveats", 1), ("Kind", "comparisons", 1)],
+)  # fmt: skip
+def test_the_index_is_filtered(name: str, value: str, count: int, browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["index"]) as page:
+        page.get_by_label(name, exact=True).select_option(label=value)
+        assert len(shown(page)) == count
+
+
+def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["index"], java_script_enabled=False) as page:
+        assert len(shown(page)) == 6
+        assert not page.get_by_role("searchbox").is_visible()
+
+
+def test_links_lead_to_reports(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["index"]) as page:
+        links = page.locator(".entries a")
+        targets = [link.evaluate("link => link.href") for link in links.all()]
+    assert len(targets) == 4
+    assert all(Path(target.removeprefix("file://")).name == "report.html" for target in targets)
+    assert all(target.startswith(pages["index"].parent.as_uri()) for target in targets)

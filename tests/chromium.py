@@ -1,0 +1,35 @@
+"""Chromium for the tests that look at pages: with no network, and none of its own business in the background."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import playwright
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+PHONE = {"width": 320, "height": 640}
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """A browser; skips the test where Playwright's driver does not start here."""
+    node = Path(playwright.__file__).parent / "driver" / "node"
+    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    if probe.returncode != 0:
+        pytest.skip(f"Playwright's driver does not start: {probe.stderr.strip()}")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
