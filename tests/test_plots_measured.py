@@ -427,6 +427,19 @@ def test_some_of_the_workloads_are_drawn_alone() -> None:
     assert order.figure.axes[0].lines[0].get_xdata()[0] is not None
 
 
+def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
+    cell = RUN.measurements[RUN.measurements.cell == f"ext4/{SWEPT[0].label}"]
+    many = pd.concat([cell.assign(block=i, trial_id=f"t{i}", warmup=False) for i in range(1, 401)], ignore_index=True)
+    for plot in (
+        plots.plot_trials(many, RUN.estimates, "read_bandwidth"), plots.plot_run_order(many, "read_bandwidth"),
+    ):  # fmt: skip
+        svg = plot.svg()
+        assert svg.count("<image") >= 1
+        assert "data:image/png;base64" in svg
+        assert len(svg) < 200_000
+    assert "<image" not in PLOTS["bars"].svg()
+
+
 def test_run_order_names_its_blocks() -> None:
     plot = plots.plot_run_order(RUN.measurements, "read_bandwidth", **ORDER)
     assert [text.get_text() for text in plot.figure.axes[0].texts] == ["W", "1", "2", "3", "4", "5"]

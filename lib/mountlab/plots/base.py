@@ -33,7 +33,9 @@ class Plot:
         """One <svg> element: the same text for the same data, with ids that no other plot has."""
         buffer = io.StringIO()
         with mpl.rc_context(STYLE):
-            self.figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+            self.figure.savefig(
+                buffer, format="svg", dpi=200, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            )
         # Drawn again, constrained layout would move things a little; the second drawing is to be the same as the first.
         self.figure.set_layout_engine("none")
         return for_page(buffer.getvalue(), alt=self.alt)

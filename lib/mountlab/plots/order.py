@@ -17,7 +17,7 @@ from mountlab.plots.axes import short, tick_text
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
 from mountlab.plots.panels import place_panels
-from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark, colour_of
+from mountlab.plots.style import AXIS_IN, MANY_DOTS, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
 
 _MOST_NUMBERS = 12
@@ -48,7 +48,8 @@ def plot_run_order(
         place_panels(figure, len(groups), 1, left_in=0.62, bottom_in=0.5, gap_in=0.28)
         for axes, group in zip(panels, groups, strict=True):
             _draw_bands(axes, trials)
-            _draw_order(axes, [trial for trial in trials if trial.group == group], group, marks)
+            own = [trial for trial in trials if trial.group == group]
+            _draw_order(axes, own, group, marks, raster=len(trials) > MANY_DOTS)
         _name_blocks(panels[0], trials)
         panels[-1].set_xlabel("trial in run order; bands: blocks (numbers above); hollow: warm-up")
     finding = _departure(trials)
@@ -90,7 +91,9 @@ def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
         )  # fmt: skip
 
 
-def _draw_order(axes: Axes, trials: Sequence[TrialPoint], group: str, marks: Mapping[str, Mark]) -> None:
+def _draw_order(
+    axes: Axes, trials: Sequence[TrialPoint], group: str, marks: Mapping[str, Mark], *, raster: bool
+) -> None:
     for name in dict.fromkeys(trial.filesystem for trial in trials):
         own, mark = [trial for trial in trials if trial.filesystem == name], marks[name]
         axes.plot([t.place for t in own], [t.value for t in own], color=mark.colour, linewidth=0.8, alpha=0.6)
@@ -98,7 +101,7 @@ def _draw_order(axes: Axes, trials: Sequence[TrialPoint], group: str, marks: Map
             some = [trial for trial in own if trial.warmup == hollow]
             axes.plot(
                 [t.place for t in some], [t.value for t in some], mark.marker, color=mark.colour, markersize=3.8,
-                markerfacecolor="none" if hollow else mark.colour, linestyle="none",
+                markerfacecolor="none" if hollow else mark.colour, linestyle="none", rasterized=raster,
             )  # fmt: skip
     axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3, y=1.0)
     axes.set_ylabel("× mean")

@@ -22,6 +22,11 @@ STYLE: dict[Any, Any] = {
 }  # fmt: skip
 
 
+MANY_DOTS = 1500
+"""More dots than this are one picture of 200 dots to the inch inside the SVG: as elements they would make the page slow
+to open, and nobody could tell them apart."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """Colour and marker of one file system: Matplotlib's name of the marker, and the character that looks like it."""

@@ -11,7 +11,7 @@ from mountlab import words
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.style import MANY_DOTS, Mark, colour_of
 from mountlab.plots.svg import INK
 from mountlab.units import Scale
 
@@ -58,7 +58,7 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Ma
         ]
         axes.plot(
             [trial.value / scale.factor for trial in own], ys, marks[name].marker, color=marks[name].colour,
-            markersize=4.5, markeredgewidth=0, alpha=0.75, linestyle="none",
+            markersize=4.5, markeredgewidth=0, alpha=0.75, linestyle="none", rasterized=len(trials) > MANY_DOTS,
         )  # fmt: skip
 
 
