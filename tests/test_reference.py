@@ -139,7 +139,7 @@ def test_every_exit_code_of_an_error_is_explained() -> None:
     def below(kind: type[MountlabError]) -> set[int]:
         return {kind.exit_code}.union(*(below(each) for each in kind.__subclasses__()))
 
-    assert below(MountlabError) | {0, __main__.INTERRUPTED} == set(EXIT_CODES)
+    assert below(MountlabError) | {0, __main__.INTERRUPTED, __main__.PIPE_CLOSED} == set(EXIT_CODES)
 
 
 def test_every_public_name_is_there(made: dict[str, str]) -> None:

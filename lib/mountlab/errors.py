@@ -33,6 +33,7 @@ EXIT_CODES: dict[int, str] = {
     3: "The box cannot be reached, its host key is not known, or another run is on it.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
     130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
+    141: "Nobody read on: the output was cut off, as by `| head`.",
 }
 """What the command line ends with, and what that means."""
 

@@ -6,7 +6,6 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -26,7 +25,7 @@ _PLACES: dict[type[BaseModel], str] = {
 }  # fmt: skip
 Row = tuple[str, ...]
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Any: "anything"}
-_BOUNDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}", "min_length": ""}
+_BOUNDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
 
 
 def pages() -> dict[str, str]:
@@ -134,6 +133,5 @@ def kind(annotation: Any) -> str:
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:
     for each in metadata:
-        if isinstance(each, annotated_types.BaseMetadata):
-            found = {name: getattr(each, name, None) for name in _BOUNDS}
-            yield from (_BOUNDS[name].format(value) for name, value in found.items() if value is not None)
+        found = {name: getattr(each, name, None) for name in _BOUNDS}
+        yield from (_BOUNDS[name].format(value) for name, value in found.items() if value is not None)
