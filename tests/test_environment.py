@@ -28,7 +28,7 @@ ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 
 IMPORTED_AS = {
-    "annotated-types": "annotated_types", "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
+    "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
     "roc-validator": "rocrate_validator",
 }  # fmt: skip
 NOT_IMPORTED = {

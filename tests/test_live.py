@@ -91,7 +91,7 @@ def test_failures_and_caveats_are_told_as_they_come_and_do_not_grow() -> None:
     assert "t0029" in page.text
     assert "t0001" not in page.text
     assert "<script" not in page.text
-    assert "So far: Doubt: Noisy (1 cell)." in page.text
+    assert "So far: Doubt: Noisy (1 cell): m." in page.text
 
 
 @pytest.mark.parametrize(("code", "severity"), [("too-few", "error"), ("cache-served", "note")])

@@ -93,8 +93,8 @@ def test_parameters_come_first_and_are_plain(path: Path) -> None:
 @each_notebook
 def test_papermill_tells_type_default_and_meaning_of_each_parameter(path: Path) -> None:
     """What `papermill --help-notebook` shows, as papermill itself infers it: it takes `name: type = value  # help` on
-    one line, or `name = value  # type: type  help` (a parameter `run` needs that: `run: str` would be IPython's %run), and
-    knows no `str | None`."""
+    one line, or `name = value  # type: type  help` (which a parameter `run` needs: `run: str` would be IPython's %run),
+    and knows no `str | None`."""
     (cell,) = parameter_cells(path)
     targets = [
         node.target if isinstance(node, ast.AnnAssign) else node.targets[0]

@@ -264,7 +264,9 @@ def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     executed = directory.path / "notebooks" / PAGE.name
     report.execute(PAGE, executed, {"batch": str(directory.path)})
     page = report.export(executed, title=view.batch.title, kind="batch")
-    return directory.write_page(page, batch_view.entry(view)), view
+    written = directory.write_page(page, batch_view.entry(view))
+    report.write_index(directory.path.parent)
+    return written, view
 
 
 def exit_code(view: BatchView) -> int:
