@@ -9,7 +9,7 @@ from pathlib import Path
 import mountlab
 import pandas as pd
 import pytest
-from mountlab import __main__, glossary, store
+from mountlab import __main__, glossary, store, verbs
 from mountlab.batch_params import BatchFile, GroupFile
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.errors import EXIT_CODES, MountlabError
@@ -40,7 +40,7 @@ NOT_IN_LOGS: dict[str, set[str]] = {
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     public = {name: getattr(mountlab, name) for name in mountlab.__all__}
-    return pages(__main__._parser(), public, store.columns())
+    return pages(verbs.parser(), public, store.columns())
 
 
 def test_the_pages_are_of_this_code(made: dict[str, str]) -> None:

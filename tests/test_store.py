@@ -527,15 +527,16 @@ def test_what_cannot_be_excluded_is_said_with_file_and_trial(results_dir: Path, 
 def test_a_strict_run_with_warnings_ends_with_one_and_names_them(
     results_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mountlab import __main__, report
+    from mountlab import report
+    from mountlab.verbs import shared
 
     path = written(results_dir)
     monkeypatch.setattr(report, "write_report", lambda run: run / "report.html")
-    assert __main__._finish(path) == 0
+    assert shared.finish(path) == 0
     info = json.loads((path / "run.json").read_text())
     info["parameters"]["design"]["strict"] = True
     (path / "run.json").write_text(json.dumps(info))
-    assert __main__._finish(path) == 1
+    assert shared.finish(path) == 1
     assert "error: strict: these figures cannot be trusted: " in (said := capsys.readouterr().err)
     assert "too-few (ext4/r cache=cold, ext4/r cache=warm" in said
 

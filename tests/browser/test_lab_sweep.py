@@ -84,8 +84,8 @@ def run_path(notebook: OpenNotebook, results: Path) -> Path:
     notebook.page.get_by_role("button", name="Stop").click()
     notebook.wait_for_text("Stopped: everything on the box is undone")
     notebook.wait()
-    (path,) = results.glob("*")
-    return path
+    (file,) = results.glob("*/run.json")
+    return file.parent
 
 
 def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:

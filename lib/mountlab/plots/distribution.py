@@ -66,14 +66,20 @@ def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:
         ranges[trial.group][trial.filesystem] = (min(low, trial.value), max(high, trial.value))
     several = {group: own for group, own in ranges.items() if len(own) > 1}
     among = [group for group, own in several.items() if _meet(list(own.values()))]
-    of = words.counted(len(several), "workload")
-    first = f"the trials of some file systems lie among each other in {len(among)} of {of}"
+    first = _overlap_text(len(among), len(several))
     each = [
         f"{name}, {group}: {words.number(low / scale.factor, 3)} to {words.number(high / scale.factor, 3)} {scale.unit}"
         for group, own in ranges.items()
         for name, (low, high) in own.items()
     ]
     return [first, *each] if several else each
+
+
+def _overlap_text(overlapping: int, workloads: int) -> str:
+    if not overlapping:
+        return f"no trial of one file system lies in the range of another{' in any workload' if workloads > 1 else ''}"
+    where = f" in {overlapping} of {workloads} workloads" if workloads > 1 else ""
+    return f"the trials of some file systems overlap{where}"
 
 
 def _meet(ranges: Sequence[tuple[float, float]]) -> bool:

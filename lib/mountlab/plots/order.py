@@ -21,6 +21,8 @@ from mountlab.plots.style import AXIS_IN, MANY_DOTS, STYLE, WIDTH_IN, Mark, colo
 from mountlab.plots.svg import INK
 
 _MOST_NUMBERS = 12
+_ROOM_FOR_NUMBERS = 0.25
+"""Of the height of a panel, above its trials."""
 
 
 def plot_run_order(
@@ -51,6 +53,8 @@ def plot_run_order(
             own = [trial for trial in trials if trial.group == group]
             _draw_order(axes, own, group, marks, raster=len(trials) > MANY_DOTS)
         _name_blocks(panels[0], trials)
+        bottom, top = panels[0].get_ylim()
+        panels[0].set_ylim(bottom, top + _ROOM_FOR_NUMBERS * (top - bottom))
         panels[-1].set_xlabel("trial in run order; bands: blocks (numbers above); hollow: warm-up")
     finding = _departure(trials)
     alt = f"Each trial's {words.metric_noun(metric)} over the mean of its cell, by run order: {finding}."

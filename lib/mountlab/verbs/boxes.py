@@ -1,0 +1,77 @@
+"""Verbs that look after a box: check, prepare, clean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mountlab.verbs.shared import Arguments, ask, say, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare them, below `box`."""
+    box = verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB")
+    for name, call, text in (
+        ("check", _box_check, "is it fit, and what mends it if not"),
+        ("prepare", _box_prepare, "install the tools with the box's own package manager"),
+        ("clean", _box_clean, "remove whatever Mountlab left there"),
+    ):
+        parser = verb(box, name, call, text)
+        parser.add_argument("name", help="a name from params/boxes")
+        if name == "prepare":
+            parser.add_argument("--yes", action="store_true", help="do not ask")
+        if name == "clean":
+            parser.add_argument("--dry-run", action="store_true", help="only list")
+            parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
+
+
+def _box_check(arguments: Arguments) -> int:
+    from mountlab import care, store
+    from mountlab.boxes import open_box
+    from mountlab.facts import gather
+    from mountlab.filesystems import FAMILIES
+    from mountlab.plan import all_programs
+
+    with open_box(store.load_box(arguments.name)) as connection:
+        rows = care.check(
+            connection,
+            gather(connection, all_programs()),
+            all_programs(),
+            {kind for family in FAMILIES.values() for kind in family.kernel_types},
+        )
+    for row in rows:
+        print(f"{row.state:8} {row.name:14} {row.seen}" + (f"\n{'':23} mend: {row.mend}" if row.mend else ""))
+    return 0 if all(row.state != "missing" for row in rows) else 1
+
+
+def _box_prepare(arguments: Arguments) -> int:
+    from mountlab import care, store
+    from mountlab.boxes import open_box, prepare_here
+    from mountlab.facts import gather
+    from mountlab.plan import all_programs
+
+    box = store.load_box(arguments.name)
+    prepare_here(box, yes=arguments.yes, ask=ask, say=say)
+    with open_box(box) as connection:
+        facts = gather(connection, all_programs())
+        installed = care.prepare(connection, facts, all_programs(), yes=arguments.yes, ask=ask)
+    print(f"installed: {', '.join(installed)}" if installed else "nothing was installed")
+    return 0
+
+
+def _box_clean(arguments: Arguments) -> int:
+    from mountlab import care, lock, store
+    from mountlab.boxes import open_box
+    from mountlab.facts import roots
+
+    with open_box(store.load_box(arguments.name)) as connection:
+        if not (arguments.force or arguments.dry_run):
+            lock.check_free(connection, roots(connection)[0])
+        found = care.clean(connection, dry_run=arguments.dry_run)
+    for each in found:
+        state = "found" if arguments.dry_run else "STILL THERE"
+        if each.removed:
+            state = "given back" if each.kind == "borrowed" else "removed"
+        print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
+    if not found:
+        print("nothing of ours is on the box")
+    return 0 if arguments.dry_run or all(each.removed for each in found) else 1

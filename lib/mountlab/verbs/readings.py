@@ -1,0 +1,130 @@
+"""Verbs that read what was measured: report, index, reparse, compare, gate, fstab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mountlab.errors import StoreError
+from mountlab.verbs.shared import RUN, Arguments, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare them."""
+    for name, call, text in (
+        ("report", _report, "write the report of a run again"),
+        ("reparse", _reparse, "make the derived files of a run again from its raw output"),
+    ):
+        verb(verbs, name, call, text).add_argument("run", type=Path, help=RUN)
+    compare = verb(
+        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
+    )
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
+    compare.add_argument(
+        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
+    )
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
+    gate = verb(verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so")
+    gate.add_argument(
+        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    )
+    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
+    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
+    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
+    gate.add_argument("--json", action="store_true", help="as data")
+    index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
+    fstab.add_argument("run", type=Path, help=RUN)
+    fstab.add_argument("filesystem", help="its name in the sweep")
+    fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
+
+
+def _report(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_report
+
+    store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
+    print(f"report: {store.shown(write_report(arguments.run))}")
+    return 0
+
+
+def _reparse(arguments: Arguments) -> int:
+    from mountlab import store
+
+    store.write_derived(store.load_run(arguments.run))
+    print(f"derived again: {store.shown(arguments.run.resolve())}")
+    return 0
+
+
+def _index(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_index
+
+    if arguments.results and not arguments.results.is_dir():
+        raise StoreError("no such directory", where=store.shown(arguments.results), next_step="name that of the runs")
+    print(f"index: {store.shown(write_index((arguments.results or store.RESULTS).resolve()))}")
+    return 0
+
+
+def _compare(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.report import write_comparison
+
+    paths = [arguments.run_a, arguments.run_b, *arguments.more]
+    as_text, as_json = _compared([store.load_run(path) for path in paths])
+    if arguments.json:
+        print(json.dumps(as_json(), indent=1))
+        return 0
+    print(f"\n{as_text()}\n", flush=True)
+    print(f"report: {store.shown(write_comparison(*paths, results=store.RESULTS))}")
+    return 0
+
+
+def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
+    """Two runs, or many of them, compared: as text and as data."""
+    from mountlab import compare_many_view, compare_view
+    from mountlab.compare_many import compare_many
+    from mountlab.compare_runs import compare_runs
+
+    if len(runs) == 2:
+        two = compare_runs(*runs)
+        return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
+    many = compare_many(runs)
+    return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
+
+
+def _gate(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.compare_runs import compare_runs
+    from mountlab.gate import gate_json, gate_text, judge
+    from mountlab.units import parse_percent
+
+    margin = parse_percent(arguments.margin, where="--margin")
+    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
+    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
+    return 0 if judged.passes(sure=arguments.sure) else 1
+
+
+def _fstab(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.options import unknown_key
+    from mountlab.permanent import permanent_lines
+
+    run = store.load_run(arguments.run)
+    if run.sweep.imported:
+        what = "how the file systems of imported logs were mounted is not known"
+        raise StoreError(what, where=store.shown(arguments.run))
+    by_name = {fs.name: fs for fs in run.sweep.filesystems}
+    if arguments.filesystem not in by_name:
+        raise unknown_key(
+            arguments.filesystem, by_name, where=store.shown(arguments.run), what="file system of this run"
+        )
+    at = arguments.at or f"/mnt/{arguments.filesystem}"
+    doubts = store.doubts_of_mount(run, arguments.filesystem)
+    print(permanent_lines(by_name[arguments.filesystem], store.read_box(arguments.run), at=at, doubts=doubts))
+    return 0

@@ -1,0 +1,90 @@
+"""Verbs that measure: plan, run, resume, batch, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mountlab.errors import InputError
+from mountlab.verbs.shared import RUN, Arguments, announce, ask, finish, override, overrides, say, sweep_verb, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare them."""
+    plan = sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
+    plan.add_argument("--json", action="store_true", help="as data")
+    plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
+    sweep_verb(verbs, "run", _run, "measure a sweep, then report")
+    resume = verb(verbs, "resume", _resume, "go on with a run that was stopped, then report")
+    resume.add_argument("run", type=Path, help=RUN)
+    batch = verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
+    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
+    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    batch.add_argument(
+        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+    )
+    demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
+    demo.add_argument("--box", default="local", help="a name from params/boxes")
+    demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
+    override(demo)
+
+
+def _plan(arguments: Arguments) -> int:
+    from mountlab import store, workflow
+    from mountlab.pilot import forecast
+    from mountlab.pilot_view import forecast_json, forecast_text
+    from mountlab.planview import plan_json, plan_text
+
+    resolved = store.load_sweep(arguments.sweep, overrides(arguments))
+    pilot = store.load_run(arguments.pilot) if arguments.pilot else None
+    with workflow.planned(resolved, box=arguments.box) as session:
+        predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
+        if arguments.json:
+            more = {"pilot": forecast_json(predicted)} if predicted else {}
+            print(json.dumps({**plan_json(session.plan, session.facts), **more}, indent=1))
+        else:
+            more_text = [forecast_text(predicted, resolved.sweep)] if predicted else []
+            print(plan_text(session.plan, session.facts), *more_text, sep="\n\n")
+    return 0
+
+
+def _run(arguments: Arguments) -> int:
+    from mountlab import store, workflow
+
+    return finish(workflow.run(store.load_sweep(arguments.sweep, overrides(arguments)), box=arguments.box))
+
+
+def _resume(arguments: Arguments) -> int:
+    from mountlab import workflow
+
+    return finish(workflow.resume(arguments.run))
+
+
+def _batch(arguments: Arguments) -> int:
+    from mountlab import batch, store
+    from mountlab.batch_store import load_batch
+    from mountlab.batch_view import plan_text, summary_text
+
+    if (arguments.file is None) == (arguments.resume is None):
+        raise InputError(
+            "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
+        )
+    if arguments.plan:
+        asked, planned = batch.plan(arguments.file, arguments.resume)
+        print(plan_text(asked, planned))
+        return 0
+    if arguments.resume:
+        page, view = batch.resume_batch(arguments.resume)
+    else:
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+    print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
+    return batch.exit_code(view)
+
+
+def _demo(arguments: Arguments) -> int:
+    from mountlab.demo import demo, may_ask
+
+    asked = ask if may_ask() and not arguments.yes else announce
+    return finish(demo(arguments.box, overrides(arguments), ask=asked, say=say))
