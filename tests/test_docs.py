@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,10 @@ def test_every_claim_of_the_safety_page_names_a_test_that_exists() -> None:
         assert named, f"a claim without a test: {row}"
         for file, name in named:
             assert f"def {name}(" in (ROOT / file).read_text(), f"{file} has no {name}"
+
+
+def test_every_notebook_is_listed_with_its_question() -> None:
+    page = (ROOT / "docs" / "jupyterlab.md").read_text()
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        title = "".join(json.loads(path.read_text())["cells"][0]["source"]).splitlines()[0].removeprefix("# ")
+        assert f"| `{path.stem}` | {title} |" in page
