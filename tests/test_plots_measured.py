@@ -481,7 +481,9 @@ def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
     assert sorted(x for cloud in lines(plot, colour("ext4", two), joined=False) for x, _ in cloud) == pytest.approx(
         [0, 100, 102]
     )
-    assert plot.title == "A cache answered in 1 of 3 cells: the device moved less than 90\u00a0% of the bytes"
+    assert plot.title == (
+        "In 1 of 3 rows the device moved less than 90\u00a0% of the tool's bytes: a cache answered or kept the rest"
+    )
     assert {"101\u00a0MB of 100\u00a0MB", "0\u00a0B of 100\u00a0MB"} <= set(texts(plot))
 
 
@@ -494,7 +496,7 @@ def test_far_more_bytes_than_asked_for_end_at_an_arrowhead() -> None:
 
 def test_without_a_cache_the_title_says_so() -> None:
     plot = plots.plot_bytes([Delivered("ext4", "w", "write", 1e6, 1e6)])
-    assert plot.title == "The device moved what was asked of it in all 1 cell: no cache answered"
+    assert plot.title == "The device moved what was asked of it in every row: no cache answered"
     with pytest.raises(InputError, match="there is no trial with counters"):
         plots.plot_bytes([Delivered("ext4", "w", "write", 0.0, 0.0)])
 

@@ -329,7 +329,7 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
     assert len(figures(sections.inside_trials(RUN))) == 2
     (told,) = figures(sections.device_bytes(RUN))
-    assert told.startswith("A cache answered in 1 of ")
+    assert told.startswith("In 1 of ")
     assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
     bare = replace(RUN, series={}, moved=[], histograms={})
     for part in (sections.latencies, sections.inside_trials, sections.device_bytes):

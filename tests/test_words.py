@@ -161,7 +161,8 @@ def test_a_workload_is_named_with_its_factors_once() -> None:
         ),
         (
             {"metric": "read_latency_p99", "ratio": 0.145, "low": 0.139, "high": 0.151, "factors": {"rw": "read"}},
-            "tmpfs has 0.145 times [0.139, 0.151] the 99th-percentile read latency of ext4 under dd-write rw=read: "
+            "tmpfs has 0.145 times [0.139, 0.151] the 99th-percentile read "
+        "completion latency of ext4 under dd-write rw=read: "
             "faster, as less is better; n = 5 blocks.",
         ),
         (
@@ -490,3 +491,25 @@ def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> 
 )
 def test_p_values_have_two_digits(p: float, text: str) -> None:
     assert words.p_text(p) == text
+
+
+# --- ends of intervals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "shown"),
+    [
+        (27.0, 1.0 + 1e-15, 782.0, "27 [>1, 782]"),
+        (0.64, 0.43, 1.0 - 1e-15, "0.64 [0.43, <1.00]"),
+        (0.64, 0.43, 1.0, "0.64 [0.43, 1.00]"),
+        (75.0, 0.3, 6.9e37, "75 [<1, >1\u202f000\u202f000]"),
+    ],
+)
+def test_an_end_is_never_rounded_onto_1_and_has_no_noise(ratio: float, low: float, high: float, shown: str) -> None:
+    assert str(words.ratio_figures(ratio, low, high)) == shown
+
+
+def test_noise_makes_no_file_system_better_than_one_measured_better() -> None:
+    """210 [26, 395], 10.5 [-0.3, 21.3] and 7.58 [-11.8, 27]: only the first is best, though the last one's is wide."""
+    assert words.best([(210.0, 26.0, 395.0), (10.5, -0.3, 21.3), (7.58, -11.8, 27.0)], "read_bandwidth") == [210.0]
+    assert words.best([(3.0, 2.0, 4.0), (3.5, 2.5, 4.5), (9.0, 8.0, 10.0)], "sync_latency_mean") == [3.0, 3.5]

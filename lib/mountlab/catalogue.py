@@ -23,7 +23,17 @@ OF_A_RUN = ("run.json", "trials.jsonl", "raw", "sweep.yml", "import.yml")
 PAGE = "report.html"
 _DEEPEST = 3
 """Directories below results/ that are looked into: a batch may hold its runs, a bundle in it too."""
-_DAMAGE = (MountlabError, OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error, RecursionError)
+_DAMAGE = (
+    MountlabError,
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    csv.Error,
+    RecursionError,
+    OverflowError,
+)
 """What damaged files raise on their way to an entry."""
 
 

@@ -104,8 +104,7 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
 def _verdict(comparison: Comparison, smallest_effect: float) -> str:
     if not words.has_interval(comparison):
         return "none: n is below 2"
-    needed = f", {comparison.needed} blocks or fewer would decide" if comparison.needed else ""
-    return words.verdict_text(comparison.verdict, smallest_effect) + needed
+    return words.verdict_text(comparison.verdict, smallest_effect) + words.needed(comparison)
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:

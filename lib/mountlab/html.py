@@ -103,7 +103,9 @@ _PIECES: Any = ENVIRONMENT.from_string(
 
 {%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
 
-{%- macro details(summary, body) %}<details><summary>{{ summary }}</summary>{{ body }}</details>{% endmacro %}
+{%- macro details(summary, body, kind) %}
+<details{{ class_of(kind) }}><summary>{{ summary }}</summary>{{ body }}</details>
+{%- endmacro %}
 
 {%- macro definitions(pairs) %}
 <dl>{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
@@ -224,9 +226,9 @@ def items(texts: Iterable[Text]) -> Html:
     return _made("items", list(texts))
 
 
-def details(summary: Text, body: Text) -> Html:
-    """A part that the reader opens; printed open."""
-    return _made("details", summary, body)
+def details(summary: Text, body: Text, *, kind: str = "") -> Html:
+    """A part that the reader opens; printed open, but for kind `aside`, which is printed as the reader left it."""
+    return _made("details", summary, body, kind)
 
 
 def definitions(pairs: Mapping[str, Text]) -> Html:

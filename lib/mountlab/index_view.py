@@ -121,10 +121,12 @@ def entry_of_json(path: str, raw: Any) -> Entry:
         raise StoreError(
             "not an entry of the index", where=f"{path}/entry.json", got=repr(got)[:80], allowed=", ".join(KINDS)
         )
-    counts = raw.get("caveats") or {}
+    counts: dict[str, int] = {each: int((raw.get("caveats") or {}).get(each, 0)) for each in SEVERITIES}
+    if min(counts.values()) < 0:
+        raise StoreError("a number of caveats", where=f"{path}/entry.json", got=str(counts), allowed="0 or more")
     return Entry(
         path=path, kind=raw["kind"], title=raw["title"], created_at=str(raw.get("created_at", "")),
-        said=str(raw.get("verdict", "")), caveats={each: int(counts.get(each, 0)) for each in SEVERITIES},
+        said=str(raw.get("verdict", "")), caveats=counts,
         page=str(raw.get("page", "")), n=words.counted(len(raw.get("runs") or ()), "run"),
     )  # fmt: skip
 
@@ -152,7 +154,7 @@ _LIST: Any = html.ENVIRONMENT.from_string(
 
 {%- macro entry(each) %}
 <tr data-kind="{{ each.kind }}" data-box="{{ each.box }}" data-sweep="{{ each.sweep }}" data-verdict="
-{{- each.verdicts | join(' ') or 'none' }}" data-severity="{{ each.severities | join(' ') or 'none' }}">
+{{- each.verdicts | join(' ') or each.nothing }}" data-severity="{{ each.severities | join(' ') or each.nothing }}">
 <th scope="row">
 <p class="question">
 {%- if each.link %}<a href="{{ each.link }}">{{ each.title }}</a>{% else %}{{ each.title }}{% endif %}</p>
@@ -190,7 +192,7 @@ def body(entries: Sequence[Entry]) -> Html:
     if not entries:
         return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
     told = [_told(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
-    counts = Counter(each.kind for each in entries)
+    counts = Counter(each.kind for each in entries if not each.problem)
     named = [f"{counts[kind]} {kind if counts[kind] == 1 else plural}" for kind, plural in _named(counts)]
     filters = Html(str(_LIST.filters(_choices(entries))))
     table = Html(str(_LIST.list(f"{words.listed(named)}; the newest first", told)))
@@ -217,14 +219,21 @@ def _told(entry: Entry) -> dict[str, Any]:
         "counts": [(each, f"{words.SEVERITY_WORDS[each]}: {count}") for each, count in present.items()],
         "weight": sum(entry.caveats.get(each, 0) * 1000**place for place, each in enumerate(SEVERITIES[::-1])),
         "status": "broken" if entry.problem else entry.status,
+        "nothing": "unknown" if _unknown(entry) else "none",
     }  # fmt: skip
+
+
+def _unknown(entry: Entry) -> bool:
+    """Whether nothing can be said of its verdicts and caveats yet."""
+    return bool(entry.problem) or (entry.kind == "run" and not entry.said)
 
 
 def _choices(entries: Sequence[Entry]) -> list[tuple[str, str, dict[str, str]]]:
     """What the list can be narrowed by: name, label, and the values that occur."""
-    verdicts = {each for entry in entries for each in entry.verdicts or ("none",)}
+    known = [entry for entry in entries if not _unknown(entry)]
+    verdicts = {each for entry in known for each in entry.verdicts or ("none",)}
     severities = {each for entry in entries for each in SEVERITIES if entry.caveats.get(each)}
-    without = {"none"} if any(not any(entry.caveats.values()) for entry in entries) else set()
+    without = {"none"} if any(not any(entry.caveats.values()) for entry in known) else set()
     kinds = {entry.kind for entry in entries}
     return [
         ("kind", "Kind", {kind: plural for kind, plural in KINDS.items() if kind in kinds}),

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from mountlab.errors import in_one_line
@@ -35,6 +36,8 @@ NOT_IN_SWEEP = "not in the sweep"
 """In the place of a figure: the sweep file takes this cell out."""
 
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
+_LARGEST = 1e6
+"""An end beyond it is told as beyond it: more digits of it would be noise."""
 _SENTENCES = 4
 """Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
 
@@ -74,19 +77,29 @@ def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -
 
 
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
-    """A ratio and its interval: two significant digits, up to four where the interval is tight."""
-    return _figures(ratio, low, high, digits=_RATIO_DIGITS)
+    """A ratio and its interval: two significant digits, up to four where the interval is tight. An end beside 1 that
+    would be rounded onto it is shown as beside it: '<1.00', '>1'."""
+    figures = _figures(ratio, low, high, digits=_RATIO_DIGITS)
+    return replace(figures, low=_beside_one(low, figures.low), high=_beside_one(high, figures.high))
+
+
+def _beside_one(end: float, shown: str) -> str:
+    rounded_onto = shown == number(1, len(_fraction(shown))) and end != 1
+    return f"{'>' if end > 1 else '<'}{shown}" if rounded_onto else shown
 
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
-    """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits."""
+    """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits, or as beyond a
+    million."""
     decimals = max(_decimals(value, digits), min(_decimals_of_spread((high - low) / 2), _decimals(value, digits + 2)))
     smallest = 10.0**-decimals
     shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
     vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
-    return Figures(
-        number(value, decimals), shown_low, number(float(f"{high:.2g}"), 0) if vast else number(high, decimals)
-    )
+    return Figures(number(value, decimals), shown_low, _vast(high) if vast else number(high, decimals))
+
+
+def _vast(high: float) -> str:
+    return number(float(f"{high:.2g}"), 0) if abs(high) <= _LARGEST else f">{number(_LARGEST, 0)}"
 
 
 def _decimals(value: float, digits: int) -> int:
@@ -123,15 +136,17 @@ def quantity(value: float, unit: str) -> str:
 
 
 def best(intervals: Sequence[tuple[float, float, float]], metric: str) -> list[float]:
-    """The means of (mean, low, high) that may be the best: the best one, and all whose interval meets its own.
+    """The means of (mean, low, high) that may be the best: the best one, and from there on all whose interval meets its
+    own, up to the first that does not: noise alone makes none better than one that is measured better.
 
     The best is the largest of a rate and the smallest of a time. Empty where no mean is known.
     """
-    known = [each for each in intervals if math.isfinite(each[0])]
+    known = sorted((each for each in intervals if math.isfinite(each[0])), reverse=higher_is_better(metric))
     if not known:
         return []
-    mean, low, high = (max if higher_is_better(metric) else min)(known)
-    return [each[0] for each in known if each[0] == mean or (each[1] <= high and low <= each[2])]
+    mean, low, high = known[0]
+    meeting = takewhile(lambda each: each[0] == mean or (each[1] <= high and low <= each[2]), known)
+    return [each[0] for each in meeting]
 
 
 def percent(fraction: float) -> str:
@@ -187,7 +202,8 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "read_iops": _many("read IOPS"),
     "write_iops": _many("write IOPS"),
     **{
-        f"{side}_latency_{part}": _many(text.format(side))
+        # Of these two fio's percentiles are of completion, its mean of submission too (METHODS tells why).
+        f"{side}_latency_{part}": _many(text.format(side if part == "mean" else f"{side} completion"))
         for side in ("read", "write")
         for part, text in _PARTS.items()
     },

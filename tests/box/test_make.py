@@ -31,7 +31,7 @@ def test_plan_run_report_and_resume_by_make(tmp_path: Path, results_dir: Path) -
 
     run = make(results_dir, "run", f"SWEEP={file}", "BOX=local", "ARGS=-p repeats=3")
     assert run.returncode == 0, run.stderr
-    (path,) = results_dir.iterdir()
+    (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     assert len(store.read_journal(path)) == 3
     page = path / "report.html"
     page.unlink()

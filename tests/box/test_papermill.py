@@ -47,7 +47,7 @@ def sweep_file(tmp_path: Path) -> Path:
 def test_a_sweep_file_is_a_parameter_file(sweep_file: Path, tmp_path: Path) -> None:
     done, out = papermill(tmp_path, "-f", str(sweep_file), "-p", "box", "local", "-y", "overrides: {repeats: 3}")
     assert done.returncode == 0, done.stderr
-    (path,) = (tmp_path / "results").glob("*")
+    (path,) = (file.parent for file in (tmp_path / "results").glob("*/run.json"))
     run = store.load_run(path)
     assert run.sweep.design.repeats == 3
     assert len(run.trials) == 6

@@ -134,7 +134,7 @@ def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
     for (_, metric), (cell, cv) in worst.items():
         message = (
             f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
-            "every trial below; longer trials or a quieter box would narrow the interval."
+            "every trial; longer trials or a quieter box would narrow the interval."
         )
         yield of_cell(cell, "noisy", "warning", message, metrics=metric)
 

@@ -127,6 +127,17 @@ def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, widt
             axes.plot([x], [y], head, color=colour, markersize=4.5, clip_on=False)
 
 
+def upright(axes: Axes, x: float, low: float, high: float, *, colour: str, width: float = 1.6) -> None:
+    """As `interval`, from bottom to top. The axes have their limits by then."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return
+    bottom, top = axes.get_ylim()
+    axes.vlines([x], [max(low, bottom)], [min(high, top)], color=colour, linewidth=width)
+    for beyond, y, head in ((low < bottom, bottom, "v"), (high > top, top, "^")):
+        if beyond:
+            axes.plot([x], [y], head, color=colour, markersize=4.5, clip_on=False)
+
+
 def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
     """One marker of a file system, full or hollow."""
     face = "none" if hollow else mark.colour

@@ -78,9 +78,11 @@ def group_of(row: Mapping[Any, Any]) -> str:
 
 
 def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
-    """The unit in which the values of a metric are shown."""
+    """The unit in which the values of a metric are shown: that of the largest mean of a cell, as in the tables."""
     part = measurements[measurements["metric"] == metric]
-    return scale_for(str(part["unit"].iloc[0]), float(part["value"].max()))
+    counted = part[~part["warmup"].astype(bool)] if "warmup" in part else part
+    means = (counted if len(counted) else part).groupby(["cell", "label"], dropna=False)["value"].mean()
+    return scale_for(str(part["unit"].iloc[0]), float(means.max()))
 
 
 def names_by_group(

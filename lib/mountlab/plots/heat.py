@@ -74,7 +74,7 @@ def plot_ratio_heat(
 ) -> Plot:
     """The ratios to the baseline over two swept options (the first to the right), one panel a file system.
 
-    Orange is less than the baseline and purple more; a question mark stands where the verdict is undecided. Raises
+    Orange is more than the baseline and purple less; a question mark stands where the verdict is undecided. Raises
     InputError where there is no ratio.
     """
     known = [
@@ -93,8 +93,9 @@ def plot_ratio_heat(
     ]  # fmt: skip
     widest = max(_LEAST_SPAN, *(max(each.ratio, 1 / each.ratio) for each in known))
     what = f"{words.metric_heading(metric, label)} under {workload}, ratio to {known[0].baseline}"
+    key = f"; orange: more than {short(known[0].baseline, 12)}, purple: less"
     undecided = "; ?: undecided" if any(each.verdict == "undecided" for each in known) else ""
-    return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, undecided)
+    return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, key + undecided)
 
 
 def _others(estimates: pd.DataFrame, factors: tuple[str, str], rows: Sequence[Mapping[Any, Any]]) -> list[str]:

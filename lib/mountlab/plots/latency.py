@@ -24,7 +24,8 @@ _TELLING = 99.0
 _MOST_POINTS = 160
 """A step smaller than a pixel is not seen, and makes the page large."""
 PLACES = {
-    "read.clat_ns": "read latency", "write.clat_ns": "write latency", "sync.lat_ns": "sync latency",
+    "read.clat_ns": "read completion latency", "write.clat_ns": "write completion latency",
+    "sync.lat_ns": "sync latency",
     "read.lat_ns": "total read latency", "write.lat_ns": "total write latency",
     "read.slat_ns": "read submission latency", "write.slat_ns": "write submission latency",
 }  # fmt: skip

@@ -98,16 +98,16 @@ def _bytes(trials: Sequence[Delivered]) -> str:
 
 
 def _answers(trials: Sequence[Delivered]) -> list[str]:
-    """In how many cells a cache answered, and each cell's share, the smallest first."""
+    """In how many rows (a cell and a direction) a cache answered, and each one's share, the smallest first."""
     cells: dict[tuple[str, str, str], list[Delivered]] = {}
     for each in trials:
         cells.setdefault((each.filesystem, each.workload, each.side), []).append(each)
     least = {key: min(each.share for each in own) for key, own in cells.items()}
     cached = sum(share < _ANSWERED for share in least.values())
     first = (
-        f"A cache answered in {cached} of {words.counted(len(least), 'cell')}: the device moved less than "
-        f"{words.percent(_ANSWERED)} of the bytes" if cached
-        else f"The device moved what was asked of it in all {words.counted(len(least), 'cell')}: no cache answered"
+        f"In {cached} of {words.counted(len(least), 'row')} the device moved less than "
+        f"{words.percent(_ANSWERED)} of the tool's bytes: a cache answered or kept the rest" if cached
+        else "The device moved what was asked of it in every row: no cache answered"
     )  # fmt: skip
     lines = [
         f"{short(name)}, {workload}, {side}: {words.percent(least[name, workload, side])} or more, {_bytes(own)}"

@@ -55,7 +55,8 @@ def plot_run_order(
         _name_blocks(panels[0], trials)
         bottom, top = panels[0].get_ylim()
         panels[0].set_ylim(bottom, top + _ROOM_FOR_NUMBERS * (top - bottom))
-        panels[-1].set_xlabel("trial in run order; bands: blocks (numbers above); hollow: warm-up")
+        hollow = "; hollow: warm-up" if any(trial.warmup for trial in trials) else ""
+        panels[-1].set_xlabel(f"trial in run order; bands: blocks{hollow}")
     finding = _departure(trials)
     alt = f"Each trial's {words.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
@@ -80,6 +81,7 @@ def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
         places = [trial.place for trial in trials if trial.block == block]
         axes.axvspan(min(places) - 0.5, max(places) + 0.5, color=INK, alpha=0.07, linewidth=0)
     axes.axhline(1, color=INK, linewidth=0.8)
+    axes.margins(y=0.12)
 
 
 def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab import words
 from mountlab.model import Comparison
-from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text
+from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.ratios import draw_ratio, ratio_axis
 from mountlab.plots.style import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, colour_of
@@ -90,6 +89,8 @@ def plot_over_runs(
     with mpl.rc_context({**STYLE, "axes.spines.left": True}):
         figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown) + AXIS_IN), layout="constrained")
         panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for group in shown:
+            _limit(panels[0], [each for each in points if each.group == group])  # all share one axis
         for axes, group in zip(panels, shown, strict=True):
             own = [each for each in points if each.group == group]
             _draw_panel(axes, own, group, {name: marks[name] for name in present})
@@ -108,10 +109,8 @@ def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mappi
         x = [each.run + shift for each in own]
         axes.plot(x, [each.value for each in own], color=mark.colour, linewidth=0.8, alpha=0.6)
         for at, each in zip(x, own, strict=True):
-            if math.isfinite(each.low) and math.isfinite(each.high):
-                axes.plot([at, at], [each.low, each.high], color=mark.colour, linewidth=1.6, solid_capstyle="butt")
+            upright(axes, at, each.low, each.high, colour=mark.colour)
         axes.plot(x, [each.value for each in own], mark.marker, color=mark.colour, markersize=4.5, linestyle="none")
-    _limit(axes, points)
     axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
     axes.set_ylabel("× mean")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))

@@ -23,6 +23,8 @@ MOST_PANELS = 12
 _ALONE_IN, _BESIDE_IN = 2.6, 1.5
 _LABEL_PT = 12.0
 _LOG_FROM = 8.0
+_LETTER_IN, _BETWEEN_IN = 0.075, 0.1
+"""Of the text of a tick: as wide as a digit, and the room to the next one."""
 """Values that are spread over more than this factor get a log axis."""
 _SMALL: dict[Any, Any] = dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), "small")
 
@@ -80,8 +82,16 @@ def figure_of(panels: Mapping[str, Axes]) -> Figure:
 
 def name_axes(panels: Mapping[str, Axes], *, x: str, y: str) -> None:
     """One name for the x axes of all panels, and one for their y axes."""
-    figure_of(panels).supxlabel(x, fontsize="medium")
-    figure_of(panels).supylabel(y, fontsize="medium")
+    scales = [(axes.get_xscale(), axes.get_yscale()) for axes in panels.values()]
+    figure_of(panels).supxlabel(x + _scale_note([of_x for of_x, _ in scales]), fontsize="medium")
+    figure_of(panels).supylabel(y + _scale_note([of_y for _, of_y in scales]), fontsize="medium")
+
+
+def _scale_note(scales: Sequence[str]) -> str:
+    """Two ticks do not show that an axis is logarithmic."""
+    if "log" not in scales:
+        return ""
+    return " (log scale)" if set(scales) == {"log"} else " (some on a log scale)"
 
 
 def spread(values: Sequence[float]) -> bool:
@@ -114,12 +124,24 @@ def log_limits(axes: Axes, low: float, high: float, *, way: str = "y", fewest: i
     ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
     ticks = ticks[:: max(1, len(ticks) // fewest)] if len(ticks) > 2 * fewest else ticks
     if way == "x":
+        ticks = _apart(axes, ticks, high / low)
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
         axes.set_yscale("log")
         axes.set_ylim(low, high)
     set_ticks(axes.xaxis if way == "x" else axes.yaxis, ticks, [tick_text(tick) for tick in ticks])
+
+
+def _apart(axes: Axes, ticks: Sequence[float], reach_over: float) -> list[float]:
+    """The ticks of a log axis whose texts do not run into the one before; `reach_over`: its end over its beginning."""
+    width_in = axes.get_position().width * figure_of({"": axes}).get_figwidth()
+    kept: list[float] = []
+    for tick in ticks:
+        need_in = _LETTER_IN * (len(tick_text(tick)) + (len(tick_text(kept[-1])) if kept else 0)) / 2 + _BETWEEN_IN
+        if not kept or width_in * math.log(tick / kept[-1]) / math.log(reach_over) >= need_in:
+            kept.append(tick)
+    return kept
 
 
 def set_ticks(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:

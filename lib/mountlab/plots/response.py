@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab import words
-from mountlab.plots.axes import in_alt, short
+from mountlab.plots.axes import in_alt, short, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import (
@@ -52,10 +52,10 @@ def plot_response(
     scale = scale_for(str(means[0]["unit"]), max(abs(float(row["mean"])) for row in means))
     shown, more = shown_of(list(dict.fromkeys(str(row["panel"]) for row in means)))
     with panel_figure(shown) as panels:
+        _scale_axes(panels, means, trials, levels, scale)
         for title, axes in panels.items():
             inside = [[row for row in rows if row["panel"] == title] for rows in (trials, means)]
             _draw(axes, inside[0], inside[1], levels, marks, scale)
-        _scale_axes(panels, means, trials, levels, scale)
         name_axes(panels, x=f"{factor}{more}", y=f"{words.metric_noun(metric, label)}, {scale.unit}")
         present = {name: mark for name, mark in marks.items() if any(row["filesystem"] == name for row in means)}
         if len(panels) == 1:
@@ -120,10 +120,8 @@ def _draw_line(
     means, lows, highs = ([float(row[key]) / scale.factor for row in ordered] for key in ("mean", "low", "high"))
     joined = "-" if levels.kind != "word" else "none"
     axes.plot(xs, means, mark.marker, color=mark.colour, markersize=4.8, linewidth=1.3, linestyle=joined)
-    known = [place for place in range(len(xs)) if math.isfinite(lows[place]) and math.isfinite(highs[place])]
-    axes.vlines(
-        [xs[i] for i in known], [lows[i] for i in known], [highs[i] for i in known], color=mark.colour, linewidth=1.6
-    )
+    for x, low, high in zip(xs, lows, highs, strict=True):
+        upright(axes, x, low, high, colour=mark.colour)
 
 
 def _scale_axes(

@@ -42,7 +42,8 @@ def plot_trials(
         _draw_trials(axes, trials, rows, marks, scale)
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)
         grid_lines(axes, rows)
-        axes.set(xlabel=f"{words.metric_noun(metric)}, {scale.unit}", ylabel="")
+        log = " (log scale)" if axes.get_xscale() == "log" else ""
+        axes.set(xlabel=f"{words.metric_noun(metric)}, {scale.unit}{log}", ylabel="")
         for mean in means:
             _draw_mean(axes, rows.places[mean.group, mean.filesystem], mean)
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
@@ -76,7 +77,8 @@ def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) 
         log_x_axis(axes, *reach(values, bounds, log=True))
     else:
         left, right = reach(values, bounds, log=False)
-        axes.set_xlim(left - 0.04 * (right - left), right + 0.04 * (right - left))
+        room = 0.04 * (right - left) or 0.04 * abs(right) or 1.0
+        axes.set_xlim(left - room, right + room)
 
 
 def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:

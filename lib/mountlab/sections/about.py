@@ -46,7 +46,10 @@ def stopping(run: RunView) -> Html:
     until = run.sweep.design.until
     if until is None:
         return html.paragraph(f"The number of blocks was fixed beforehand: {run.sweep.design.repeats}.")
-    rule = html.paragraph(f"Blocks went on {words.rule_text(until)}. All cells of a workload leave together.")
+    rule = html.paragraph(
+        f"Blocks went on {words.rule_text(until)}. All cells of a workload leave together. "
+        "Intervals allow for having looked at them after every block."
+    )
     head = [
         Column("File system"), Column("Blocks", "number"), Column("n", "number"), Column("Reached", "number"),
         Column("Of"), Column("Why no more"),

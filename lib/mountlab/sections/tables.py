@@ -21,6 +21,8 @@ from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 from mountlab.units import scale_for
 
+NO_UNIT = "1"
+
 
 def tables(run: RunView) -> Html:
     """One table for each metric; those that the answer is about first, the others behind a summary."""
@@ -30,7 +32,7 @@ def tables(run: RunView) -> Html:
     doubts = words.doubts_by_cell(run.caveats)
     shown = [_metric_table(run, metric, doubts) for metric in main if metric in measured]
     rest = html.joined(*(_metric_table(run, metric, doubts) for metric in others))
-    hidden = html.details(f"{words.counted(len(others), 'more metric')}", rest) if others else ""
+    hidden = html.details(words.counted(len(others), "more metric"), rest, kind="aside") if others else ""
     return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
 
 
@@ -39,8 +41,8 @@ def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]
     scale = scale_for(means[0].unit, max(abs(m.mean) for m in means))
     noun = STATISTICS[run.sweep.design.estimate].noun
     head = [
-        Column("File system"), Column(f"{noun}, {scale.unit}", "number"), Column(f"Low, {scale.unit}", "number"),
-        Column(f"High, {scale.unit}", "number"), Column("n", "number"), Column("CV, %", "number"),
+        Column("File system"), *(Column(_in_unit(each, scale.unit), "number") for each in (noun, "Low", "High")),
+        Column("n", "number"), Column("CV, %", "number"),
         Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"),
         Column("Interval", "interval"),
         Column("Verdict"), Column("Caveats"),
@@ -52,7 +54,12 @@ def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]
         )
         for row, own in rows_of(means).items()
     ]
-    return html.table(head, groups, caption=f"{words.metric_heading(metric)}, {scale.unit}")
+    return html.table(head, groups, caption=_in_unit(words.metric_heading(metric), scale.unit))
+
+
+def _in_unit(name: str, unit: str) -> str:
+    """'Mean, GB/s'; a count and a share have no unit."""
+    return name if unit == NO_UNIT else f"{name}, {unit}"
 
 
 def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, doubts: Sequence[str]) -> list[Text]:

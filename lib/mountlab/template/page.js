@@ -53,9 +53,12 @@ function numberOf(text) {
   return sum;
 }
 
+// Sizes inside of words, as in 'fio-read bs=4KiB', by what they are.
+const inBytes = text => text.replace(/(\d+(?:\.\d+)?)\s?([KMGTP]i)B\b/g, (_, value, prefix) => String(value * PREFIXES[prefix]));
+
 function comparing(rows, column, numeric, direction) {
   const keys = new Map(rows.map(row => {
-    const text = wordsOf(row.cells[column]);
+    const text = inBytes(wordsOf(row.cells[column]));
     const number = numeric ? numberOf(text) : NaN;
     return [row, { text, number, missing: numeric ? Number.isNaN(number) : MISSING.has(text) }];
   }));
@@ -94,7 +97,9 @@ function sortable(table) {
 
 // ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 function filterable(bar) {
-  const rows = [...document.querySelectorAll('.entries tbody tr')].map(row => ({ row, text: row.textContent.toLowerCase() }));
+  const rows = [...document.querySelectorAll('.entries tbody tr')].map(row => ({
+    row, text: [row.textContent, ...Object.values(row.dataset)].join(' ').toLowerCase(),
+  }));
   const [status, search, clear] = ['[role=status]', 'input', 'button'].map(which => bar.querySelector(which));
   const choices = [...bar.querySelectorAll('select')];
   const apply = () => {
