@@ -9,7 +9,8 @@ SCRIPTS := .ci/run lib/env.sh
 # Sent to the box with their variables set in front of them, which shellcheck cannot know (SC2154).
 FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
 # As many as the tests were timed with; tests on the box share one worker, so that one never disturbs another (tests/conftest.py).
-PYTEST := $(PY) -m pytest -n 2 --dist loadgroup --quiet
+WORKERS := 2
+PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet
 NOT_FAST := box or browser or slow
 
 # $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
@@ -101,6 +102,8 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)
 
+# Tests on the box and on the virtual machine mostly wait; each keeps one worker, and a third does the rest meanwhile.
+test: WORKERS := 3
 test: env lint ## linters, types and all tests: box, browser and slow ones too
 	@$(PYTEST) $(ARGS)
 

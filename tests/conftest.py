@@ -24,6 +24,11 @@ HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKE
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 OURS = ("mountlab", "pytest-of-")
 """A mount point or the file behind a loop device with one of these in its path was made by Mountlab or by its tests."""
+MADE_ONCE = {
+    "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish", "test_reproduce",
+    "test_compare_many",
+}  # fmt: skip
+"""Tests whose pages and bundles take seconds to make: one worker makes them and runs all of a file."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 
@@ -74,6 +79,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.skip(reason=reason))
     if item.get_closest_marker("box"):
         item.add_marker(pytest.mark.xdist_group("vm" if _on_the_vm(item) else "box"))
+    elif item.path.stem in MADE_ONCE:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def _on_the_vm(item: pytest.Item) -> bool:

@@ -134,6 +134,7 @@ def test_a_cell_that_gave_no_figure_after_the_change_does_not_pass(compared: Run
     assert gate_text(gate).startswith(f"missing: {gate.missing[0]}: the second run has no figure of it")
 
 
+@pytest.mark.slow
 def test_two_runs_of_the_same_seldom_fail() -> None:
     """Trap: a gate of many figures that each cry wolf at 5 %. Two runs of nine cells that differ by chance only."""
     run, rng = store.load_run(TOUR), np.random.default_rng(20261120)

@@ -150,6 +150,7 @@ def test_the_script_of_the_gate_ends_as_a_job_needs_it(
     assert (tmp_path / "gate.txt").read_text() in done.stdout
 
 
+@pytest.mark.slow
 def test_the_script_says_that_there_is_no_answer_where_there_is_none(gate: Path) -> None:
     done = run_gate(gate, TOUR, TOUR)
     assert done.returncode == 2

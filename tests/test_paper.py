@@ -147,6 +147,7 @@ def test_other_characters_are_as_latex_needs_them() -> None:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_figures_have_the_width_that_was_asked_for(results_dir: Path) -> None:
     run = load_run(written(results_dir))
     svg = figure_files(run, "svg", width_cm=8.5)

@@ -64,6 +64,7 @@ def test_every_pair_counts_and_not_only_those_with_the_baseline() -> None:
     assert found["c"][0] == found["d"][0] == 1
 
 
+@pytest.mark.slow
 def test_identical_file_systems_are_rarely_ranked() -> None:
     """The error is held over all pairs: at most about one in twenty sweeps ranks what is the same."""
     wrong = 0

@@ -276,6 +276,7 @@ def test_holm_never_lowers_a_p_never_passes_1_and_keeps_the_order(p_values: list
         assert min(q for _, q in known) == pytest.approx(min(1.0, len(known) * min(p for p, _ in known)))
 
 
+@pytest.mark.slow
 def test_forty_identical_cells_give_a_false_alarm_in_at_most_5_percent_of_sweeps() -> None:
     """Trap: comparing 40 cells without correction gives an 84 % chance of at least one false alarm."""
     rng = np.random.default_rng(40)

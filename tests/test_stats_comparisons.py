@@ -203,6 +203,7 @@ def multitest() -> Any:
     return pytest.importorskip("statsmodels.stats.multitest", reason="statsmodels is not installed")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)  # each call of statsmodels collects garbage, which takes long
 @given(p_values=P_VALUES)
 def test_with_no_share_kept_it_is_holm_and_with_all_of_it_bonferroni(multitest: Any, p_values: list[float]) -> None:
