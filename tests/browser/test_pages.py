@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started
-from mountlab import html, report, store
+from mountlab import bundle_view, html, report, store
+from mountlab.bundle import Bundle, PublishedRun
 from mountlab.html import Column, Rows
 from mountlab.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
@@ -28,7 +29,7 @@ HOSTILE = (
     "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
 )
 LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
-KINDS = ("report", "index", "two runs", "many runs")
+KINDS = ("report", "index", "two runs", "many runs", "bundle")
 TOUR = store.ROOT / "results" / "tour"
 
 
@@ -61,7 +62,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         executed = executed_here(notebook, parameters, runs, directory)
         found[kind] = directory / f"{kind}.html"
         found[kind].write_text(report.export(executed, title=f"{kind} {HOSTILE}"))
-    return {**found, "index": an_index(directory / "results")}
+    return {**found, "index": an_index(directory / "results"), "bundle": a_bundle(directory / "bundle.html")}
+
+
+def a_bundle(path: Path) -> Path:
+    """The page of a published bundle of two runs and their comparison."""
+    runs = tuple(
+        PublishedRun(
+            run_id=name, name=LONG, question=f"{LONG} {HOSTILE}", box=HOSTILE, created_at="2026-11-20T10:00:00+00:00",
+            finished_at="2026-11-20T10:20:00+00:00", status="interrupted", sentences=(HOSTILE, LONG),
+            caveats={"error": 1, "warning": 2, "note": 0}, trials=54,
+        )
+        for name in ("one", "two")
+    )  # fmt: skip
+    bundle = Bundle(
+        title=f"{LONG} {HOSTILE}", authors=(HOSTILE, "A. Uthor"), licence="CC-BY-4.0", runs=runs,
+        comparisons={"comparisons/one-two": HOSTILE}, replaced=({"kind": "host", "different": 2, "times": 40},),
+        ordinary=("user",), versions=store.versions(), mountlab_version="0.1.0",
+    )  # fmt: skip
+    path.write_text(bundle_view.index_page(bundle, ["runs/one/report.html", "runs/one/estimates.csv", "SHA256SUMS"]))
+    return path
 
 
 def an_index(results: Path) -> Path:
