@@ -11,8 +11,13 @@ _PUBLIC_USERS_WORDS = """
     root nobody daemon bin sys adm admin administrator user guest operator ubuntu debian fedora centos rocky alma
     opensuse arch vagrant docker ec2-user cloud-user core runner jovyan postgres mysql www-data
 """
-PUBLIC_USERS = frozenset(_PUBLIC_USERS_WORDS.split())
-"""Users that thousands of machines have: they tell nobody who it was."""
+_PUBLIC_GROUPS_WORDS = """
+    tty disk lp mail news uucp man proxy kmem dialout fax voice cdrom floppy tape sudo audio dip backup list irc src
+    shadow utmp video sasl plugdev staff games users nogroup input kvm render sgx wheel libvirt libvirt-qemu lxd lpadmin
+    sambashare netdev bluetooth scanner systemd-journal storage power network everyone none unknown mem utempter
+"""
+PUBLIC_USERS = frozenset((*_PUBLIC_USERS_WORDS.split(), *_PUBLIC_GROUPS_WORDS.split(), "UNKNOWN"))
+"""Users and groups that thousands of machines have: they tell nobody who it was."""
 _PUBLIC_HOSTS_WORDS = """
     localhost localhost.localdomain localhost4 localhost6 ip6-localhost ip6-loopback (none) debian ubuntu fedora
     centos archlinux linux raspberrypi mountlab mountlab-vm
