@@ -22,6 +22,7 @@ from mountlab.box import ssh_names
 from mountlab.bundle import MANIFEST
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.identities import Pseudonyms
+from mountlab.identities.names import ORDINARY
 from mountlab.model import Box
 from mountlab.publish import Wishes, publish
 from pages import Page
@@ -253,6 +254,35 @@ def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
     told = ssh_names(Box(name="b", host="nova-bench"))
     assert (set(told["host"]), set(told["user"])) == ({"10.9.8.7", "gate"}, {"carol", "dave"})
     assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
+
+
+@pytest.mark.parametrize("user", ["aria", "dark", "span", "figure", "python"])
+def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, run: Path, tmp_path: Path) -> None:
+    """On a page as ours are: the head stays, and so does the way in which the body is written."""
+    page = (
+        "<head><style>.dark span{}</style></head><body><figure class='dark'>"
+        f"<span aria-label='by {user}'>of {user}</span><a href='#{user}'>x</a></figure></body>"
+    )
+    page_of_user, copy = page.encode(), shutil.copytree(run, tmp_path / run.name)
+    (copy / "run.json").write_text((copy / "run.json").read_text().replace("alice", user))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "write_report", lambda run: store.replace_file(run / "report.html", page_of_user))
+        folder, _ = publish([copy], Wishes(to=tmp_path / "b"))
+    (made,) = folder.glob("runs/*/report.html")
+    assert re.sub(r"user-\d", user, made.read_text()) == page
+    if user not in ORDINARY:  # else it is replaced only where it stands as a name
+        assert re.search(r"aria-label='by user-\d'>of user-\d</span>", made.read_text())
+
+
+def test_a_run_whose_journal_ends_in_the_middle_of_a_line_is_published(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+    copy = shutil.copytree(run, tmp_path / run.name)
+    with (copy / "trials.jsonl").open("a") as journal:
+        journal.write('{"trial_id": "t9')
+    folder, _ = publish([copy], Wishes(to=tmp_path / "b"))
+    assert reproduce.check(folder).same
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -38,7 +38,10 @@ _WORDS = """
     stage start state static status stderr stdout storage stop store summary swap sync system table target temp test
     tests text time timeout total trace trial trials true type unit units unknown update user users value values version
     virtual volume warm workload workloads write writes xfs btrfs tmpfs ramfs overlay zram hugetlbfs sudo root work
-    worker primary secondary backup archive shared stack lab nas backend frontend node0 client
+    worker primary secondary backup archive shared stack lab nas backend frontend node0 client python html notebook
+    notebooks figure figures plot plots interval intervals ratio ratios verdict verdicts caveat caveats evidence
+    baseline question answer estimate estimates measured measurement measurements facts published reason finished
+    created design
 """
 ORDINARY = frozenset(_WORDS.split()) | frozenset(word for name in METRICS for word in name.split("_")) | set(TOOLS)
 """Words that stand in outputs, keys and reports with a meaning of their own: replaced everywhere they would damage a
