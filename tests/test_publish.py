@@ -158,6 +158,22 @@ def test_its_metadata_is_an_ro_crate(bundle: Path, tmp_path: Path, monkeypatch: 
     assert {"File", "Dataset", "CreateAction", "Person", "SoftwareApplication"} <= {each["@type"] for each in graph}
 
 
+def described(bundle: Path) -> dict[str, dict[str, object]]:
+    graph = json.loads((bundle / "ro-crate-metadata.json").read_text())["@graph"]
+    return {each["@id"]: each for each in graph}
+
+
+def test_its_metadata_says_what_each_file_is(bundle: Path, published: Path) -> None:
+    told, run = described(bundle), f"runs/{published.name}"
+    assert told["#author-1"]["@type"] == "Person"
+    assert told[f"{run}/box.yml"]["description"] == "The box file, without the names in it"
+    assert told["entry.json"]["description"] == "The bundle, for an index of results"
+    made, clean = f"{run}/notebooks/20_report.ipynb", "notebooks/20_report.ipynb"
+    assert told[made]["description"] == "The notebook that makes a report, as it was executed"
+    assert told[clean]["description"] == "The notebook that makes a report, before it is run"
+    assert not [name for name, each in told.items() if str(each.get("description")).endswith("ipynb of the bundle")]
+
+
 # --- what is not in it ------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +225,9 @@ def test_identities_stay_where_that_is_wished(run: Path, results: Path, monkeypa
     assert "nova7" in (folder / "runs" / RUN_ID / "run.json").read_text()
     assert json.loads((folder / "identities.json").read_text())["replaced"] is None
     assert "Nothing was replaced" in Page((folder / "index.html").read_text()).words
+    told = described(folder)
+    assert told[f"runs/{RUN_ID}/box.yml"]["description"] == "The box file"
+    assert (told["#author-1"]["@type"], told["#author-1"]["name"]) == ("Organization", "The authors of this bundle")
     assert reproduce.check(folder).same
 
 

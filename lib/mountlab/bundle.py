@@ -17,6 +17,8 @@ from mountlab.errors import InputError, StoreError
 FORMAT = 1
 """Version of a bundle's layout. 1: first (2026)."""
 DESCRIPTION, MANIFEST, REPLACED, ENTRY = "bundle.json", "SHA256SUMS", "identities.json", "entry.json"
+DEFAULT_AUTHOR = "The authors of this bundle"
+"""Who made a bundle whose authors were not named."""
 TABLES = ("measurements", "estimates", "comparisons")
 """The tables of a run that are made again and held against those that were published."""
 _FIGURES_WORDS = """

@@ -21,6 +21,7 @@ from typing import Any
 
 from mountlab import box, bundle_view, crate, report, reproduce, store
 from mountlab.bundle import (
+    DEFAULT_AUTHOR,
     DESCRIPTION,
     ENTRY,
     MANIFEST,
@@ -49,7 +50,7 @@ from mountlab.identities import (
 )  # fmt: skip
 from mountlab.store import Run
 
-DEFAULT_LICENCE, DEFAULT_AUTHOR = "CC-BY-4.0", "The authors of this bundle"
+DEFAULT_LICENCE = "CC-BY-4.0"
 CLEAN_NOTEBOOKS = ("10_run_sweep.ipynb", "20_report.ipynb", "50_compare_runs.ipynb")
 ENVIRONMENT = ("requirements.lock", "environment.yml")
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
