@@ -36,6 +36,7 @@ MOUNTS = """\
 """  # noqa: E501
 RUN = Pseudonyms(run_identities(INFO, [MOUNTS]), {INFO["run_id"]: "payroll"})
 NOBODY = Pseudonyms([])
+HOME = "/home"
 
 
 # --- what is known ----------------------------------------------------------------------------------------------------
@@ -164,6 +165,32 @@ def test_directories_that_tell_nothing_are_left(path: str) -> None:
         ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExample bob@x", "ssh-ed25519 key-1 user-1@host-1"),
         ("/var/lib/docker/containers/" + "0a" * 32 + "/hosts", "/var/lib/docker/containers/container-1/hosts"),
         ("machine-id: 3d1219c7c4c5404aaa1f6d2a48adfda4", "machine-id: machine-1"),
+        ("/dev/mapper/3600508b4000c4a37 on", "/dev/mapper/device-1 on"),
+        ("/dev/mapper/acme_vg-pay\\040roll: clean", "/dev/mapper/device-1: clean"),
+        ("==> root <==\n755 1000 1001 bob acmedevs\n", "==> root <==\n755 1000 1001 user-1 user-2\n"),
+        ("-rw-r--r-- 1 bob acmedevs 12 x", "-rw-r--r-- 1 user-1 user-2 12 x"),
+        ("drwxr-xr-x. 2 root wheel 12 x", "drwxr-xr-x. 2 root wheel 12 x"),
+        ("api: 10.0.0.5, build 192.168.1.44", "api: address-1, build address-2"),
+        ("version 192.168.1.44 v: 172.16.3.4 rev 169.254.1.2", "version address-1 v: address-2 rev address-3"),
+        ("enx001a2b3c4d5e 00:1a:2b:3c:4d:5e 001a.2b3c.4d5e", "enxmac-1 mac-1 mac-1"),
+        ("LU WWN Device Id: 5 000c50 0a1b2c3d4", "LU WWN Device Id: wwn-1"),
+        ("scsi-35000c500a1b2c3d4-part1", "wwn-1-part1"),
+        ("ata-WDC_WD40EFRX-68N_WD-WCC4N1234567 ->", "device-1 ->"),
+        ("SN: WD-WCC4N1234567", "SN: serial-1"),
+        ("sn        : S4EVNX0M123456", "sn        : serial-1"),
+        ("5.4.3.2.1.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "address-1"),
+        ("5.0.0.10.in-addr.arpa.", "address-1."),
+        ("USER=al LOGNAME=al SUDO_USER='bo'", "USER=user-1 LOGNAME=user-1 SUDO_USER='user-2'"),
+        (
+            "uid=1000(al) gid=1001(acmedevs) groups=1001(acmedevs),27(sudo),1002(payroll)",
+            "uid=1000(user-1) gid=1001(user-2) groups=1001(user-2),27(sudo),1002(user-3)",
+        ),
+        ("Nov 20 10:00:00 nova9 kernel: oops", "Nov 20 10:00:00 host-1 kernel: oops"),
+        ("2026-11-20T10:00:00+01:00 nova9 sshd[12]: x", "2026-11-20T10:00:00+01:00 host-1 sshd[12]: x"),
+        ("Linux nova9 6.1.0-13 #1 SMP", "Linux host-1 6.1.0-13 #1 SMP"),
+        ("Linux 6.1.0-13-amd64 (nova9) \t11/20/2026", "Linux 6.1.0-13-amd64 (host-1) \t11/20/2026"),
+        (f"{HOME}/Ålice/x", f"{HOME}/user-1/x"),
+        (f"{HOME}/\\u00c5lice/x", f"{HOME}/user-1/x"),
     ],
 )
 def test_what_nobody_listed_is_found_by_its_form(text: str, expected: str) -> None:
@@ -182,13 +209,42 @@ def test_what_nobody_listed_is_found_by_its_form(text: str, expected: str) -> No
         "serial: true", "403 MB, 12.6 GB/s, 0.0318487 s", "user@1000.service", "getty@tty1.service", "/etc/rc.local",
         "/usr/local/bin", "https://example.org/article", "a.b.c.d", "write_bandwidth", "da1ca844dc4bc0e620bcb857f5639",
         "87dcc92815079577c42b1475107d0392e43b13a79cde4ffc262e8edb4d47cd77  /usr/bin/fs_mark", "0x1f",
-        "M 10.2 30.4 L 1 2",
+        "M 10.2 30.4 L 1 2", "/dev/mapper/control", "/dev/mapper/mountlab-flakey", "/dev/mapper/device-1",
+        "firmware 10.1.2.3", "rev 10.2.3.4", "build 4.1.2.3", "enxious", "enx12", "1234.5678.9012", "dead.beef.cafe",
+        "nvme-core_2 nvme-cli usb-storage ata-1 scsi-mq_x", "virtio-mountlab-scratch_1", "SN: none", "sn: 12",
+        "serial_sn", "arpa", "USER=$USER", "USER=", "uid=0(root) gid=0(root) groups=0(root),27(sudo)", "x=3(abc)",
+        "f(x)=2(y),3(z)", "Nov 20 10:00:00 INFO main: x", "Fri Nov 20 10:00:00 UTC 2026", "Nov 20 10:00:00 kernel: x",
+        "Linux version 6.1.0 (gcc 12)", "Rocky Linux release 9.3", "Debian GNU/Linux 12.1", "Linux 6.1 (none)",
+        "-rw-r--r-- 1 1000 1000 12 x", "==> root <==\n755 0 0 root root\n", f"{HOME}/root/x",
         "nr_free_pages 1795592", "   7       0 loop0 186312 30684 40136850 35929 173138 11766 166105200",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_an_address_is_left(text: str) -> None:
     assert NOBODY.text(text) == text
     assert NOBODY.left(text) == set()
+
+
+LVM = "33 1 254:0 / / rw - ext4 /dev/mapper/nova--bench--vg-root rw\n34 33 0:9 / /x rw - zfs acmepool/payroll rw\n"
+
+
+def test_names_of_volumes_and_pools_are_replaced_wherever_they_stand() -> None:
+    root = {"mount_root_fstype": "zfs", "mount_root_source": "otherpool/secret"}
+    names = Pseudonyms(run_identities({"box": {"host": "nova-bench"}, "facts": root}, [LVM]))
+    assert names.text("/dev/mapper/nova--bench--vg-root nova--bench--vg-root") == "/dev/mapper/device-5 device-5"
+    assert names.text("/dev/nova-bench-vg/root") == "/dev/place-2/root"
+    assert names.text("/dev/mapper/nova--bench--vg-swap") == "/dev/mapper/device-6"
+    assert names.text("acmepool/payroll acmepool otherpool/secret") == "device-3 device-4 device-1"
+    assert not names.left(names.text(LVM))
+
+
+def test_the_owner_of_the_mount_root_is_known_from_then_on() -> None:
+    names = Pseudonyms(run_identities({}, ["==> root <==\n755 1000 1001 trent acmedevs\n==> device <==\n"]))
+    assert names.text("by trent of acmedevs, trends") == "by user-1 of user-2, trends"
+
+
+def test_a_path_in_a_url_is_replaced_as_one() -> None:
+    names = Pseudonyms([Identity("place", "/srv/acme")])
+    assert names.text("?at=%2Fsrv%2Facme%2Fx %2fsrv%2facme") == "?at=%2Fsrv%2Fplace-1%2Fx %2fsrv%2fplace-1"
 
 
 # --- always the same --------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mountlab.box import ssh_names
 from mountlab.bundle import MANIFEST
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.identities import Pseudonyms
+from mountlab.identities.names import ORDINARY
 from mountlab.model import Box
 from mountlab.publish import Wishes, publish
 from pages import Page
@@ -157,6 +158,22 @@ def test_its_metadata_is_an_ro_crate(bundle: Path, tmp_path: Path, monkeypatch: 
     assert {"File", "Dataset", "CreateAction", "Person", "SoftwareApplication"} <= {each["@type"] for each in graph}
 
 
+def described(bundle: Path) -> dict[str, dict[str, object]]:
+    graph = json.loads((bundle / "ro-crate-metadata.json").read_text())["@graph"]
+    return {each["@id"]: each for each in graph}
+
+
+def test_its_metadata_says_what_each_file_is(bundle: Path, published: Path) -> None:
+    told, run = described(bundle), f"runs/{published.name}"
+    assert told["#author-1"]["@type"] == "Person"
+    assert told[f"{run}/box.yml"]["description"] == "The box file, without the names in it"
+    assert told["entry.json"]["description"] == "The bundle, for an index of results"
+    made, clean = f"{run}/notebooks/20_report.ipynb", "notebooks/20_report.ipynb"
+    assert told[made]["description"] == "The notebook that makes a report, as it was executed"
+    assert told[clean]["description"] == "The notebook that makes a report, before it is run"
+    assert not [name for name, each in told.items() if str(each.get("description")).endswith("ipynb of the bundle")]
+
+
 # --- what is not in it ------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +225,9 @@ def test_identities_stay_where_that_is_wished(run: Path, results: Path, monkeypa
     assert "nova7" in (folder / "runs" / RUN_ID / "run.json").read_text()
     assert json.loads((folder / "identities.json").read_text())["replaced"] is None
     assert "Nothing was replaced" in Page((folder / "index.html").read_text()).words
+    told = described(folder)
+    assert told[f"runs/{RUN_ID}/box.yml"]["description"] == "The box file"
+    assert (told["#author-1"]["@type"], told["#author-1"]["name"]) == ("Organization", "The authors of this bundle")
     assert reproduce.check(folder).same
 
 
@@ -253,6 +273,35 @@ def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
     told = ssh_names(Box(name="b", host="nova-bench"))
     assert (set(told["host"]), set(told["user"])) == ({"10.9.8.7", "gate"}, {"carol", "dave"})
     assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
+
+
+@pytest.mark.parametrize("user", ["aria", "dark", "span", "figure", "python"])
+def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, run: Path, tmp_path: Path) -> None:
+    """On a page as ours are: the head stays, and so does the way in which the body is written."""
+    page = (
+        "<head><style>.dark span{}</style></head><body><figure class='dark'>"
+        f"<span aria-label='by {user}'>of {user}</span><a href='#{user}'>x</a></figure></body>"
+    )
+    page_of_user, copy = page.encode(), shutil.copytree(run, tmp_path / run.name)
+    (copy / "run.json").write_text((copy / "run.json").read_text().replace("alice", user))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "write_report", lambda run: store.replace_file(run / "report.html", page_of_user))
+        folder, _ = publish([copy], Wishes(to=tmp_path / "b"))
+    (made,) = folder.glob("runs/*/report.html")
+    assert re.sub(r"user-\d", user, made.read_text()) == page
+    if user not in ORDINARY:  # else it is replaced only where it stands as a name
+        assert re.search(r"aria-label='by user-\d'>of user-\d</span>", made.read_text())
+
+
+def test_a_run_whose_journal_ends_in_the_middle_of_a_line_is_published(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+    copy = shutil.copytree(run, tmp_path / run.name)
+    with (copy / "trials.jsonl").open("a") as journal:
+        journal.write('{"trial_id": "t9')
+    folder, _ = publish([copy], Wishes(to=tmp_path / "b"))
+    assert reproduce.check(folder).same
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

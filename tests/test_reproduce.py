@@ -147,6 +147,79 @@ def test_a_row_too_many_or_too_few_is_a_difference() -> None:
     assert len(differences("r", "t", "cell,mean\na,1\na,2\n", "cell,mean\na,1\na,3\n")) == 1
 
 
+def test_many_rows_of_one_name_are_compared_in_time_that_grows_as_they_do() -> None:
+    table = "cell,mean\n" + "a,1\n" * 50_000
+    assert differences("r", "t", table, table) == []
+    assert len(differences("r", "t", table, f"{table}a,2\n")) == 1
+
+
+def emptied(run: Path) -> None:
+    file = run / "caveats.csv"
+    file.write_text(file.read_text().splitlines(keepends=True)[0])
+
+
+def told_otherwise(run: Path) -> None:
+    file = run.parents[1] / "bundle.json"
+    told = json.loads(file.read_text())
+    told["runs"][0]["sentences"] = ["tmpfs is a thousand times faster."]
+    file.write_text(json.dumps(told))
+
+
+def with_another_verdict(run: Path) -> None:
+    file = run.parents[1] / "entry.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "verdict": "tmpfs is faster."}))
+
+
+def cut(run: Path) -> None:
+    file = run / "sweep.yml"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [(emptied, "caveats"), (told_otherwise, "bundle.json"), (with_another_verdict, "entry.json"), (cut, "sweep.yml")],
+)
+def test_conclusions_that_were_changed_are_listed_though_all_sums_were_made_again(
+    change: Any, where: str, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(run_of(bundle))
+    assert main(["reproduce", str(signed(bundle))]) == 1
+    said = capsys.readouterr().out
+    assert f"{run_of(bundle).name}, {where}: " in said
+    assert "Only their checksums are checked." in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.json", "[" * 100_000), ("run.json", "{"), ("run.json", '{"facts": []}'), ("run.json", "box"),
+        ("trials.jsonl", "{\n"), ("estimates.csv", f"cell,mean\n{'x' * 200_000},1\n"),
+    ],
+    ids=["nested", "torn", "foreign", "no-box", "journal", "cell"],
+)  # fmt: skip
+@pytest.mark.parametrize("sums", ["old", "new"])
+def test_a_file_without_which_no_figure_can_be_made_is_named_with_its_run(
+    name: str, text: str, sums: str, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = run_of(bundle) / name
+    if text == "box":
+        text = json.dumps({**json.loads(file.read_text()), "box": None, "facts": []})
+    file.write_text(text)
+    assert main(["reproduce", str(signed(bundle) if sums == "new" else bundle)]) == 1
+    said = capsys.readouterr().out
+    assert (f"damaged: runs/{run_of(bundle).name}/{name}" in said) == (sums == "old")
+    assert "none can be made again: " in said
+    assert f"Figures: of 1 run none could be made again: {run_of(bundle).name}." in said
+
+
+def test_names_of_files_steer_no_terminal(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (bundle / "a\x1b[31m\u202egnp.exe").write_text("x")
+    assert main(["reproduce", str(bundle)]) == 1
+    said = capsys.readouterr().out
+    assert r"extra: a\x1b[31m\u202egnp.exe" in said
+    assert all(line.isprintable() for line in said.splitlines())
+
+
 # --- made to harm -----------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +290,30 @@ def test_what_is_no_archive_and_what_is_not_there_is_said(tmp_path: Path) -> Non
             pass
     with pytest.raises(StoreError, match="not a bundle"):
         reproduce.check(tmp_path)
+
+
+def test_an_archive_that_was_damaged_on_its_way_is_told(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    data = bytearray(whole[1].read_bytes())
+    with zipfile.ZipFile(whole[1]) as packed:
+        entry = max(packed.infolist(), key=lambda each: each.compress_size)
+    for place in range(entry.header_offset + 200, entry.header_offset + 240):
+        data[place] ^= 0xFF
+    (tmp_path / "b.zip").write_bytes(data)
+    with pytest.raises(StoreError, match="cannot be unpacked"), reproduce.opened(tmp_path / "b.zip"):
+        pass
+
+
+@pytest.mark.parametrize("names", [("b/x", "b/x/y"), (f"b/{'x' * 300}",)])
+def test_an_archive_with_names_that_no_disk_can_hold_is_told(names: tuple[str, ...], tmp_path: Path) -> None:
+    path = zipped(tmp_path, *((name, b"x") for name in names))
+    with pytest.raises(StoreError, match="cannot be unpacked"), reproduce.opened(path):
+        pass
+
+
+def test_a_description_that_is_nested_without_end_is_refused(bundle: Path) -> None:
+    (bundle / "bundle.json").write_text("[" * 100_000)
+    with pytest.raises(StoreError, match="description is not whole"):
+        reproduce.check(bundle)
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "nowhere"])

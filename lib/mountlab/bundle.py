@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import yaml
 
 from mountlab.errors import InputError, StoreError
 
 FORMAT = 1
 """Version of a bundle's layout. 1: first (2026)."""
 DESCRIPTION, MANIFEST, REPLACED, ENTRY = "bundle.json", "SHA256SUMS", "identities.json", "entry.json"
+DEFAULT_AUTHOR = "The authors of this bundle"
+"""Who made a bundle whose authors were not named."""
 TABLES = ("measurements", "estimates", "comparisons")
 """The tables of a run that are made again and held against those that were published."""
 _FIGURES_WORDS = """
@@ -84,6 +89,11 @@ class Bundle:
             "kind": "bundle", "title": self.title, "created_at": self.moment, "page": "index.html",
             "verdict": self.runs[0].sentences[0], "caveats": caveats, "runs": [run.run_id for run in self.runs],
         }  # fmt: skip
+
+
+def as_yaml(value: Mapping[str, Any]) -> str:
+    """A mapping as the YAML files of a bundle hold it."""
+    return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
 
 
 def slug(title: str) -> str:
@@ -184,6 +194,8 @@ class Checked:
     """How many were held against those that were published."""
     versions: tuple[str, ...]
     """Libraries whose version here is another: 'numpy 2.4.6, here 2.5.0'."""
+    lost: tuple[str, ...] = ()
+    """Runs none of whose figures could be made again."""
 
     @property
     def same(self) -> bool:
@@ -211,12 +223,14 @@ def _pairs(a: Mapping[str, str] | None, b: Mapping[str, str] | None) -> Iterator
 
 def _rows(text: str) -> dict[str, dict[str, str]]:
     """What tells a row from others, as text, to its figures."""
-    found: dict[str, dict[str, str]] = {}
+    found, times = dict[str, dict[str, str]](), Counter[str]()
     for row in csv.DictReader(io.StringIO(text)):
         known = {str(key): str(value) for key, value in row.items()}
         name = " ".join(f"{key}={value}" for key, value in known.items() if key not in _FIGURES and value)
-        same = sum(each == name or each.startswith(f"{name} (") for each in found)
-        found[f"{name} ({same + 1})" if same else name] = {k: v for k, v in known.items() if k in _FIGURES}
+        times[name] += 1
+        found[name if times[name] == 1 else f"{name} ({times[name]})"] = {
+            k: v for k, v in known.items() if k in _FIGURES
+        }
     return found
 
 

@@ -169,7 +169,12 @@ def citation(bundle: Bundle) -> dict[str, object]:
 
 def checked_text(checked: Checked) -> str:
     """What became of checksums and figures, for a terminal."""
-    return "\n".join(_checked_lines(checked))
+    return "\n".join(map(_printable, _checked_lines(checked)))
+
+
+def _printable(line: str) -> str:
+    """A line with what would steer a terminal, or turn its direction, written out: names of files are anybody's."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 def _checked_lines(checked: Checked) -> Iterator[str]:
@@ -181,9 +186,13 @@ def _checked_lines(checked: Checked) -> Iterator[str]:
         yield "Files: all as published, by their checksums."
     yield from (f"  {each}" for each in checked.differences)
     figures = words.counted(checked.figures, "figure")
-    if not checked.differences:
+    if checked.lost:
+        runs = words.counted(len(checked.lost), "run")
+        yield f"Figures: of {runs} none could be made again: {words.listed(checked.lost)}."
+    elif not checked.differences:
         yield f"Figures: all {figures} made again from the raw output equal those published, to the last digit."
-        return
-    yield f"Figures: {len(checked.differences)} of {figures} made again from the raw output differ."
-    if checked.versions:
+    else:
+        yield f"Figures: {len(checked.differences)} of {figures} and sentences made again from the raw output differ."
+    if checked.differences and checked.versions:
         yield f"The likely reason: other versions of libraries: {'; '.join(checked.versions)}."
+    yield "Not made again: pages and notebooks (report.html, index.html, README.md). Only their checksums are checked."

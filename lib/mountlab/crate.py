@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mountlab.bundle import Bundle, PublishedRun
+from mountlab.bundle import DEFAULT_AUTHOR, Bundle, PublishedRun
 from mountlab.words import listed
 
 SPDX = "https://spdx.org/licenses/"
@@ -18,7 +18,10 @@ _ABOUT = {
     "index.html": "The bundle, as a page", "README.md": "The bundle, in words", "LICENSE": "The licence",
     "CITATION.cff": "How to cite the bundle", "bundle.json": "The bundle, for programs",
     "identities.json": "What was replaced, by kind and count", "run.json": "Parameters, box facts, versions, order",
-    "sweep.yml": "The sweep that was run", "box.yml": "The box file, without the names in it",
+    "sweep.yml": "The sweep that was run", "box.yml": "The box file",
+    "entry.json": "The bundle, for an index of results",
+    "10_run_sweep.ipynb": "The notebook that runs a sweep", "20_report.ipynb": "The notebook that makes a report",
+    "50_compare_runs.ipynb": "The notebook that sets two runs beside each other",
     "trials.jsonl": "The journal: one line a trial", "measurements.parquet": "Every figure of every trial",
     "measurements.csv": "Every figure of every trial", "estimates.csv": "Mean and interval of each cell",
     "comparisons.csv": "Ratios to the baseline, with verdicts", "caveats.csv": "Reasons to doubt a figure",
@@ -37,7 +40,7 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
     crate.datePublished, crate.license = bundle.date, {"@id": f"{SPDX}{bundle.licence}"}
     licence = {"@type": "CreativeWork", "name": bundle.licence, "description": f"The licence {bundle.licence} of SPDX"}
     _add(crate, f"{SPDX}{bundle.licence}", licence)
-    authors = [_add(crate, f"#author-{place}", {"@type": "Person", "name": name})
+    authors = [_add(crate, f"#author-{place}", {"@type": _kind(name), "name": name})
                for place, name in enumerate(bundle.authors, start=1)]  # fmt: skip
     crate.root_dataset["author"] = authors[0] if len(authors) == 1 else authors
     publisher = {"@type": "Organization", "name": listed(bundle.authors)}
@@ -46,7 +49,7 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
     tool = _add(crate, "#mountlab", software)
     for name in files:
         if "/raw/" not in name:
-            crate.add_file(dest_path=name, source=None, properties=_file(name), validate_url=False)
+            crate.add_file(dest_path=name, source=None, properties=_file(name, bundle), validate_url=False)
     for run in bundle.runs:
         _add_run(crate, run, tool)
     generated: dict[str, Any] = crate.metadata.generate()
@@ -59,11 +62,20 @@ def description(bundle: Bundle) -> str:
     return f"Measurements of file systems, with raw output, figures and reports. {asked}"
 
 
-def _file(name: str) -> dict[str, Any]:
+def _kind(author: str) -> str:
+    return "Organization" if author == DEFAULT_AUTHOR else "Person"
+
+
+def _file(name: str, bundle: Bundle) -> dict[str, Any]:
     last = name.rpartition("/")[2]
+    about = _ABOUT.get(last, f"{last} of the bundle")
+    if last == "box.yml" and bundle.replaced is not None:
+        about += ", without the names in it"
+    if last.endswith(".ipynb"):
+        about += ", as it was executed" if name.startswith(("runs/", "comparisons/")) else ", before it is run"
     suffix = f".{last.rpartition('.')[2]}"
     return {
-        "name": last, "description": _ABOUT.get(last, f"{last} of the bundle"),
+        "name": last, "description": about,
         "encodingFormat": _TYPES.get(suffix, "text/plain"),
     }  # fmt: skip
 

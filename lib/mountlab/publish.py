@@ -19,17 +19,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from mountlab import box, bundle_view, crate, report, reproduce, store, words
+from mountlab import box, bundle_view, crate, report, reproduce, store
 from mountlab.bundle import (
+    DEFAULT_AUTHOR,
     DESCRIPTION,
     ENTRY,
     MANIFEST,
     REPLACED,
     TABLES,
     Bundle,
-    PublishedRun,
+    as_yaml,
     check_licence,
     differences,
     manifest,
@@ -41,10 +40,17 @@ from mountlab.bundle import (
 )
 from mountlab.compare_runs import compare_runs
 from mountlab.errors import MountlabError, PlanError, StoreError
-from mountlab.identities import Pseudonyms, control_identities, run_identities
+from mountlab.identities import (
+    Pseudonyms,
+    control_identities,
+    page_with,
+    run_identities,
+    said_by_notebook,
+    said_by_page,
+)  # fmt: skip
 from mountlab.store import Run
 
-DEFAULT_LICENCE, DEFAULT_AUTHOR = "CC-BY-4.0", "The authors of this bundle"
+DEFAULT_LICENCE = "CC-BY-4.0"
 CLEAN_NOTEBOOKS = ("10_run_sweep.ipynb", "20_report.ipynb", "50_compare_runs.ipynb")
 ENVIRONMENT = ("requirements.lock", "environment.yml")
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
@@ -165,7 +171,7 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
     for notebook in sorted(place.rglob("*.ipynb")):
         _clean(notebook, _machine_free(place, names))
     for page in sorted(place.rglob("report.html")):
-        _put(page, _clean_page(page.read_text(), _machine_free(place, names)))
+        _put(page, page_with(page.read_text(), _machine_free(place, names)))
     _add_surroundings(place)
     bundle = _bundle(copies, comparisons, names, title, wishes)
     _describe(place, bundle)
@@ -180,11 +186,11 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     copy = place / "runs" / str(info["run_id"])
     copy.mkdir(parents=True)
     _put(copy / "run.json", json.dumps(info, indent=1))
-    _put(copy / "sweep.yml", _as_yaml(info["parameters"]))
-    _put(copy / "box.yml", _as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
+    _put(copy / "sweep.yml", as_yaml(info["parameters"]))
+    _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
     if info["published"]:
         _put(copy / "published.json", json.dumps(info["published"], indent=1))
-    lines = (run.path / "trials.jsonl").read_text().splitlines()
+    lines = (run.path / "trials.jsonl").read_bytes().split(b"\n")[:-1]  # a torn last line counts as not run
     _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
     if (run.path / "exclude.yml").exists():
         _put(copy / "exclude.yml", (names.text if names else str)((run.path / "exclude.yml").read_text()))
@@ -215,10 +221,6 @@ def _name(place: Path, file: Path) -> str:
 def _put(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
-
-
-def _as_yaml(value: Mapping[str, Any]) -> str:
-    return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
 
 
 def _derive(copy: Path) -> None:
@@ -262,12 +264,6 @@ def _clean(notebook: Path, replace: Replace) -> None:
     _put(notebook, json.dumps(without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
 
 
-def _clean_page(text: str, replace: Replace) -> str:
-    """Only what is said: in its head are our style and our script, which the page's policy names by its hash."""
-    head, body, said = text.partition("<body>")
-    return head + body + replace(said)
-
-
 def _add_surroundings(place: Path) -> None:
     """The notebooks as they are before they are run, and the environment that runs them."""
     for name in CLEAN_NOTEBOOKS:
@@ -283,25 +279,9 @@ def _bundle(
 ) -> Bundle:
     return Bundle(
         title=title, authors=wishes.authors or (DEFAULT_AUTHOR,), licence=wishes.licence,
-        runs=tuple(_published(store.load_run(copy)) for copy in copies), comparisons=comparisons,
+        runs=tuple(reproduce.published_run(store.load_run(copy)) for copy in copies), comparisons=comparisons,
         replaced=tuple(names.told()) if names else None, ordinary=names.ordinary() if names else (),
         versions=store.versions(), mountlab_version=metadata.version("mountlab"),
-    )  # fmt: skip
-
-
-def _published(run: Run) -> PublishedRun:
-    told = [words.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    if run.comparisons:
-        told = words.answer(
-            [words.together(each) for each in run.comparisons], smallest_effect=run.sweep.design.smallest_effect,
-            doubts=words.doubts_by_cell(run.caveats),
-        )  # fmt: skip
-    severities = [each.severity for each in run.caveats]
-    return PublishedRun(
-        run_id=run.info["run_id"], name=run.sweep.name, question=" ".join(run.sweep.question.split()),
-        box=run.info["box"]["name"], created_at=run.info["created_at"], finished_at=run.info.get("finished_at") or "",
-        status=run.info["status"], sentences=tuple(told), trials=len(run.trials),
-        caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
     )  # fmt: skip
 
 
@@ -314,7 +294,7 @@ def _describe(place: Path, bundle: Bundle) -> None:
     )
     _put(place / "README.md", bundle_view.readme(bundle))
     _put(place / "LICENSE", bundle_view.licence_text(bundle, (store.ROOT / "LICENSE").read_text()))
-    _put(place / "CITATION.cff", _as_yaml(bundle_view.citation(bundle)))
+    _put(place / "CITATION.cff", as_yaml(bundle_view.citation(bundle)))
     described = [*(_name(place, file) for file in _files(place)), "index.html"]
     linked = [*described, "ro-crate-metadata.json", MANIFEST]
     _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked)))
@@ -370,8 +350,25 @@ def _left(place: Path, file: Path, names: Pseudonyms) -> set[str]:
     name = _name(place, file)
     if name in _SAYS_AUTHORS or name.startswith(("environment/", "notebooks/")) or name == MANIFEST:
         return set()
+    raw = "/raw/" in name
+    read = None if raw else _SAID.get(file.suffix)
     text = reproduce.parquet_text(file) if file.suffix == ".parquet" else file.read_bytes().decode(errors="replace")
-    return names.left(f"{name}\n{text}", patterns="/raw/" in name)
+    return names.left(f"{_without_ours(name)}\n{read(text) if read else text}", patterns=raw)
+
+
+def _without_ours(name: str) -> str:
+    """The name of a file without the last part where that is ours, the same in every bundle."""
+    return name if "/raw/" in name else name.rpartition("/")[0]
+
+
+def _rows_only(table: str) -> str:
+    return table.partition("\n")[2]
+
+
+_SAID: Mapping[str, Replace] = {
+    ".html": said_by_page, ".ipynb": said_by_notebook, ".csv": _rows_only, ".parquet": _rows_only,
+}  # fmt: skip
+"""What a file of ours says of the run, by its ending, without the words of its format."""
 
 
 # --- the zip ----------------------------------------------------------------------------------------------------------

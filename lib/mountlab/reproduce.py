@@ -6,28 +6,34 @@ to a size; the bundle itself is only read.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import lzma
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mountlab import report, store, workflow
+from mountlab import report, store, words, workflow
 from mountlab.bundle import (
     DESCRIPTION,
+    ENTRY,
     FORMAT,
     MANIFEST,
     TABLES,
     Checked,
     Damage,
     Difference,
+    PublishedRun,
+    as_yaml,
     count_figures,
     differences,
     plain_name,
@@ -45,6 +51,12 @@ LARGEST, MOST_FILES = 16 * GIB, 1_000_000
 """What is unpacked at most: far more than any bundle has, and less than would fill most disks unseen."""
 _LARGEST_DESCRIPTION = 64 * 1024 * 1024
 _PIECE = 1024 * 1024
+_DAMAGE = (
+    MountlabError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error,
+    RecursionError,
+)  # fmt: skip
+"""What damaged files of a run raise on their way to its figures."""
+_ALL = "all tables"
 
 
 @contextmanager
@@ -66,13 +78,16 @@ def check(place: Path) -> Checked:
     Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
     """
     description = _description(place)
-    paths = _runs(place, description)
+    paths = _paths(place, description)
     damage = damaged(place)
     found = [each for path in paths for each in _differing_or_why(path)]
-    figures = sum(count_figures(_published(path, table)) for path in paths for table in TABLES)
+    lost = tuple(each.run_id for each in found if each.table == _ALL)
+    if not lost:
+        found += _saying_otherwise(place, description, paths)
     return Checked(
         title=str(description.get("title", "")), runs=tuple(path.name for path in paths), damage=tuple(damage),
-        differences=tuple(found), figures=figures, versions=tuple(_other_versions(description)),
+        differences=tuple(found), figures=sum(map(_count, paths)), versions=tuple(_other_versions(description)),
+        lost=lost,
     )  # fmt: skip
 
 
@@ -122,7 +137,7 @@ def _description(place: Path) -> dict[str, Any]:
         raise StoreError("not a bundle", where=store.shown(place), got=f"no {DESCRIPTION}", next_step="see `publish`")
     try:
         found = json.loads(file.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError("the bundle's description is not whole", where=DESCRIPTION, got=str(error)) from error
     if not isinstance(found, dict) or not isinstance(found.get("runs"), list) or not found["runs"]:
         raise StoreError("not a bundle of Mountlab's", where=DESCRIPTION, got="no runs")
@@ -134,20 +149,30 @@ def _description(place: Path) -> dict[str, Any]:
     return found
 
 
-def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
-    """The runs of a bundle, each after a look at the names in it that are used as those of files."""
+def _paths(place: Path, description: Mapping[str, Any]) -> list[Path]:
+    """The directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
     ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
-    paths = [place / "runs" / plain_name(str(run_id), DESCRIPTION) for run_id in ids]
+    return [place / "runs" / plain_name(str(run_id), DESCRIPTION) for run_id in ids]
+
+
+def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
+    """The same, each after a look at the names in it that are used as those of files."""
+    paths = _paths(place, description)
     for path in paths:
         _refuse_links(path)
-        _check_names(path)
+        _check_names(path, _names(path))
     return paths
 
 
-def _check_names(run: Path) -> None:
+def _names(run: Path) -> list[str]:
+    """What is used as the name of a file by whoever reads a run."""
     sweep = store.read_sweep(run).sweep
     names = [name for trial in store.read_journal(run) for name in (trial.trial_id, trial.mount)]
-    for name in dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]):
+    return list(dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]))
+
+
+def _check_names(run: Path, names: list[str]) -> None:
+    for name in names:
         plain_name(name, f"{run.name}: trials.jsonl")
 
 
@@ -198,27 +223,76 @@ def _sum(path: Path) -> str:
 
 
 def differing(run: Path) -> list[Difference]:
-    """Where the published tables of a run are not what its raw output gives."""
+    """Where the published tables and the sweep of a run are not what its raw output and its run.json give."""
     again = store.load_run(run)
-    tables = {table: table_text(again, table) for table in TABLES}
+    tables = {table: table_text(again, table) for table in (*TABLES, "caveats")}
     found = [each for name, text in tables.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
     kept = parquet_text(parquet) if _is_regular(parquet) else ""
-    return [*found, *differences(run.name, parquet.name, kept, tables["measurements"])]
+    found += differences(run.name, parquet.name, kept, tables["measurements"])
+    sweep = run / "sweep.yml"
+    if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
+        found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
+    return found
 
 
 def _differing_or_why(run: Path) -> list[Difference]:
-    """The same; where no figures can be made of a damaged run, that is the one difference."""
+    """The same; where no figures can be made of a damaged run, that is the one difference. Raises StoreError for names
+    that would lead elsewhere."""
+    try:
+        names = _names(run)
+    except _DAMAGE as error:
+        return [_lost(run, error)]
+    _check_names(run, names)
     try:
         return differing(run)
-    except (MountlabError, ValueError, LookupError, TypeError) as error:
-        why = f"cannot be made: {in_one_line(str(error)) or type(error).__name__}"
-        return [Difference(run.name, "all tables", "all rows", "figures", "published", why)]
+    except _DAMAGE as error:
+        return [_lost(run, error)]
+
+
+def _lost(run: Path, error: BaseException) -> Difference:
+    told = [error.what, error.where, error.got] if isinstance(error, MountlabError) else [type(error).__name__, error]
+    why = "; ".join(in_one_line(str(each))[:300] for each in told if each)
+    return Difference(run.name, _ALL, "all rows", "figures", "published", f"none can be made again: {why}")
+
+
+def _count(run: Path) -> int:
+    """How many figures a run publishes; none in a table that cannot be read."""
+    try:
+        return sum(count_figures(_published(run, table)) for table in TABLES)
+    except csv.Error:
+        return 0
+
+
+def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
+    """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
+    runs = [published_run(store.load_run(path)) for path in paths]
+    for run, told in zip(runs, description["runs"], strict=True):
+        ours = json.loads(json.dumps({**asdict(run), "path": run.path}))
+        yield from _unlike(run.run_id, DESCRIPTION, told, ours)
+    try:
+        entry = json.loads((place / ENTRY).read_text())
+    except _DAMAGE:
+        entry = {}
+    severities = {key: sum(run.caveats[key] for run in runs) for key in runs[0].caveats}
+    ours = {"verdict": runs[0].sentences[0], "caveats": severities, "runs": [run.run_id for run in runs]}
+    yield from _unlike(runs[0].run_id, ENTRY, entry if isinstance(entry, dict) else {}, ours)
+
+
+def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
+    for key, value in ours.items():
+        if told.get(key) != value:
+            yield Difference(run_id, name, "the run", key, str(told.get(key, "absent")), str(value))
 
 
 def table_text(run: Run, table: str) -> str:
     """A table of a run as CSV, every figure with all of its digits."""
-    return str(store.tables(run)[table].to_csv(index=False))
+    frame = store.tables(run)[table]
+    return str((frame[_CAVEAT_COLUMNS] if table == "caveats" else frame).to_csv(index=False))
+
+
+_CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
+"""Those of caveats.csv; the table in memory has more."""
 
 
 def parquet_text(path: Path) -> str:
@@ -234,6 +308,23 @@ def _published(run: Path, table: str) -> str:
     return file.read_text(errors="replace") if _is_regular(file) else ""
 
 
+def published_run(run: Run) -> PublishedRun:
+    """What the pages of a bundle say of a run, by its figures."""
+    told = [words.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if run.comparisons:
+        told = words.answer(
+            [words.together(each) for each in run.comparisons], smallest_effect=run.sweep.design.smallest_effect,
+            doubts=words.doubts_by_cell(run.caveats),
+        )  # fmt: skip
+    severities = [each.severity for each in run.caveats]
+    return PublishedRun(
+        run_id=run.info["run_id"], name=run.sweep.name, question=" ".join(run.sweep.question.split()),
+        box=run.info["box"]["name"], created_at=run.info["created_at"], finished_at=run.info.get("finished_at") or "",
+        status=run.info["status"], sentences=tuple(told), trials=len(run.trials),
+        caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
+    )  # fmt: skip
+
+
 # --- archives ---------------------------------------------------------------------------------------------------------
 
 
@@ -246,8 +337,9 @@ def _unpack(archive: Path, place: Path) -> None:
             _check_entries(entries)
             for entry in entries:
                 _unpack_one(packed, entry, place)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise StoreError("the archive cannot be unpacked", where=store.shown(archive), got=str(error)) from error
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
+        why = str(error) or type(error).__name__
+        raise StoreError("the archive cannot be unpacked", where=store.shown(archive), got=why) from error
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:

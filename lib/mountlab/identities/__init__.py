@@ -5,6 +5,9 @@ ids and the like that nobody listed are found by their form. Figures, versions a
 """
 
 from mountlab.identities.known import Identity, control_identities, run_identities
+from mountlab.identities.pages import page_with, said_by_notebook, said_by_page
 from mountlab.identities.pseudonyms import Pseudonyms
 
-__all__ = ["Identity", "Pseudonyms", "control_identities", "run_identities"]
+__all__ = [
+    "Identity", "Pseudonyms", "control_identities", "page_with", "run_identities", "said_by_notebook", "said_by_page",
+]  # fmt: skip

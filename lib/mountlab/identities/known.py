@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,8 @@ def _of_facts(facts: Mapping[str, Any]) -> Iterator[Identity]:
     for text in (facts.get("device_ids") or {}).values():
         yield from _serials(*re.findall(r"\bserial=([^,\s]+)", text))
         yield from (Identity("wwn", value) for value in re.findall(r"\bwwid=([^,\s]+)", text))
+    for root in ("mount_root", "output_root"):
+        yield from _pool(facts.get(f"{root}_fstype"), facts.get(f"{root}_source"))
     yield from _places(facts.get("mount_root"), facts.get("output_root"), *(facts.get("image_room") or {}))
 
 
@@ -127,7 +129,24 @@ def _of_forms(text: str) -> Iterator[Identity]:
     """What is told to be a name or a serial number in one place, and may stand without that in another."""
     for pattern in PATTERNS:
         for match in pattern.find(text) if pattern.tells else ():
-            yield from hosts(match["value"]) if pattern.kind == "host" else [Identity(pattern.kind, match["value"])]
+            told = _TOLD.get(pattern.kind)
+            yield from told(match["value"]) if told else [Identity(pattern.kind, match["value"])]
+
+
+def _mapped(name: str) -> Iterator[Identity]:
+    """A name below /dev/mapper; where it is one of LVM's, which doubles hyphens, also the path of the volume."""
+    yield Identity("device", name)
+    group, single, volume = re.sub("-(?!-)(?<!--)", "/", name).partition("/")
+    if single and "/" not in volume:
+        yield Identity("place", f"/dev/{group.replace('--', '-')}/{volume.replace('--', '-')}")
+
+
+def _user(name: str) -> Iterator[Identity]:
+    yield from users(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), name))
+
+
+_TOLD: Mapping[str, Callable[[str], Iterable[Identity]]] = {"host": hosts, "device": _mapped, "user": _user}
+"""Kind to what a value of it, found by its form, tells."""
 
 
 # --- mounts -----------------------------------------------------------------------------------------------------------
@@ -150,6 +169,7 @@ def _of_mount(text: str) -> Iterator[Identity]:
     except ParseError:
         return
     yield from _places(line.mountpoint)
+    yield from _pool(line.fstype, line.source)
     if not line.fstype.startswith(_NETWORK):
         return
     remote = _REMOTE.match(line.source.rpartition("@")[2])
@@ -159,6 +179,13 @@ def _of_mount(text: str) -> Iterator[Identity]:
     for option in _NAMED.finditer(line.options):
         of_kind = {"username": users, "user": users, "addr": hosts, "clientaddr": hosts, "mountaddr": hosts}
         yield from of_kind.get(option["key"], _domains)(option["value"])
+
+
+def _pool(fstype: object, source: object) -> Iterator[Identity]:
+    """A dataset of ZFS and its pool, which have no device's name."""
+    if fstype == "zfs" and isinstance(source, str) and not source.startswith("/"):
+        names = dict.fromkeys((source, source.partition("/")[0]))
+        yield from (Identity("device", name) for name in names if name not in PUBLIC_HOSTS)
 
 
 def _domains(name: str | None) -> Iterator[Identity]:

@@ -11,8 +11,13 @@ _PUBLIC_USERS_WORDS = """
     root nobody daemon bin sys adm admin administrator user guest operator ubuntu debian fedora centos rocky alma
     opensuse arch vagrant docker ec2-user cloud-user core runner jovyan postgres mysql www-data
 """
-PUBLIC_USERS = frozenset(_PUBLIC_USERS_WORDS.split())
-"""Users that thousands of machines have: they tell nobody who it was."""
+_PUBLIC_GROUPS_WORDS = """
+    tty disk lp mail news uucp man proxy kmem dialout fax voice cdrom floppy tape sudo audio dip backup list irc src
+    shadow utmp video sasl plugdev staff games users nogroup input kvm render sgx wheel libvirt libvirt-qemu lxd lpadmin
+    sambashare netdev bluetooth scanner systemd-journal storage power network everyone none unknown mem utempter
+"""
+PUBLIC_USERS = frozenset((*_PUBLIC_USERS_WORDS.split(), *_PUBLIC_GROUPS_WORDS.split(), "UNKNOWN"))
+"""Users and groups that thousands of machines have: they tell nobody who it was."""
 _PUBLIC_HOSTS_WORDS = """
     localhost localhost.localdomain localhost4 localhost6 ip6-localhost ip6-loopback (none) debian ubuntu fedora
     centos archlinux linux raspberrypi mountlab mountlab-vm
@@ -33,7 +38,10 @@ _WORDS = """
     stage start state static status stderr stdout storage stop store summary swap sync system table target temp test
     tests text time timeout total trace trial trials true type unit units unknown update user users value values version
     virtual volume warm workload workloads write writes xfs btrfs tmpfs ramfs overlay zram hugetlbfs sudo root work
-    worker primary secondary backup archive shared stack lab nas backend frontend node0 client
+    worker primary secondary backup archive shared stack lab nas backend frontend node0 client python html notebook
+    notebooks figure figures plot plots interval intervals ratio ratios verdict verdicts caveat caveats evidence
+    baseline question answer estimate estimates measured measurement measurements facts published reason finished
+    created design
 """
 ORDINARY = frozenset(_WORDS.split()) | frozenset(word for name in METRICS for word in name.split("_")) | set(TOOLS)
 """Words that stand in outputs, keys and reports with a meaning of their own: replaced everywhere they would damage a

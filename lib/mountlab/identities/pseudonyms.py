@@ -118,8 +118,9 @@ class Pseudonyms:
         return part if re.fullmatch(r"place-\d+|user-\d+", part) else self.placeholder("place", part)
 
     def _look_for(self, kind: str, value: str, name: str, where: str, context: str = "{}") -> None:
-        for form in _forms(value):
-            self._forms[form.lower() if kind in _CASELESS or where == "inside" else form] = (kind, name)
+        encoded = {_in_url(value, slash): _in_url(name, slash) for slash in ("%2F", "%2f")} if where == "path" else {}
+        for form, given in {**dict.fromkeys(_forms(value), name), **encoded}.items():
+            self._forms[form.lower() if kind in _CASELESS or where == "inside" else form] = (kind, given)
             self._alternatives[where].append(context.format(re.escape(form)))
 
     def _compiled(self) -> re.Pattern[str] | None:
@@ -245,7 +246,9 @@ class Pseudonyms:
 
 
 def _key(kind: str, value: str) -> str:
-    return value.lower() if kind in _CASELESS or kind in ("uuid", "mac") else value
+    if kind == "mac":
+        return re.sub(r"[:.-]", "", value.lower())
+    return value.lower() if kind in _CASELESS or kind == "uuid" else value
 
 
 def _is_placeholder(value: str) -> bool:
@@ -253,9 +256,14 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _forms(value: str) -> list[str]:
-    """A value as it stands in plain text, in JSON, HTML, URLs, mountinfo and names made by udev and systemd."""
+    """A value as it stands in plain text, in JSON, HTML, URLs, mountinfo and names made by udev, systemd and LVM."""
     octal = "".join(f"\\{ord(char):03o}" if char in " \t\n\\" else char for char in value)
-    quoted = re.sub(r"[^A-Za-z0-9_.~/-]", lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode()), value)
     udev = "".join(char if char.isalnum() or char in "#+-.:=@_/" else f"\\x{ord(char):02x}" for char in value)
-    forms = [value, json.dumps(value)[1:-1], octal, octal.replace("\\", "\\\\"), escape(value), quoted, udev]
+    forms = [value, json.dumps(value)[1:-1], octal, octal.replace("\\", "\\\\"), escape(value), _in_url(value), udev]
+    forms.append(value.replace("-", "--"))  # LVM: /dev/mapper/nova--bench--vg-root
     return list(dict.fromkeys(forms))
+
+
+def _in_url(value: str, slash: str = "/") -> str:
+    encoded = re.sub(r"[^A-Za-z0-9_.~/-]", lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode()), value)
+    return encoded.replace("/", slash)
