@@ -131,7 +131,12 @@ def ended(done: int, total: int, elapsed_s: float, failed: int) -> str:
     return f"{done} of {words.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{wrong}."
 
 
+def resume_line(run: str) -> str:
+    """What is typed into a cell to go on with a run that was stopped; `run` is its directory, as it is shown."""
+    return f'run_path = mountlab.resume("{run}")'
+
+
 def stopped(run: str) -> Html:
     """What a person should know who stopped a run: `run` as it is typed."""
     kept = html.paragraph("Stopped: everything on the box is undone, and what was measured is kept. To go on:")
-    return html.joined(kept, html.code_block(f'run_path = mountlab.resume("{run}")'))
+    return html.joined(kept, html.code_block(resume_line(run)))

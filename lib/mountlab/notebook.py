@@ -26,7 +26,7 @@ def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **ove
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """
     changes = {**({"preset": preset} if preset else {}), **overrides}
-    return store.load_sweep(store.found(Path(path)), changes)
+    return store.load_sweep(store.found(path), changes)
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
@@ -97,7 +97,7 @@ def _seen_from_notebook(page: Path) -> str:
 
 def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, and give a link to it."""
-    return PageLink(write_report(Path(run_path)))
+    return PageLink(write_report(run_path))
 
 
 def newest_run(results: Path = store.RESULTS) -> Path:

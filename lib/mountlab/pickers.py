@@ -132,7 +132,7 @@ class RunBrowser:
 def browse(results: Path = store.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
     """The runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or the one
     that is named here. Raises StoreError where there is none."""
-    return RunBrowser(results, store.found(Path(chosen)).resolve() if chosen else None)
+    return RunBrowser(results, store.found(chosen).resolve() if chosen else None)
 
 
 # ── looking into a run ───────────────────────────────────────────────────────────────────────────────────────────────

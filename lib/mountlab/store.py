@@ -388,9 +388,9 @@ def read_verdicts(path: Path) -> dict[str, int]:
     return {str(verdict): int(count) for verdict, count in counts.items()}
 
 
-def found(path: Path) -> Path:
+def found(path: Path | str) -> Path:
     """A path that a person gave: from here where it is there, else from the repository."""
-    return path if path.exists() else ROOT / path
+    return Path(path) if Path(path).exists() else ROOT / path
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -422,8 +422,11 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
 
 
 def load_run(path: Path | str) -> Run:
-    """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
-    path = Path(path).resolve()
+    """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
+
+    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
+    """
+    path = found(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
     journal = _without_excluded(path, whole)
