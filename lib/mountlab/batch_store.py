@@ -131,6 +131,15 @@ def read_view(path: Path | str) -> BatchView:
     )  # fmt: skip
 
 
+def newest_batch(results: Path = store.RESULTS) -> Path:
+    """The batch below results/ that was begun last. Raises StoreError where there is none."""
+    found = [file.parent for file in results.glob("batch-*/batch.json")]
+    if not found:
+        said = f"there is no batch below {store.shown(results)}/; name one in `batch`"
+        raise StoreError(said, where=store.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
+    return max(found, key=lambda path: str(_read_info(path).get("created_at", "")))
+
+
 def _published(item: Item) -> list[PublishedFigure]:
     """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
     path = sweep_path(item)

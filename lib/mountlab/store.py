@@ -379,12 +379,16 @@ def read_info(path: Path) -> dict[str, Any]:
     return {**info, "command": again}
 
 
+def is_derived(path: Path) -> bool:
+    """Whether a run has its derived files beside its raw output."""
+    return (path / "comparisons.csv").exists()
+
+
 def read_verdicts(path: Path) -> dict[str, int]:
     """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
-    file = path / "comparisons.csv"
-    if not file.exists():
+    if not is_derived(path):
         return {}
-    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    counts = pd.read_csv(path / "comparisons.csv", usecols=["verdict"])["verdict"].value_counts()
     return {str(verdict): int(count) for verdict, count in counts.items()}
 
 
