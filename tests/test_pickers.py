@@ -12,6 +12,7 @@ from mountlab import pickers, store
 from mountlab.errors import InputError, StoreError
 from mountlab.pickers import KINDS, Explorer, Slice, browse, entries, explore
 from mountlab.plots import Plot
+from mountlab.plots.svg import INK
 from mountlab.report import execute
 from mountlab.store import Run
 
@@ -208,3 +209,5 @@ def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(tm
     assert "<svg" in text
     assert "application/vnd.jupyter.widget" not in text
     assert '"widgets"' not in text
+    assert "image/png" not in text, "seaborn's figure takes the colours of the theme as well"
+    assert INK not in text

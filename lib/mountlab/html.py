@@ -40,7 +40,7 @@ JUPYTERLAB_STYLE = "".join(
             "facts{margin:.5rem 0}",
             "facts div{display:flex;gap:1rem}",
             "facts :is(dt,dd){float:none;width:auto;margin:0}",
-            "facts dt{flex:0 0 9rem;font-weight:600}",
+            "facts dt{flex:0 0 12rem;font-weight:600}",
             "facts dd{min-width:0;overflow-wrap:anywhere}",
         )
     ), "</style>")
