@@ -7,7 +7,6 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from mountlab import errors
 from mountlab.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean, in_one_line
 
@@ -30,7 +29,7 @@ def test_an_error_shows_each_part_on_a_labelled_line() -> None:
 
 def test_a_notebook_shows_the_message_and_no_way_through_our_code() -> None:
     """IPython itself, on a file that is not there."""
-    shell = InteractiveShell()
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
     with redirect_stdout(StringIO()) as said:
         shell.run_cell('import mountlab\nmountlab.load_sweep("params/sweeps/none.yml")')
     lines = said.getvalue().strip().splitlines()
