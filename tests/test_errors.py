@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
 from mountlab import errors
@@ -23,6 +25,17 @@ def test_an_error_shows_each_part_on_a_labelled_line() -> None:
         "  allowed: 4KiB",
         "  next:    write 4KiB",
     ]
+
+
+def test_a_notebook_shows_the_message_and_no_way_through_our_code() -> None:
+    """IPython itself, on a file that is not there."""
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    with redirect_stdout(StringIO()) as said:
+        shell.run_cell('import mountlab\nmountlab.load_sweep("params/sweeps/none.yml")')
+    lines = said.getvalue().strip().splitlines()
+    assert len(lines) <= 6, said.getvalue()
+    assert lines[0].startswith("no such")
+    assert lines[1].split() == ["where:", "params/sweeps/none.yml"]
 
 
 def test_parts_that_are_not_known_take_no_line() -> None:

@@ -55,3 +55,15 @@ def test_what_the_kernel_does_not_count_is_not_zero() -> None:
 def test_equal_work() -> None:
     text = fitness_view.work_sentence(STEADY).replace("\u00a0", " ")
     assert text == "4 rounds of equal work took 100 ms each, with a standard deviation of 0.82 %: steady."
+
+
+def test_a_share_of_the_time_is_no_more_than_all_of_it() -> None:
+    """The kernel's two clocks differ a little: it counted 1.01 s of waiting in one second."""
+    told = " ".join(fitness_view.idle_sentences(Around(pressure={"cpu": 1.01})))
+    assert "waited for the processor in 100\u00a0% of the time: too much" in told
+
+
+def test_a_checksum_as_a_version_leaves_room_for_what_mends_it() -> None:
+    digits = "0123456789abcdef" * 4
+    text = fitness_view.checks([CheckRow("fs_mark", "ok", f"sha256 {digits}")]).text
+    assert "sha256 0123456789ab…<" in text

@@ -48,12 +48,16 @@ def test_a_kernelspec_of_the_users_own_does_not_win() -> None:
 
 def test_our_settings_are_ones_that_jupyterlab_knows() -> None:
     overrides = json.loads((lab.SETTINGS / "labconfig" / "default_setting_overrides.json").read_text())
-    schemas = Path(sys.prefix) / "share" / "jupyter" / "lab" / "schemas"
+    """Those of JupyterLab's own plugins, and those that an extension brings."""
+    shared = Path(sys.prefix) / "share" / "jupyter"
     for plugin, settings in overrides.items():
         extension, _, name = plugin.partition(":")
-        known = json.loads((schemas / extension / f"{name}.json").read_text())["properties"]
+        own, brought = shared / "lab" / "schemas", shared / "labextensions" / extension / "schemas"
+        (schema,) = (path for place in (own, brought) if (path := place / extension / f"{name}.json").exists())
+        known = json.loads(schema.read_text())["properties"]
         assert set(settings) <= set(known)
     assert overrides["@jupyterlab/apputils-extension:kernels-settings"] == {"commsOverSubshells": "perCommTarget"}
+    assert overrides["@jupyter-widgets/jupyterlab-manager:plugin"] == {"saveState": True}, "widgets outlive the kernel"
 
 
 def test_a_taken_port_is_passed_over_and_one_that_is_wanted_is_refused() -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import mountlab
 import pandas as pd
 import pytest
-from mountlab import analysis, live, live_view, store
-from mountlab.errors import Stopped
+from mountlab import analysis, batch_store, live, live_view, store
+from mountlab.errors import Stopped, StoreError
 from mountlab.live import Live, Ration, person_is_there, watched
 from mountlab.live_view import Figures, estimates_table, news, times
 from mountlab.model import Caveat, Measurement, Stop, Sweep, Trial
@@ -294,13 +295,31 @@ def test_figures_are_read_at_most_once_a_tick(
 
 
 def test_a_stop_is_shown_without_a_traceback() -> None:
-    stopped = Stopped("go on with: make resume RUN=results/x")
+    """The way to go on in a shell is for a shell, and that in Python for a notebook: nobody is told two."""
+    stopped = Stopped("go on with: make resume RUN=results/x", in_python=live_view.resume_line("results/x"))
     assert isinstance(stopped, KeyboardInterrupt)
     assert stopped.args == ("go on with: make resume RUN=results/x",)
     assert stopped._render_traceback_() == [
-        "Stopped; everything on the box is undone, and what was measured is kept.",
-        "go on with: make resume RUN=results/x",
+        "Stopped; everything on the box is undone, and what was measured is kept. To go on:",
+        'run_path = mountlab.resume("results/x")',
     ]
+
+
+def test_the_line_that_goes_on_can_be_typed_beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of a notebook works in notebooks/, and the line names the run from the repository."""
+    monkeypatch.chdir(store.NOTEBOOKS)
+    line = live_view.resume_line(store.shown(store.ROOT / "results" / "tour"))
+    with pytest.raises(StoreError, match="the run is complete"):
+        exec(line, {"mountlab": mountlab})
+
+
+def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(store.NOTEBOOKS)
+    assert mountlab.load_run("results/tour").path == store.ROOT / "results" / "tour"
+    for read in (mountlab.load_run, mountlab.resume, mountlab.write_report, batch_store.read_view):
+        with pytest.raises(StoreError) as caught:
+            read("results/none")
+        assert caught.value.where.startswith("results/none"), "from the repository, as people know it"
 
 
 def test_estimates_so_far_are_those_of_the_report() -> None:

@@ -16,6 +16,7 @@ LONGEST_FUNCTION = 5
 FEWEST_CELLS = 15
 SHORTEST_HELP = 10
 TYPES = re.compile(r"(str|int|float|bool|list|dict)(\[[\w, ]+\])?")
+KERNEL = "Mountlab (.venv)"
 METADATA = {"kernelspec", "language_info"}
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -60,6 +61,7 @@ def test_says_only_which_kernel_it_wants(path: Path) -> None:
     metadata = read(path).metadata
     assert set(metadata) <= METADATA
     assert (metadata.kernelspec.name, metadata.kernelspec.language) == ("python3", "python")
+    assert metadata.kernelspec.display_name == KERNEL, "JupyterLab would write it in, and git would see a change"
     assert set(metadata.get("language_info", {})) <= {"name"}, "versions are those of whoever ran it last"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from mountlab import store
+from mountlab.errors import MountlabError
 from mountlab.report import execute
 
 pytestmark = [pytest.mark.slow]
@@ -70,8 +72,6 @@ def test_trials_are_inspected_without_a_box(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
-    from mountlab.errors import MountlabError
-
     with pytest.raises(MountlabError, match="cell of its notebook failed"):
         execute(store.NOTEBOOKS / "30_inspect_trials.ipynb", tmp_path / "e" / "o.ipynb", {"trial": "t9999"})
 
@@ -93,3 +93,26 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path
     executed = tmp_path / "o.ipynb"
     execute(store.NOTEBOOKS / "40_plan_repeats.ipynb", executed, {"sweep_file": str(tmp_path / "s.yml")})
     assert "Nothing is compared: no baseline." in executed.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("15_resume_run", "there is no interrupted run below"),
+        ("50_compare_runs", "has a cell in common with results/tour; name one in `run_b`"),
+        ("55_compare_many", "no sweep has two runs below"),
+        ("80_batch", "there is no batch below"),
+    ],
+)
+def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results/ holds the tour, which is complete and alone. The executed notebook shows the message and no more."""
+    monkeypatch.setenv("MOUNTLAB_RESULTS", str(tmp_path / "results"))
+    shutil.copytree(store.ROOT / "results" / "tour", tmp_path / "results" / "tour")
+    with pytest.raises(MountlabError) as caught:
+        execute(store.NOTEBOOKS / f"{name}.ipynb", tmp_path / "e" / "o.ipynb", {})
+    assert said in caught.value.got
+    (error,) = (each for each in outputs(tmp_path / "e" / "o.failed.ipynb") if each.output_type == "error")
+    assert said in error.traceback[0]
+    assert len(error.traceback) <= 4

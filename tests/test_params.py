@@ -659,3 +659,12 @@ def test_a_blank_question_is_no_question() -> None:
     with pytest.raises(ParameterError, match="wrong type or value") as caught:
         resolve(raw, where="s.yml")
     assert caught.value.where == "s.yml: question"
+
+
+@pytest.mark.parametrize(("key", "meant"), [("repaets", "repeats"), ("qestion", "question"), ("warmpu", "warmup")])
+def test_an_override_that_nobody_knows_is_no_fault_of_the_file(key: str, meant: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        resolve({"name": "x"}, where="x.yml", overrides={key: 2})
+    assert caught.value.where == f"override {key}"
+    assert f"did you mean '{meant}'?" in str(caught.value)
+    assert {"repeats", "filesystems"} <= set(caught.value.allowed.split(", "))

@@ -12,6 +12,7 @@ from mountlab import pickers, store
 from mountlab.errors import InputError, StoreError
 from mountlab.pickers import KINDS, Explorer, Slice, browse, entries, explore
 from mountlab.plots import Plot
+from mountlab.plots.svg import INK
 from mountlab.report import execute
 from mountlab.store import Run
 
@@ -84,10 +85,26 @@ def test_a_person_narrows_the_list_and_chooses(results: Path, monkeypatch: pytes
     assert browser.chosen.path.name == "c"
     assert "&lt;b&gt;Which?" in about.value
     search.value = "nobody asked this"
-    assert [line for line, _ in listed.options] == ["No run matches."]
+    assert [line for line, _ in listed.options] == ["No run matches. Still chosen: c"]
     assert browser.chosen.path.name == "c"
+    assert "not derived yet" in about.value
+    search.value = "undecided"
+    assert [path.name for _, path in listed.options] == ["b"]
     search.value = ""
     assert len(listed.options) == 3
+
+
+def test_all_of_the_question_and_the_name_are_searched(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line in the list has room for the beginning of a question only."""
+    monkeypatch.setattr(pickers, "person_is_there", lambda: True)
+    browser = browse(results)
+    search, listed, _ = browser._widget.children
+    first = browser.entries[0]
+    last = first.question.split()[-1]
+    assert last not in first.line
+    search.value = last
+    assert [path.name for _, path in listed.options] == ["b", "a"]
+    assert [each.searched.split()[0] for each in browser.entries] == ["b", "c", "a"]
 
 
 # --- the explorer -----------------------------------------------------------------------------------------------------
@@ -155,6 +172,20 @@ def test_nothing_picked_is_said_and_no_error(run: Run, monkeypatch: pytest.Monke
     assert "Nothing to draw" in drawn.value
 
 
+def test_a_slice_without_data_says_so_where_its_figures_are_asked_for(run: Run) -> None:
+    with pytest.raises(InputError) as caught:
+        _ = Slice(run, "write_bandwidth", ("tmpfs",), ("dd-read cache=cold",)).measurements
+    assert caught.value.got == "write_bandwidth of tmpfs under dd-read cache=cold"
+    assert "pick another metric" in caught.value.next_step
+
+
+def test_a_slice_is_shown_in_a_unit_that_fits(run: Run) -> None:
+    part = explore(run, metric="write_bandwidth").slice
+    shown = part.measurements["value"].max() / part.scale.factor
+    assert 1 <= shown < 1000
+    assert part.scale.unit in {"MB/s", "GB/s"}
+
+
 def test_without_a_person_it_is_one_still_picture(run: Run) -> None:
     explorer = explore(run)
     assert explorer._widget is None
@@ -178,3 +209,5 @@ def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(tm
     assert "<svg" in text
     assert "application/vnd.jupyter.widget" not in text
     assert '"widgets"' not in text
+    assert "image/png" not in text, "seaborn's figure takes the colours of the theme as well"
+    assert INK not in text

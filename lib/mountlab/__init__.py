@@ -17,7 +17,15 @@ from mountlab.model import Shown
 
 if TYPE_CHECKING:
     from mountlab import plots, sections
-    from mountlab.notebook import load_sweep, newest_run, report_link, show_plan, sweep_from_notebook
+    from mountlab.notebook import (
+        load_sweep,
+        newest_beside,
+        newest_of_one_sweep,
+        newest_run,
+        report_link,
+        show_plan,
+        sweep_from_notebook,
+    )  # fmt: skip
     from mountlab.pickers import browse, explore
     from mountlab.report import write_report
     from mountlab.stats import compare, estimate
@@ -26,13 +34,15 @@ if TYPE_CHECKING:
 
 _HOME = {
     "load_sweep": "notebook", "sweep_from_notebook": "notebook", "show_plan": "notebook", "newest_run": "notebook",
+    "newest_beside": "notebook", "newest_of_one_sweep": "notebook",
     "report_link": "notebook", "browse": "pickers", "explore": "pickers",
     "run": "workflow", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
     "estimate": "stats", "compare": "stats", "plots": "", "sections": "",
 }  # fmt: skip
 __all__ = [
-    "Run", "browse", "compare", "estimate", "explore", "load_run", "load_sweep", "newest_run", "plots", "report_link",
-    "resume", "run", "sections", "show_plan", "sweep_from_notebook", "write_report",
+    "Run", "browse", "compare", "estimate", "explore", "load_run", "load_sweep", "newest_beside", "newest_of_one_sweep",
+    "newest_run", "plots", "report_link", "resume", "run", "sections", "show_plan", "sweep_from_notebook",
+    "write_report",
 ]  # fmt: skip
 
 

@@ -118,7 +118,7 @@ class BatchDirectory:
 
 def read_view(path: Path | str) -> BatchView:
     """A batch with what its runs say, as its page shows it. Figures are derived from the raw output once more."""
-    directory = BatchDirectory(Path(path).resolve())
+    directory = BatchDirectory(store.found(path).resolve())
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
     measured = {name: run for name, run in runs.items() if store.read_journal(run)}
@@ -129,6 +129,15 @@ def read_view(path: Path | str) -> BatchView:
         expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
         command=f"python -m mountlab batch --resume {store.shown(directory.path)}",
     )  # fmt: skip
+
+
+def newest_batch(results: Path = store.RESULTS) -> Path:
+    """The batch below results/ that was begun last. Raises StoreError where there is none."""
+    found = [file.parent for file in results.glob("batch-*/batch.json")]
+    if not found:
+        said = f"there is no batch below {store.shown(results)}/; name one in `batch`"
+        raise StoreError(said, where=store.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
+    return max(found, key=lambda path: str(_read_info(path).get("created_at", "")))
 
 
 def _published(item: Item) -> list[PublishedFigure]:

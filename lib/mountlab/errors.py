@@ -60,22 +60,28 @@ class MountlabError(Exception):
             lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
         return "\n".join(lines)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
+        would only hide it."""
+        return str(self).splitlines()
+
 
 class Stopped(KeyboardInterrupt):
     """A run was stopped by a person; what it did on the box is undone, and what it measured is kept.
 
-    `next_step` goes on with it. A notebook shows these words in the place of a traceback.
+    `next_step` goes on with it in a shell, `in_python` in a notebook, which shows these words in the place of a
+    traceback.
     """
 
     what = "stopped; everything on the box is undone, and what was measured is kept"
 
-    def __init__(self, next_step: str) -> None:
+    def __init__(self, next_step: str, *, in_python: str) -> None:
         super().__init__(next_step)
-        self.next_step = next_step
+        self.next_step, self.in_python = next_step, in_python
 
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback."""
-        return [f"{self.what[0].upper()}{self.what[1:]}.", self.next_step]
+        return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
 
 
 def _ends(lines: list[str]) -> list[str]:

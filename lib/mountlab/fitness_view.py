@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from mountlab.stats import estimate
 
 BUSY, STOLEN, WAITING, UNSTEADY = 0.05, 0.01, 0.1, 0.05
 """Shares above which a box is not idle, its processors are another's, its tasks wait, and equal work is not equal."""
+_CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+"""The version of a tool that has none: twelve digits of it tell two apart."""
 
 
 class Row(Protocol):
@@ -34,7 +37,9 @@ def checks(rows: Sequence[Row], *, names: Sequence[str] | None = None) -> Html:
     chosen = sorted((row for row in rows if names is None or row.name in names), key=lambda row: order[row.state])
     marks = {"missing": "✗ missing", "limited": "! limited", "ok": "✓ ok"}
     head = [Column("What"), Column("State"), Column("Seen"), Column("What mends it", "code")]
-    cells: list[list[Text]] = [[row.name, marks[row.state], row.seen, row.mend] for row in chosen]
+    cells: list[list[Text]] = [
+        [row.name, marks[row.state], _CHECKSUM.sub(r"\1…", row.seen), row.mend] for row in chosen
+    ]
     return html.table(head, [Rows(cells)], caption="What was looked at; nothing was changed")
 
 
@@ -60,7 +65,7 @@ def idle_sentences(around: Around) -> list[str]:
 def _share(value: float | None, limit: float) -> str:
     if value is None:
         return "a share that this kernel does not count"
-    return f"{words.percent(value)} of the time: {'too much' if value > limit else 'little enough'}"
+    return f"{words.percent(min(value, 1.0))} of the time: {'too much' if value > limit else 'little enough'}"
 
 
 def work_sentence(seconds: Sequence[float]) -> str:

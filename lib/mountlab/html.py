@@ -28,11 +28,20 @@ JUPYTERLAB_STYLE = "".join(
             "caveat.error{border-color:var(--jp-error-color1)}",
             "caveat p{margin:.25rem 0}",
             "caveat-head{font-weight:600}",
+            "caveat-head .badge::after{content:':'}",
             "answer p:first-child{font-weight:600}",
             "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
             "column{min-width:0;flex:1 1 26rem}",
             "number{text-align:right}",
             "group th{text-align:left}",
+            "scroll{overflow-x:auto}",
+            "scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
+            "scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
+            "facts{margin:.5rem 0}",
+            "facts div{display:flex;gap:1rem}",
+            "facts :is(dt,dd){float:none;width:auto;margin:0}",
+            "facts dt{flex:0 0 12rem;font-weight:600}",
+            "facts dd{min-width:0;overflow-wrap:anywhere}",
         )
     ), "</style>")
 )  # fmt: skip
@@ -108,7 +117,7 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {%- endmacro %}
 
 {%- macro definitions(pairs) %}
-<dl>{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
+<dl class="facts">{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
 {% endmacro %}
 
 {%- macro swatch(name, colour, glyph) %}

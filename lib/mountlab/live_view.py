@@ -24,12 +24,12 @@ STYLE = Html("".join(("<style>", *(
     f".jp-OutputArea .mountlab-live {rule}" for rule in (
         "table{border-collapse:collapse;font-size:var(--jp-code-font-size);font-variant-numeric:tabular-nums}",
         "caption{display:none}",
-        "th,td{padding:.125rem .75rem;text-align:right;white-space:nowrap;vertical-align:baseline}",
-        "thead th:first-child{text-align:left}",
-        ".widget-html-content,td{line-height:1.35}",
+        ".scroll :is(th,td){padding:.125rem .75rem;text-align:right;white-space:nowrap;vertical-align:baseline}",
+        ".scroll thead th:first-child{text-align:left}",
+        ":is(.widget-html-content,td){line-height:1.35}",
         ".jupyter-widgets{margin-top:0;margin-bottom:0}",
-        "tbody th{text-align:left;font-weight:normal}",
-        "tr.group th{text-align:left;font-weight:600;padding-top:.5rem}",
+        ".scroll tbody th{text-align:left;font-weight:normal}",
+        ".scroll tr.group th{text-align:left;font-weight:600;padding-top:.5rem}",
         "tbody tr{background:none}",
         "small{color:var(--jp-ui-font-color2)}",
         "p{margin:.125rem 0}",
@@ -131,7 +131,12 @@ def ended(done: int, total: int, elapsed_s: float, failed: int) -> str:
     return f"{done} of {words.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{wrong}."
 
 
+def resume_line(run: str) -> str:
+    """What is typed into a cell to go on with a run that was stopped; `run` is its directory, as it is shown."""
+    return f'run_path = mountlab.resume("{run}")'
+
+
 def stopped(run: str) -> Html:
     """What a person should know who stopped a run: `run` as it is typed."""
     kept = html.paragraph("Stopped: everything on the box is undone, and what was measured is kept. To go on:")
-    return html.joined(kept, html.code_block(f'run_path = mountlab.resume("{run}")'))
+    return html.joined(kept, html.code_block(resume_line(run)))

@@ -15,8 +15,6 @@ from mountlab.model import Caveat, Comparison, Estimate, Several, Sweep
 from mountlab.run_view import RunView
 from mountlab.units import scale_for
 
-_STYLE = Html("<style>.jp-OutputArea .shown :is(th, td):not(.number, .interval){text-align:left}</style>")
-"""JupyterLab sets what stands in tables right, words too."""
 _MOST_CELLS = 12
 """Cells that a sweep names one by one; of more it gives the count."""
 
@@ -145,7 +143,7 @@ def _comparisons_page(several: Sequence[Comparison]) -> Html:
     ]  # fmt: skip
     rows = [_comparison_row(words.together(each)) for each in several]
     caption = f"{words.counted(len(several), 'comparison')}; intervals and verdicts hold for all together"
-    return html.box("shown", _STYLE, html.table(head, [Rows(rows)], caption=caption))
+    return html.box("shown", html.table(head, [Rows(rows)], caption=caption))
 
 
 def _comparison_row(each: Comparison) -> list[Text]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mountlab import html, store, workflow
-from mountlab.errors import StoreError
+from mountlab.errors import MountlabError, StoreError
+from mountlab.model import Sweep
 from mountlab.params import SWEEP_KEYS, Resolved, resolve, unknown_names
 from mountlab.planview import plan_text
 from mountlab.report import write_report
+from mountlab.run_ratios import common_cells
 
 EXTRA_PARAMETERS = ("sweep_file", "overrides")
 """Parameters of the sweep notebook that are not keys of a sweep file."""
@@ -26,7 +29,7 @@ def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **ove
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """
     changes = {**({"preset": preset} if preset else {}), **overrides}
-    return store.load_sweep(store.found(Path(path)), changes)
+    return store.load_sweep(store.found(path), changes)
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
@@ -59,7 +62,11 @@ class PlanView(str):
     """A plan as text, which a notebook shows as it is, in a box that scrolls inside itself."""
 
     def _repr_html_(self) -> str:
-        style = "<style>.jp-OutputArea .plan pre{max-height:24rem;overflow:auto}</style>"
+        style = (
+            "<style>.jp-OutputArea .plan pre{max-height:24rem;overflow:auto}"
+            ".jp-OutputArea .plan :is(pre,code){white-space:pre-wrap;word-break:normal;overflow-wrap:break-word}"
+            "</style>"
+        )
         return style + html.box("plan", html.code_block(self)).text
 
     def __repr__(self) -> str:
@@ -97,12 +104,59 @@ def _seen_from_notebook(page: Path) -> str:
 
 def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, and give a link to it."""
-    return PageLink(write_report(Path(run_path)))
+    return PageLink(write_report(run_path))
 
 
-def newest_run(results: Path = store.RESULTS) -> Path:
-    """The newest run below results/. Raises StoreError where there is none."""
-    runs = sorted(file.parent for file in results.glob("*/run.json"))
+def newest_run(results: Path = store.RESULTS, *, status: str | None = None) -> Path:
+    """The newest run below results/, or the newest of a status, such as "interrupted". Raises StoreError where there is
+    none."""
+    runs = [path for path, info in _runs(results) if status in (None, info["status"])]
     if not runs:
-        raise StoreError("there is no run yet", where=store.shown(results), next_step="make demo")
-    return max(runs, key=lambda run: str(store.read_info(run)["created_at"]))
+        kind = f"{status} run below {store.shown(results)}/; name one in `run`" if status else "run yet"
+        raise StoreError(f"there is no {kind}", where=store.shown(results), next_step="" if status else "make demo")
+    return runs[0]
+
+
+def newest_beside(run: Path | str, results: Path = store.RESULTS) -> Path:
+    """The newest run below results/ that can be compared with one: it has a cell in common with it. Raises StoreError
+    where there is none."""
+    path = store.found(run).resolve()
+    name, sweep = store.read_info(path)["run_id"], store.read_sweep(path).sweep
+    others = (each for each, info in _runs(results) if info["run_id"] != name)
+    fitting = (each for each in others if _is_comparable(each, sweep))
+    found = next(fitting, None)
+    if found is None:
+        said = f"no other run below {store.shown(results)}/ has a cell in common with {store.shown(path)}"
+        raise StoreError(f"{said}; name one in `run_b`", where=store.shown(results))
+    return found
+
+
+def newest_of_one_sweep(results: Path = store.RESULTS) -> list[Path]:
+    """The runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
+    none."""
+    by_name: dict[str, list[Path]] = {}
+    for path, info in _runs(results):
+        by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
+    for paths in by_name.values():
+        sweep = store.read_sweep(paths[-1]).sweep
+        fitting = [path for path in reversed(paths) if _is_comparable(path, sweep)]
+        if len(fitting) > 1:
+            return fitting
+    said = f"no sweep has two runs below {store.shown(results)}/"
+    raise StoreError(f"{said}; name some in `runs`", where=store.shown(results))
+
+
+def _runs(results: Path) -> list[tuple[Path, Mapping[str, Any]]]:
+    """Runs below a directory with what is in their run.json, the newest first; others are passed over."""
+    found = []
+    for file in results.glob("*/run.json"):
+        with suppress(StoreError):
+            found.append((file.parent, store.read_info(file.parent)))
+    return sorted(found, key=lambda run: str(run[1].get("created_at", "")), reverse=True)
+
+
+def _is_comparable(path: Path, sweep: Sweep) -> bool:
+    """Whether a run has trials, and a cell of the sweep."""
+    with suppress(MountlabError):
+        return bool(store.read_journal(path)) and bool(common_cells(sweep, store.read_sweep(path).sweep))
+    return False

@@ -277,6 +277,8 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
     path = dotted.split(".")
     if path[0] in DesignFile.model_fields:
         path = ["design", *path]
+    elif path[0] not in SWEEP_KEYS:
+        raise unknown_key(path[0], [*DesignFile.model_fields, *SWEEP_KEYS], where=f"override {dotted}", what="key")
     target = merged
     for part in path[:-1]:
         if not isinstance(target.get(part, {}), (dict, type(None))):

@@ -16,8 +16,10 @@ from mountlab import html, plots, store, words
 from mountlab.errors import InputError, MountlabError, StoreError
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.live import person_is_there, show
+from mountlab.model import METRICS
 from mountlab.plots import Plot
 from mountlab.store import Run
+from mountlab.units import Scale, scale_for
 
 _LONGEST_QUESTION = 60
 
@@ -33,14 +35,26 @@ class Entry:
     status: str
     verdict: str
     """How often each verdict fell: '3 faster, 1 undecided'; '' where nothing was compared or derived yet."""
+    derived: bool
+    """Whether its figures were derived: a run that came by git has its raw output alone."""
 
     @property
     def line(self) -> str:
-        """Everything that can be searched for, on one line."""
+        """What is known of it, on one line."""
         shown = self.question if len(self.question) <= _LONGEST_QUESTION else f"{self.question[:_LONGEST_QUESTION]}…"
         status = "" if self.status == "complete" else self.status
         parts = (self.created_at[:16].replace("T", " "), self.box, shown, self.verdict, status)
         return " · ".join(part for part in parts if part)
+
+    @property
+    def searched(self) -> str:
+        """Everything that can be searched for: more than the line has room for."""
+        return f"{self.path.name} {self.question} {self.line}".casefold()
+
+    @property
+    def verdicts(self) -> str:
+        """The verdicts, or why there are none."""
+        return self.verdict or ("nothing is compared" if self.derived else "verdicts: not derived yet")
 
 
 def entries(results: Path = store.RESULTS) -> list[Entry]:
@@ -58,7 +72,15 @@ def _entry(path: Path, info: Mapping[str, Any]) -> Entry:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     verdicts = store.read_verdicts(path)
     told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    return Entry(path, question, str(info["created_at"]), str(info["box"]["name"]), str(info["status"]), told)
+    return Entry(
+        path,
+        question,
+        str(info["created_at"]),
+        str(info["box"]["name"]),
+        str(info["status"]),
+        told,
+        store.is_derived(path),
+    )
 
 
 # ── choosing a run ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,14 +106,19 @@ class RunBrowser:
     def _widgets(self) -> Any:
         import ipywidgets
 
-        search = ipywidgets.Text(placeholder="Search question, box, date, verdict", layout={"width": "40rem"})
+        search = ipywidgets.Text(placeholder="Search question, name, box, date, verdict", layout={"width": "40rem"})
         listed = ipywidgets.Select(
-            options=self._options(""), value=self.chosen.path, rows=8, layout={"width": "100%", "max_width": "72rem"}
+            options=self._options(""),
+            value=self.chosen.path,
+            rows=8,
+            layout={"width": "calc(100% - 4px)", "max_width": "72rem"},
         )
         about = ipywidgets.HTML(self._about().text)
 
         def narrow(_: object) -> None:
-            listed.options = self._options(search.value) or [("No run matches.", self.chosen.path)]
+            listed.options = self._options(search.value) or [
+                (f"No run matches. Still chosen: {self.chosen.path.name}", self.chosen.path)
+            ]
 
         def choose(_: object) -> None:
             if listed.value is not None:
@@ -104,12 +131,11 @@ class RunBrowser:
 
     def _options(self, searched: str) -> list[tuple[str, Path]]:
         wanted = searched.casefold().split()
-        return [(each.line, each.path) for each in self.entries if all(w in each.line.casefold() for w in wanted)]
+        return [(each.line, each.path) for each in self.entries if all(w in each.searched for w in wanted)]
 
     def _about(self) -> Html:
-        verdict = self.chosen.verdict or "nothing is compared"
         head = html.paragraph(html.told(store.shown(self.chosen.path), self.chosen.question))
-        return html.joined(head, html.paragraph(f"{self.chosen.status}; {verdict}", kind="meta"))
+        return html.joined(head, html.paragraph(f"{self.chosen.status}; {self.chosen.verdicts}", kind="meta"))
 
     def _ipython_display_(self) -> None:
         show(self._widget if self._widget is not None else self._page())
@@ -132,7 +158,7 @@ class RunBrowser:
 def browse(results: Path = store.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
     """The runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or the one
     that is named here. Raises StoreError where there is none."""
-    return RunBrowser(results, store.found(Path(chosen)).resolve() if chosen else None)
+    return RunBrowser(results, store.found(chosen).resolve() if chosen else None)
 
 
 # ── looking into a run ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,9 +176,26 @@ class Slice:
 
     @property
     def measurements(self) -> pd.DataFrame:
-        """The measurements of the part, warm-up too, with the place of each trial in the order of the run."""
-        seq = self.run.trials[["trial_id", "seq"]]
-        return self._part(self.run.measurements).merge(seq, on="trial_id", how="left")
+        """The measurements of the part, warm-up too, with the place of each trial in the order of the run.
+
+        Raises InputError where there is none."""
+        seq, own = self.run.trials[["trial_id", "seq"]], self._part(self.run.measurements)
+        if own.empty:
+            raise InputError(
+                "nothing was measured of what is picked", got=f"{self.metric} of {self._picked}",
+                next_step="pick another metric, or more file systems and workloads",
+            )  # fmt: skip
+        return own.merge(seq, on="trial_id", how="left")
+
+    @property
+    def _picked(self) -> str:
+        filesystems, workloads = (", ".join(names) or "none" for names in (self.filesystems, self.workloads))
+        return f"{filesystems} under {workloads}"
+
+    @property
+    def scale(self) -> Scale:
+        """How its values are shown: value / scale.factor is in scale.unit, such as GB/s."""
+        return scale_for(METRICS[self.metric], float(self.measurements["value"].abs().max()))
 
     @property
     def estimates(self) -> pd.DataFrame:

@@ -30,13 +30,14 @@ _TWO = 2
 """Runs that have a notebook of their own to be compared in."""
 
 
-def write_report(run_path: Path, *, notebook: Path = NOTEBOOK) -> Path:
-    """Execute the report notebook on a run and return the path of the run's report.html.
+def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
+    """Execute the report notebook on a run and return the path of the run's report.html. A relative path is looked up
+    from here, then from the repository.
 
     The executed notebook is kept in <run>/notebooks/. Raises StoreError where there is no run, and MountlabError when a
     cell fails; then report.html is what it was before, and the notebook with the failed cell is kept as *.failed.ipynb.
     """
-    run_path = run_path.resolve()
+    run_path = store.found(run_path).resolve()
     info = store.read_info(run_path)
     executed = run_path / "notebooks" / notebook.name
     execute(notebook, executed, {"run": str(run_path)})

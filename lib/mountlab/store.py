@@ -379,18 +379,22 @@ def read_info(path: Path) -> dict[str, Any]:
     return {**info, "command": again}
 
 
+def is_derived(path: Path) -> bool:
+    """Whether a run has its derived files beside its raw output."""
+    return (path / "comparisons.csv").exists()
+
+
 def read_verdicts(path: Path) -> dict[str, int]:
     """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
-    file = path / "comparisons.csv"
-    if not file.exists():
+    if not is_derived(path):
         return {}
-    counts = pd.read_csv(file, usecols=["verdict"])["verdict"].value_counts()
+    counts = pd.read_csv(path / "comparisons.csv", usecols=["verdict"])["verdict"].value_counts()
     return {str(verdict): int(count) for verdict, count in counts.items()}
 
 
-def found(path: Path) -> Path:
+def found(path: Path | str) -> Path:
     """A path that a person gave: from here where it is there, else from the repository."""
-    return path if path.exists() else ROOT / path
+    return Path(path) if Path(path).exists() else ROOT / path
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -422,8 +426,11 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
 
 
 def load_run(path: Path | str) -> Run:
-    """Read a run and derive everything from the raw output, so that figures always are what the raw output says."""
-    path = Path(path).resolve()
+    """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
+
+    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
+    """
+    path = found(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
     journal = _without_excluded(path, whole)

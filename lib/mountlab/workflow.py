@@ -15,6 +15,7 @@ from mountlab.boxes import open_box
 from mountlab.errors import LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
 from mountlab.live import watched
+from mountlab.live_view import resume_line
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
@@ -43,8 +44,12 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
         return _measure(session, writer)
 
 
-def resume(path: Path) -> Path:
-    """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal."""
+def resume(path: Path | str) -> Path:
+    """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal.
+
+    A relative path is looked up from here, then from the repository.
+    """
+    path = store.found(path)
     info, resolved = store.read_info(path), store.read_sweep(path)
     if info["status"] == "complete":
         raise StoreError(
@@ -121,7 +126,8 @@ def _measure(session: Session, writer: RunWriter) -> Path:
         status = "complete"
     except KeyboardInterrupt:
         if not progress.stopped:
-            raise Stopped(f"go on with: make resume RUN={store.shown(writer.path)}") from None
+            run = store.shown(writer.path)
+            raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
     finally:
         writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
         if store.read_journal(writer.path):

@@ -136,10 +136,10 @@ def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNoteboo
     assert (run_path / "report.html").exists()
 
 
-def test_what_is_saved_holds_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
+def test_what_is_saved_shows_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.page.keyboard.press("Control+s")
     saved = run_path.parents[1] / "notebooks" / "10_run_sweep.ipynb"
     notebook.page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
     text = saved.read_text()
     assert "10 of 10 trials" in text
-    assert "application/vnd.jupyter.widget" not in text
+    assert "application/vnd.jupyter.widget-view" not in text, "a still picture has taken its place"
