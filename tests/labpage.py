@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -13,35 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import playwright
-import pytest
 from mountlab import lab, store
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 WINDOW = {"width": 1280, "height": 900}
 START_S, CELL_S, END_S = 60.0, 180.0, 15.0
 """How long is waited at most: on an idle machine it takes seconds."""
 ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Chromium, driven; skips with the reason where Playwright's own driver does not start here."""
-    node = Path(playwright.__file__).parent / "driver" / "node"
-    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=60)
-    if probe.returncode != 0:
-        pytest.skip(f"Playwright's driver does not start: {probe.stderr.strip()}")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield browser
-        browser.close()
 
 
 def copied(name: str, root: Path, **parameters: str) -> Path:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from labpage import ERRORS, OpenNotebook, chromium, copied, jupyterlab, needs_chromium
+from chromium import needs_chromium
+from chromium import started as chromium
+from labpage import ERRORS, OpenNotebook, copied, jupyterlab
 from mountlab import care, store
 from mountlab.boxes import open_box
 from sweeps import DIR

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from labpage import OpenNotebook, Server, chromium, copied, jupyterlab, needs_chromium
+from chromium import needs_chromium
+from chromium import started as chromium
+from labpage import OpenNotebook, Server, copied, jupyterlab
 from mountlab import store
 from playwright.sync_api import Browser
 
