@@ -76,7 +76,7 @@ def stop(number: signal.Signals, sweep_file: Path, results: Path) -> Path:
     assert running_tool() == []
     with open_box(store.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
-    (path,) = results.glob("*")
+    (path,) = (file.parent for file in results.glob("*/run.json"))
     assert store.read_info(path)["status"] == "interrupted"
     return path
 
@@ -103,7 +103,7 @@ def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(sweep_file: 
     """Two runs on one box would measure each other, and cleaning would end the first."""
     process = start(results_dir, "run", str(sweep_file), "-p", "repeats=20")
     wait_for(lambda: bool(running_tool()), process)
-    (path,) = results_dir.glob("*")
+    (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     for arguments in (["run", str(sweep_file)], ["box", "clean", "local"], ["resume", str(path)]):
         second = start(results_dir, *arguments)
         _, stderr = second.communicate(timeout=60)
@@ -123,7 +123,7 @@ def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(
     wait_for(lambda: len(journal(results_dir)) == 1 and bool(running_tool()), process)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
-    (path,) = results_dir.glob("*")
+    (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     with open_box(store.load_box("local")) as connection:
         kinds = {left.kind for left in care.clean(connection, dry_run=True)}
     assert {"mount", "files", "root"} <= kinds

@@ -40,7 +40,7 @@ def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
         finally:
             rule.unlink()
         assert done.returncode == 0, done.stderr
-        (path,) = (user.home / "results").glob("*")
+        (path,) = (file.parent for file in (user.home / "results").glob("*/run.json"))
         run = store.load_run(path)
         assert list(run.trials["status"].unique()) == ["ok"]
         assert run.info["facts"]["rights"] == "sudo"

@@ -136,7 +136,7 @@ def test_an_interrupted_run_goes_on_and_stops_where_it_would_have_stopped(result
     with pytest.raises(KeyboardInterrupt):
         workflow.run(resolved(workloads, warmup=0), results=results)
     watcher.join()
-    (path,) = results.glob("*")
+    (path,) = (file.parent for file in results.glob("*/run.json"))
     assert leftovers() == []
     info = store.read_info(path)
     assert info["status"] == "interrupted"
@@ -166,6 +166,6 @@ def test_the_sweep_notebook_runs_it_too(results: Path, tmp_path: Path, monkeypat
     }  # fmt: skip
     executed = tmp_path / "out" / "sweep.ipynb"
     report.execute(store.NOTEBOOKS / "10_run_sweep.ipynb", executed, parameters)
-    (path,) = results.glob("*")
+    (path,) = (file.parent for file in results.glob("*/run.json"))
     assert {stop.blocks for stop in store.load_run(path).stops} == {3}
     assert "until every mean is within" in executed.read_text()
