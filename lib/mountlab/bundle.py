@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import yaml
-
 from mountlab.errors import InputError, StoreError
 
 FORMAT = 1
@@ -89,11 +87,6 @@ class Bundle:
             "kind": "bundle", "title": self.title, "created_at": self.moment, "page": "index.html",
             "verdict": self.runs[0].sentences[0], "caveats": caveats, "runs": [run.run_id for run in self.runs],
         }  # fmt: skip
-
-
-def as_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as the YAML files of a bundle hold it."""
-    return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
 
 
 def slug(title: str) -> str:

@@ -110,7 +110,7 @@ def report_link(run_path: Path | str) -> PageLink:
 def newest_run(results: Path = store.RESULTS, *, status: str | None = None) -> Path:
     """The newest run below results/, or the newest of a status, such as "interrupted". Raises StoreError where there is
     none."""
-    runs = [path for path, info in _runs(results) if status in (None, info["status"])]
+    runs = [path for path, info in store.runs_below(results) if status in (None, info["status"])]
     if not runs:
         kind = f"{status} run below {store.shown(results)}/; name one in `run`" if status else "run yet"
         raise StoreError(f"there is no {kind}", where=store.shown(results), next_step="" if status else "make demo")
@@ -122,7 +122,7 @@ def newest_beside(run: Path | str, results: Path = store.RESULTS) -> Path:
     where there is none."""
     path = store.found(run).resolve()
     name, sweep = store.read_info(path)["run_id"], store.read_sweep(path).sweep
-    others = (each for each, info in _runs(results) if info["run_id"] != name)
+    others = (each for each, info in store.runs_below(results) if info["run_id"] != name)
     fitting = (each for each in others if _is_comparable(each, sweep))
     found = next(fitting, None)
     if found is None:
@@ -135,7 +135,7 @@ def newest_of_one_sweep(results: Path = store.RESULTS) -> list[Path]:
     """The runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
     none."""
     by_name: dict[str, list[Path]] = {}
-    for path, info in _runs(results):
+    for path, info in store.runs_below(results):
         by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
     for paths in by_name.values():
         sweep = store.read_sweep(paths[-1]).sweep
@@ -144,15 +144,6 @@ def newest_of_one_sweep(results: Path = store.RESULTS) -> list[Path]:
             return fitting
     said = f"no sweep has two runs below {store.shown(results)}/"
     raise StoreError(f"{said}; name some in `runs`", where=store.shown(results))
-
-
-def _runs(results: Path) -> list[tuple[Path, Mapping[str, Any]]]:
-    """Runs below a directory with what is in their run.json, the newest first; others are passed over."""
-    found = []
-    for file in results.glob("*/run.json"):
-        with suppress(StoreError):
-            found.append((file.parent, store.read_info(file.parent)))
-    return sorted(found, key=lambda run: str(run[1].get("created_at", "")), reverse=True)
 
 
 def _is_comparable(path: Path, sweep: Sweep) -> bool:

@@ -211,6 +211,11 @@ def parse_yaml(text: str, *, where: str) -> Raw:
     return loaded
 
 
+def as_yaml(value: Mapping[str, Any]) -> str:
+    """A mapping as the YAML files of a run and of a bundle hold it: the same text for the same mapping."""
+    return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
+
+
 def parse_override(text: str) -> tuple[str, Any]:
     """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
     key, equals, value = text.partition("=")

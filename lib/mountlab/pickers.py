@@ -18,6 +18,7 @@ from mountlab.html import Column, Html, Rows, Text
 from mountlab.live import person_is_there, show
 from mountlab.model import METRICS
 from mountlab.plots import Plot
+from mountlab.sections.shared import orders
 from mountlab.store import Run
 from mountlab.units import Scale, scale_for
 
@@ -59,13 +60,7 @@ class Entry:
 
 def entries(results: Path = store.RESULTS) -> list[Entry]:
     """The runs below a directory, the newest first. What is no run of Mountlab's is passed over."""
-    found = []
-    for file in results.glob("*/run.json"):
-        try:
-            found.append(_entry(file.parent, store.read_info(file.parent)))
-        except StoreError:
-            continue
-    return sorted(found, key=lambda entry: entry.created_at, reverse=True)
+    return [_entry(path, info) for path, info in store.runs_below(results)]
 
 
 def _entry(path: Path, info: Mapping[str, Any]) -> Entry:
@@ -216,11 +211,7 @@ class Slice:
     @property
     def orders(self) -> dict[str, list[str]]:
         """The order of the whole sweep, by which a file system has the same colour in every slice."""
-        sweep = self.run.sweep
-        return {
-            "filesystems": [fs.name for fs in sweep.filesystems],
-            "workloads": [workload.label for workload in sweep.workloads],
-        }
+        return orders(self.run)
 
 
 def _ratios(part: Slice) -> Plot:

@@ -28,7 +28,6 @@ from mountlab.bundle import (
     REPLACED,
     TABLES,
     Bundle,
-    as_yaml,
     check_licence,
     differences,
     manifest,
@@ -48,6 +47,7 @@ from mountlab.identities import (
     said_by_notebook,
     said_by_page,
 )  # fmt: skip
+from mountlab.params import as_yaml
 from mountlab.store import Run
 
 DEFAULT_LICENCE = "CC-BY-4.0"

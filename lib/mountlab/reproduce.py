@@ -33,7 +33,6 @@ from mountlab.bundle import (
     Damage,
     Difference,
     PublishedRun,
-    as_yaml,
     count_figures,
     differences,
     plain_name,
@@ -43,7 +42,7 @@ from mountlab.bundle import (
 from mountlab.compare_runs import compare_runs
 from mountlab.compare_view import comparison_text
 from mountlab.errors import MountlabError, StoreError, UnsafeError, in_one_line
-from mountlab.params import Resolved
+from mountlab.params import Resolved, as_yaml
 from mountlab.store import Run
 from mountlab.units import GIB, format_bytes
 

@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -54,7 +55,7 @@ from mountlab.model import (
     Trial,
     Workload,
 )
-from mountlab.params import Resolved, parse_box, parse_excluded, parse_published, parse_yaml, resolve
+from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
@@ -174,7 +175,7 @@ class RunWriter:
             **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
         writer = cls(path)
-        writer._write("sweep.yml", _as_yaml(resolved.parameters))
+        writer._write("sweep.yml", as_yaml(resolved.parameters))
         writer._write("run.json", json.dumps(info, indent=1))
         return writer
 
@@ -245,12 +246,6 @@ def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _as_yaml(parameters: Mapping[str, Any]) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True))
 
 
 def versions() -> dict[str, str]:
@@ -397,6 +392,15 @@ def found(path: Path | str) -> Path:
     return Path(path) if Path(path).exists() else ROOT / path
 
 
+def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
+    """Runs below a directory with what is in their run.json, the newest first; what is no run is passed over."""
+    found = []
+    for file in results.glob("*/run.json"):
+        with suppress(StoreError):
+            found.append((file.parent, read_info(file.parent)))
+    return sorted(found, key=lambda run: str(run[1].get("created_at", "")), reverse=True)
+
+
 def read_sweep(path: Path) -> Resolved:
     """The sweep that a run was made from, as it was resolved then."""
     info = read_info(path)
@@ -528,7 +532,7 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
     writer = RunWriter(path)
-    writer._write("import.yml", _as_yaml(run.parameters))
+    writer._write("import.yml", as_yaml(run.parameters))
     writer._write("run.json", json.dumps(info, indent=1))
     for trial, files in run.trials:
         writer.record(trial, files)
