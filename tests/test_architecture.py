@@ -28,7 +28,7 @@ UPPER = {
     "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
-BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
 SHELL = {"store", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -18,6 +18,7 @@ import shlex
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -26,7 +27,7 @@ from fabric import Config, Connection
 from fabric.runners import Remote
 from invoke.exceptions import CommandTimedOut, ThreadException
 from invoke.runners import Runner
-from paramiko import HostKeys, MissingHostKeyPolicy, PKey, SSHClient, SSHConfig
+from paramiko import Channel, HostKeys, MissingHostKeyPolicy, PKey, SSHClient, SSHConfig
 from paramiko.hostkeys import InvalidHostKey
 from paramiko.ssh_exception import (
     AuthenticationException,
@@ -35,8 +36,8 @@ from paramiko.ssh_exception import (
     SSHException,
 )
 
-from mountlab.errors import BoxError, BoxTimeout, CommandError, HostKeyError, ParameterError, PlanError
-from mountlab.model import Box, Rights
+from mountlab.errors import BoxError, BoxLost, BoxTimeout, CommandError, HostKeyError, ParameterError, PlanError
+from mountlab.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15
 """For the TCP connection, the SSH greeting and a new channel; ConnectTimeout of the user's ssh configuration wins."""
@@ -89,7 +90,12 @@ class BoxConnection(Protocol):
         """Run one command and wait for it. A non-zero exit status is an answer, not an error.
 
         `root=True` runs it as root. Raises PlanError where the box has no rights for that, BoxTimeout when the
-        command did not end in `timeout_s` (the box then stops it), BoxError when the connection is lost.
+        command did not end in `timeout_s` (the box then stops it), BoxLost when the connection is lost.
+        """
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        """While a run has made something on the box. A connection that survives its own loss (mountlab.steady) runs
+        each command exactly once meanwhile; others run it as ever. `stopped` says that nobody wants to wait any more.
         """
 
     def close(self) -> None: ...
@@ -136,6 +142,11 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
     return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
 
 
+def endless_line(argv: Sequence[str], *, sudo: bool = False) -> str:
+    """The same for a command without a time limit, which reads what is sent to it."""
+    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)} >/dev/null 2>&1")
+
+
 def _for_any_shell(script: str) -> str:
     """`script` for sh, as one command of a login shell that may quote otherwise.
 
@@ -161,6 +172,8 @@ class Endpoint:
     known_hosts: Path
     log: Path
     """What its sshd says."""
+    alive: Callable[[], bool] = lambda: True
+    """Whether what listens there still runs: it does not come back by itself."""
 
 
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
@@ -209,24 +222,61 @@ def _short(key: PKey) -> str:
     return next((kind for kind in ("ed25519", "ecdsa", "rsa") if kind in key.get_name()), "*")
 
 
+class Attended:
+    """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
+
+    def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
+        self._channel, self._lost = channel, lost
+
+    def send(self, data: bytes) -> None:
+        """Raises BoxLost."""
+        try:
+            self._channel.sendall(data)
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(repr(error)) from error
+
+    def close(self) -> None:
+        """Its standard input ends."""
+        self._channel.close()
+
+
 class SshBox:
     """A box over SSH. Opened by `connect`; not safe for use by several threads at once."""
 
-    def __init__(self, box: Box, connection: Connection, where: str, log: Path | None = None) -> None:
+    def __init__(self, box: Box, connection: Connection, where: str, endpoint: Endpoint | None = None) -> None:
         self.box = box
-        self._log = log
         self.rights: Rights = "none"
         self._connection = connection
         self._where = where
+        self._endpoint = endpoint
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         if root and self.rights == "none":
             raise needs_root(argv, self.box)
         return self._execute(argv, timeout_s, sudo=root and self.rights == "sudo")
 
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def close(self) -> None:
         for hop in _hops(self._connection):
             hop.close()
+
+    def reopen(self) -> None:
+        """Connect anew. Raises BoxLost where that may go better later, HostKeyError or another BoxError where not."""
+        self.close()
+        if self._endpoint is not None and not self._endpoint.alive():
+            raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._said_by_itself())
+        self.open()
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+        """Start a command that lives as long as the connection. Raises BoxLost."""
+        try:
+            channel = self._connection.transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            channel.exec_command(endless_line(argv, sudo=root and self.rights == "sudo"))
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(argv, repr(error)) from error
+        return Attended(channel, lambda got: self._lost(argv, got))
 
     def open(self) -> None:
         """Connect and authenticate, unless connected. Raises BoxError or HostKeyError."""
@@ -271,7 +321,7 @@ class SshBox:
                 line, hide=True, in_stream=False, pty=False, warn=True, encoding="latin-1", timeout=timeout_s + GRACE_S
             )
         except CommandTimedOut as error:
-            raise _timed_out(argv, timeout_s, self._where, "and the box does not answer any more") from error
+            raise self._lost(argv, f"no answer for {timeout_s + GRACE_S:g} s") from error
         except (SSHException, EOFError, OSError, ThreadException) as error:
             raise self._lost(argv, repr(error)) from error
         elapsed_s = time.monotonic() - started
@@ -286,14 +336,18 @@ class SshBox:
     def _unreachable(self, error: Exception) -> BoxError:
         target = f"{self._connection.user}@{self._connection.host} port {self._connection.port}"
         what, next_step = _diagnosis(error)
-        if self._log is not None:  # an embedded box: the user has nothing to set up, but its sshd may know the reason
-            log = self._log.read_text(errors="replace") if self._log.exists() else ""
-            return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", evidence=log)
+        got = f"{target}: {_said(error)}"
+        if self._endpoint is not None:  # the user has nothing to set up, but its sshd may know the reason
+            return BoxLost(what, where=self._where, got=got, evidence=self._said_by_itself())
         by_hand = f"{next_step}; try by hand: {_ssh_words(self.box)} true"
-        return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", next_step=by_hand)
+        return BoxLost(what, where=self._where, got=got, next_step=by_hand)
 
-    def _lost(self, argv: Sequence[str], got: str) -> BoxError:
-        return BoxError(
+    def _said_by_itself(self) -> str:
+        log = self._endpoint.log if self._endpoint else None
+        return log.read_text(errors="replace") if log and log.exists() else ""
+
+    def _lost(self, argv: Sequence[str], got: str) -> BoxLost:
+        return BoxLost(
             "the connection to the box was lost while a command ran",
             where=self._where,
             got=f"{got}, in: {shown(argv)}",
@@ -314,7 +368,7 @@ def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
     connection = _private(endpoint) if endpoint else _from_user_config(box, where)
     for hop in _hops(connection):
         _check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
-    opened = SshBox(box, connection, where, endpoint.log if endpoint else None)
+    opened = SshBox(box, connection, where, endpoint)
     opened.open()
     try:
         opened.probe()
@@ -546,6 +600,9 @@ class RecordingBox:
         self.calls.append(Call(tuple(argv), root, timeout_s))
         return self.inner.run(argv, timeout_s=timeout_s, root=root)
 
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return self.inner.holding(lease, stopped)
+
     def close(self) -> None:
         self.inner.close()
 
@@ -603,6 +660,9 @@ class ReplayBox:
         if isinstance(answer, BaseException):
             raise answer
         return Completed(asked, answer.exit_status, answer.stdout, answer.stderr, answer.elapsed_s)
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         """Nothing to close."""

@@ -270,7 +270,7 @@ def clean(connection: BoxConnection, *, dry_run: bool = False) -> list[Leftover]
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
-    arguments = ("list" if dry_run else "clean", uid, "", *roots(connection))
+    arguments = _arguments("list" if dry_run else "clean", uid, *roots(connection))
     return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
 
 
@@ -291,12 +291,26 @@ def kill_run(connection: BoxConnection, run_id: str) -> None:
 
 
 def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
-    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    argv = ("sh", "-c", _resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
+    argv = ("sh", "-c", *_clean_words(arguments))
     as_root = connection.rights != "none"
     return parse_leftovers(
         checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
     )
+
+
+def clean_argv(mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+    """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
+    and arguments. `uid` is the number of the user who logs in."""
+    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root)))
+
+
+def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+    return (mode, uid, "", mount_root, output_root)
+
+
+def _clean_words(arguments: Sequence[str]) -> tuple[str, ...]:
+    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
+    return (_resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:

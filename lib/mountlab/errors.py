@@ -8,7 +8,9 @@
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
     │   ├── BoxInUse              3   another run is on it
-    │   └── BoxTimeout            3   it did not answer in the time that the command was given
+    │   ├── BoxTimeout            3   a command did not end in the time that it was given
+    │   ├── BoxLost               3   the connection is gone: it may come back, and what ran may run on
+    │   └── BoxRestarted          3   it was started again, or cleaned itself: what had been made on it is gone
     ├── UnsafeError               4   going on could destroy somebody's data
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
     ├── TrialError                1   one trial is not a measurement
@@ -122,6 +124,14 @@ class BoxInUse(BoxError):
 
 
 class BoxTimeout(BoxError):
+    pass
+
+
+class BoxLost(BoxError):
+    pass
+
+
+class BoxRestarted(BoxError):
     pass
 
 

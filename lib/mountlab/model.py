@@ -132,6 +132,24 @@ class Box:
     output_root: str | None = None
     """Directory on the box for tool output during a trial; None: /dev/shm/mountlab-<user> where that exists."""
     scratch: tuple[ScratchDevice, ...] = ()
+    grace_s: float = 600.0
+    """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What a run holds on its box, as the box must know it to give all of it back by itself."""
+
+    run_id: str
+    mount_root: str
+    output_root: str
+    owner: str
+    """As `mount_root`/lock names it."""
+
+    @property
+    def output_dir(self) -> str:
+        """The run's own directory for output."""
+        return f"{self.output_root}/{self.run_id}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,6 +93,10 @@ class SweepFile(_File):
     """Files of `params/published` whose figures are set beside yours."""
 
 
+MIN_GRACE_S = 5.0
+"""Shorter than this, what holds the lease on the box could not be heard in time."""
+
+
 class BoxFile(_File):
     """A file of params/boxes/."""
 
@@ -113,6 +117,9 @@ class BoxFile(_File):
     """A directory, best in memory, for what the tools print. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
     """Whole block devices that may be formatted: your name for each, and its stable id. All data on them is lost."""
+    grace: TimeText = "10min"
+    """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
+    nothing of us either, ends what runs, unmounts and cleans up by itself."""
 
 
 class PublishedRow(_File):
@@ -458,8 +465,14 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
                 allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot "
                 "(/dev/pmem0 does not); memory:0x... for pmfs",
             )
+    grace_s = parse_seconds(file.grace, where=f"{where}: grace")
+    if grace_s < MIN_GRACE_S:
+        raise ParameterError(
+            "too short: a connection that stalls for a moment would end the run",
+            where=f"{where}: grace", got=file.grace, allowed=f"{MIN_GRACE_S:g}s or more",
+        )  # fmt: skip
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
-    return Box(name=name, scratch=scratch, **file.model_dump(exclude={"scratch"}))
+    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
 
 
 def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:

@@ -18,7 +18,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import FILES, Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, Target, everywhere
+from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command, programs_for
@@ -91,6 +91,7 @@ class Plan:
     seed: int
     privileged: bool
     """Whether the commands run as root on the box."""
+    lease: Lease
     opening: Step
     controls: tuple[PlannedMount, ...]
     """File systems with options, made once without them: what the kernel shows by itself."""
@@ -162,6 +163,9 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
     return Plan(
         sweep=sweep, box=box, run_id=run_id, seed=seed, privileged=_privileged(facts),
+        lease=Lease(
+            run_id=run_id, mount_root=facts["mount_root"], output_root=facts["output_root"], owner=owner
+        ),
         opening=context.opening(),
         controls=tuple(context.control(fs) for fs in sweep.filesystems if context.wants_control(fs)),
         lasting=tuple(lasting.values()),

@@ -115,6 +115,9 @@ class Bar:
             self._bar.write(line, file=sys.stderr)
         self._show()
 
+    def notice(self, text: str) -> None:
+        self._bar.write(text, file=sys.stderr)
+
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)
         count = len(self._standing.failed)

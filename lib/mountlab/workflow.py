@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from mountlab import care, lock, report, store
-from mountlab.box import BoxConnection
 from mountlab.boxes import open_box
-from mountlab.errors import LeftoverError, PlanError, Stopped, StoreError
+from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
+from mountlab.steady import SteadyBox
 from mountlab.store import RunWriter
 from mountlab.survey import survey
 
@@ -29,7 +29,7 @@ class Session:
 
     plan: Plan
     resolved: Resolved
-    connection: BoxConnection
+    connection: SteadyBox
     facts: Mapping[str, Any]
 
 
@@ -70,7 +70,8 @@ def planned(
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
-    with open_box(the_box) as connection:
+    with open_box(the_box) as line:
+        connection = SteadyBox(line)
         facts = gather(connection, all_programs(sweep))
         check_feasible(sweep, the_box, facts)
         if take:
@@ -100,7 +101,7 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
         )
 
 
-def _take(connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
     """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
     lock.check_free(connection, facts["mount_root"])
     stuck = [each for each in care.clean(connection) if not each.removed]
@@ -122,12 +123,16 @@ def _measure(session: Session, writer: RunWriter) -> Path:
     status, progress = "interrupted", watched(session.plan, writer, done)
     try:
         with progress:
+            session.connection.say = progress.notice
             run_sweep(session.plan, session.connection, writer, progress)
         status = "complete"
     except KeyboardInterrupt:
         if not progress.stopped:
             run = store.shown(writer.path)
             raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+    except BoxLost as error:
+        error.next_step = f"when the box is back: make resume RUN={store.shown(writer.path)}"
+        raise
     finally:
         writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
         if store.read_journal(writer.path):
