@@ -66,7 +66,10 @@ class Standing:
         self.now = trial
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
-        self.remaining.end(planned, trial.elapsed_s)
+        if trial.status == "ok":
+            self.remaining.end(planned, trial.elapsed_s)
+        else:
+            self.remaining.forget(trial.trial_id)
         self.now, self.done = None, self.done + 1
         if trial.status not in ("ok", "skipped"):
             self.failed.append(trial)

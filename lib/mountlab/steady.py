@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from mountlab import care
 from mountlab.box import Attended, BoxConnection, Completed, shown
-from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError, MountlabError
+from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
 from mountlab.model import Box, Lease, Rights
 
 T = TypeVar("T")
@@ -77,7 +77,6 @@ class SteadyBox:
         self._sleep, self._clock = sleep, clock
         self._stopped: Callable[[], bool] = lambda: False
         self._lease: Lease | None = None
-        self._watch: tuple[str, ...] = ()
         self._heart: _Heart | None = None
         self._lost: BoxLost | None = None
         self._number = 0
@@ -112,13 +111,16 @@ class SteadyBox:
         """From here on each command is a job, and the box gives everything back when it hears nothing of us."""
         self._stopped, self._boot = stopped, ""
         uid = self.run(("id", "-u")).text.strip()
-        self._lease, self._watch = lease, lease_argv(lease, self.box.grace_s, uid)
+        self._lease, watch = lease, lease_argv(lease, self.box.grace_s, uid)
+        as_root = self.rights != "none"
+        heart = _Heart(lambda: self._line.attend(watch, root=as_root), beat_s(self.box))
         try:
-            self._steadily(self._attend)
+            self._steadily(heart.begin)
+            self._heart = heart
             yield
         finally:
-            self._lease = None
-            self._leave_alone()
+            self._lease = self._heart = None
+            heart.stop()
 
     # --- a job's answer -----------------------------------------------------------------------------------------------
 
@@ -171,7 +173,6 @@ class SteadyBox:
         while True:
             try:
                 self._line.reopen()
-                self._attend()
             except HostKeyError:
                 raise
             except BoxLost as error:
@@ -183,38 +184,50 @@ class SteadyBox:
                 raise self._lost from error
             else:
                 self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
+                if self._heart is not None:
+                    self._heart.beat_now()
                 return
             self._sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    def _attend(self) -> None:
-        """Let the box hear of us, while there is a lease."""
-        self._leave_alone()
-        if self._lease is not None:
-            self._heart = _Heart(self._line.attend(self._watch, root=self.rights != "none"), beat_s(self.box))
-
-    def _leave_alone(self) -> None:
-        if self._heart is not None:
-            self._heart.stop()
-            self._heart = None
-
 
 class _Heart:
-    """Sends a line now and then, from a thread of its own, until it is stopped or the connection is lost."""
+    """Lets the box hear of us now and then, from a thread of its own; on a new connection anew."""
 
-    def __init__(self, box: Attended, every_s: float) -> None:
-        self._box, self._every_s = box, every_s
-        self._over = threading.Event()
+    def __init__(self, attend: Callable[[], Attended], every_s: float) -> None:
+        self._attend, self._every_s = attend, every_s
+        self._wake, self._over = threading.Event(), threading.Event()
+        self._heard: Attended | None = None
+
+    def begin(self) -> None:
+        """Raises BoxLost."""
+        self._heard = self._attend()
         threading.Thread(target=self._beat, name="mountlab-lease", daemon=True).start()
+
+    def beat_now(self) -> None:
+        self._wake.set()
 
     def stop(self) -> None:
         self._over.set()
-        self._box.close()
+        self._wake.set()
+        if self._heard is not None:
+            self._heard.close()
 
     def _beat(self) -> None:
-        with suppress(MountlabError):  # whoever runs a command next finds the loss, and begins anew
-            while not self._over.wait(self._every_s):
-                self._box.send(b"\n")
+        while True:
+            self._wake.wait(self._every_s)
+            self._wake.clear()
+            if self._over.is_set():
+                return
+            self._once()
+
+    def _once(self) -> None:
+        try:
+            if self._heard is not None:
+                self._heard.send(b"\n")
+        except BoxLost:
+            with suppress(BoxLost):  # not back yet: whoever runs a command brings it back
+                self._heard = self._attend()
 
 
 def beat_s(box: Box) -> float:
