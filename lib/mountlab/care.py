@@ -261,16 +261,17 @@ class Leftover:
     """Why it is still there, as the box says it."""
 
 
-def clean(connection: BoxConnection, *, dry_run: bool = False) -> list[Leftover]:
+def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str, str] | None = None) -> list[Leftover]:
     """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
 
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
     directories and our root directories. What could
-    not be removed has `removed` False. Nothing is touched outside of directories that hold our marker.
+    not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
+    Nothing is touched outside of directories that hold our marker.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
-    arguments = _arguments("list" if dry_run else "clean", uid, *roots(connection))
+    arguments = _arguments("list" if dry_run else "clean", uid, *(below or roots(connection)))
     return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
 
 

@@ -44,22 +44,28 @@ status=$?
 read -r ended _ < /proc/uptime
 state "done $status $((${ended%.*} * 100 + 1${ended#*.} - ${began%.*} * 100 - 1${began#*.}))"'
 
-if (set -C; state running > "$job") 2>/dev/null; then
-    if ! { echo "$number" > "$base/last" && : > "$job.out" && : > "$job.err"; } 2>/dev/null; then
-        rm -f "$job"
-        say unable "$boot"
-        exit
+unable() {
+    say unable "$boot"
+    exit
+}
+
+if (set -C; : > "$job") 2>/dev/null; then
+    if ! { state running > "$job" && echo "$number" > "$base/last" && : > "$job.out" && : > "$job.err"; } 2>/dev/null; then
+        rm -f "$job" "$job.out" "$job.err"
+        unable
     fi
     forget
     setsid sh -c "$keep" mountlab-job "$job" "$limit" "$@" > /dev/null 2>&1 < /dev/null &
     wait $!
-elif [ ! -e "$job" ]; then
-    say unable "$boot"
-    exit
 fi
-while read -r word status took _ < "$job" && [ "$word" != "done" ]; do
+while :; do
+    [ -e "$job" ] || unable
+    word='' status=''
+    read -r word status took _ < "$job"
+    [ "$word" != "done" ] || break
     # Of one that has only begun the number is not known yet. A process that is gone has written before it went.
-    if [ -n "$status" ] && [ ! -d "/proc/$status" ] && read -r word status took _ < "$job" && [ "$word" != "done" ]; then
+    if [ -n "$status" ] && [ ! -d "/proc/$status" ]; then
+        read -r word status took _ < "$job"
         break
     fi
     sleep 0.2 2>/dev/null || sleep 1

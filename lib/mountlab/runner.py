@@ -174,7 +174,7 @@ class _Run:
         """On a box that was restarted: remove what outlived that (images, the lock), and open it as at first."""
         if self.stops.asked:
             raise KeyboardInterrupt
-        clean(self.box)
+        clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
         self.preconditioned.clear()
         self.broken.clear()
         self.do(self.plan.opening, ExitStack())  # its undo waits already
