@@ -26,6 +26,7 @@ from pydantic import TypeAdapter
 
 from mountlab import analysis, checks, stopping
 from mountlab.checks import Moved
+from mountlab.counters import FILES as COUNTER_FILES
 from mountlab.counters import Around, around
 from mountlab.errors import ParseError, StoreError, in_one_line
 from mountlab.evidence import (
@@ -621,14 +622,11 @@ def raw_files(run: Run, name: str) -> dict[str, str]:
     return _files(directory)
 
 
-_COUNTERS = ("before.txt", "after.txt", "started_ns", "ended_ns")
-
-
 def _around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
     """Trial id to what the box did meanwhile, where the counters were kept."""
     found = {}
     for trial in journal:
-        kept = {name: raw / trial.trial_id / name for name in _COUNTERS}
+        kept = {name: raw / trial.trial_id / name for name in COUNTER_FILES}
         files = {name: file.read_text(errors="replace") for name, file in kept.items() if file.exists()}
         if (changed := around(files)) is not None:
             found[trial.trial_id] = changed
