@@ -246,11 +246,14 @@ def read_plain(path: Path, limit: int = LARGEST_FILE) -> bytes:
         if error.errno == errno.ELOOP:
             raise StoreError("not a plain file", where=shown(path), got="a symbolic link") from error
         raise
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise StoreError("not a plain file", where=shown(path), got=stat.filemode(found.st_mode))
         if found.st_size > limit:
             got = f"{found.st_size} B"
             raise StoreError("too large a file for a run", where=shown(path), got=got, allowed=f"{limit} B")
-        return file.read(limit + 1)
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(handle)

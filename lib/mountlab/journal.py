@@ -75,7 +75,7 @@ def _whole(data: bytes) -> bytes:
 
 def _trial(file: Path, number: int, line: bytes) -> Trial:
     try:
-        read = json.loads(line)
+        read = json.loads(line.decode())
         trial = Trial(**{**read, "elapsed_s": math.nan if read.get("elapsed_s") is None else read["elapsed_s"]})
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
