@@ -29,7 +29,7 @@ UPPER = {
 }  # fmt: skip
 PURE = BASE | CORE | UPPER
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
-SHELL = {"store", "catalogue", "progress", "live", "runner", "report"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -47,19 +47,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(UPPER, PURE),
     "box": BASE | {"tools", "filesystems"},
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
-    "store": PURE,
+    "disk": {"errors"},
+    "journal": BASE | {"disk"},
+    "hold": {"errors", "disk"},
+    "store": PURE | {"disk", "journal", "hold"},
+    "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress"},
     "kernels": BASE,
     "catalogue": PURE | {"store"},
-    "report": PURE | {"store", "catalogue", "kernels"},
+    "report": PURE | {"store", "hold", "catalogue", "kernels"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
     "pickers": PURE | {"store", "live"},
     "lab": {"errors", "store"},
-    "batch_store": PURE | {"store"},
+    "batch_store": PURE | {"disk", "journal", "hold", "store"},
     "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
@@ -82,7 +86,7 @@ ONLY_IN = {
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes", "batch_store", "publish", "reproduce"}
+WRITERS = {"disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",

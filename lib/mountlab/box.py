@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from fabric import Config, Connection
 from fabric.runners import Remote
@@ -36,7 +36,16 @@ from paramiko.ssh_exception import (
     SSHException,
 )
 
-from mountlab.errors import BoxError, BoxLost, BoxTimeout, CommandError, HostKeyError, ParameterError, PlanError
+from mountlab.errors import (
+    BoxError,
+    BoxLost,
+    BoxTimeout,
+    CommandError,
+    FloodError,
+    HostKeyError,
+    ParameterError,
+    PlanError,
+)
 from mountlab.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15
@@ -47,6 +56,8 @@ GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
 KEEPALIVE_S = 15
 SSH_PORT = 22
+LARGEST_ANSWER = 1 << 28
+"""Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 LOST_AFTER_MS = 60_000
 """Data that the box leaves unacknowledged for this long means that the connection is gone."""
 
@@ -176,10 +187,19 @@ class Endpoint:
     """Whether what listens there still runs: it does not come back by itself."""
 
 
+class _Flood(Exception):
+    """More came than is held here."""
+
+
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
-    """Fabric's runner, made quick and quiet: it polls nothing while a command is being measured."""
+    """Fabric's runner, made quick, quiet and bounded: it polls nothing while a command is being measured."""
 
     read_chunk_size = 65536
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._received: dict[int, int] = {}
+        self._flooded = False
 
     def wait(self) -> None:
         # The original looks every 10 ms; the event ends the wait at once and costs nothing meanwhile.
@@ -187,7 +207,18 @@ class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
             pass
 
     def respond(self, buffer_: list[str]) -> None:
-        """Nothing: there are no watchers, and the original joins all output so far at every chunk."""
+        """Count, and end a flood: the box's side gets SIGPIPE. (There are no watchers, for whom the original joins all
+        output so far at every chunk.)"""
+        self._received[id(buffer_)] = self._received.get(id(buffer_), 0) + len(buffer_[-1])
+        if self._flooded or sum(list(self._received.values())) > LARGEST_ANSWER:
+            self._flooded = True
+            self.channel.close()
+            buffer_.clear()
+
+    def returncode(self) -> int:
+        if self._flooded:
+            raise _Flood
+        return int(super().returncode())
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> None:
         # Closing the channel ends the reading threads; the original waits for the command to end by itself.
@@ -322,6 +353,8 @@ class SshBox:
             )
         except CommandTimedOut as error:
             raise self._lost(argv, f"no answer for {timeout_s + GRACE_S:g} s") from error
+        except _Flood as error:
+            raise _flood(argv, self._where) from error
         except (SSHException, EOFError, OSError, ThreadException) as error:
             raise self._lost(argv, repr(error)) from error
         elapsed_s = time.monotonic() - started
@@ -526,6 +559,16 @@ def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, 
         where=where,
         got=shown(argv),
         evidence=stderr.decode("utf-8", "replace"),
+    )
+
+
+def _flood(argv: Sequence[str], where: str) -> FloodError:
+    return FloodError(
+        "a command on the box sent more than this machine is ready to hold, and was ended",
+        where=where,
+        got=f"more than {LARGEST_ANSWER >> 20} MiB from: {shown(argv)}",
+        allowed=f"{LARGEST_ANSWER >> 20} MiB of output, standard error included",
+        next_step="see on the box what it prints, and where",
     )
 
 

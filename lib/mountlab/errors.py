@@ -4,10 +4,13 @@
     ├── InputError                2   what was asked cannot be: mend the file or the command line
     │   ├── ParameterError        2   a key or value of a parameter file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
-    │   └── StoreError            2   a run directory that is absent or not one of ours
+    │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
+    │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
+    │       └── RunInUse          3   another process writes to this run or batch
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
     │   ├── BoxInUse              3   another run is on it
+    │   ├── FloodError            3   it sends more than this machine is ready to hold
     │   ├── BoxTimeout            3   a command did not end in the time that it was given
     │   ├── BoxLost               3   the connection is gone: it may come back, and what ran may run on
     │   └── BoxRestarted          3   it was started again, or cleaned itself: what had been made on it is gone
@@ -31,8 +34,10 @@ from collections.abc import Iterable
 EXIT_CODES: dict[int, str] = {
     0: "Done.",
     1: "Some trial failed, or with `strict` a figure cannot be trusted. Of a check: it found something.",
-    2: "Bad input: a parameter file, a command line, a run directory; or a sweep that this box cannot run.",
-    3: "The box cannot be reached, its host key is not known, or another run is on it.",
+    2: "Bad input: a parameter file, a command line, a run directory, a disk that takes no more; or a sweep that this "
+    "box cannot run.",
+    3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
+    "the same run.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
     130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
     141: "Nobody read on: the output was cut off, as by `| head`.",
@@ -111,6 +116,14 @@ class StoreError(InputError):
     pass
 
 
+class KeepError(StoreError):
+    pass
+
+
+class RunInUse(StoreError):
+    exit_code = 3
+
+
 class BoxError(MountlabError):
     exit_code = 3
 
@@ -120,6 +133,10 @@ class HostKeyError(BoxError):
 
 
 class BoxInUse(BoxError):
+    pass
+
+
+class FloodError(BoxError):
     pass
 
 
@@ -157,6 +174,10 @@ class ParseError(TrialError):
 
 class LeftoverError(MountlabError):
     pass
+
+
+class MountlabWarning(UserWarning):
+    """Something that a person should know, and that does not stop what goes on."""
 
 
 def in_one_line(text: str) -> str:

@@ -27,14 +27,23 @@ expected_mount() {
         END { exit !(found == t || (t == "*" && found != "")) }' /proc/self/mountinfo
 }
 
-# The time since the start comes last, next to the wall clock that is read after it; `times` is what our children took.
+# `times` is what our children took.
 snapshot() {
     {
         tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg \
-            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count /proc/uptime
+            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count
         echo '==> times <=='
         times
     } > "$out/$1" 2>/dev/null
+}
+
+# The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
+# waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
+stamp() {
+    read -r earliest _ < /proc/uptime
+    date +%s%N > "$out/$1"
+    read -r latest _ < /proc/uptime
+    uptimes="$uptimes$earliest $latest "
 }
 
 # What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
@@ -76,6 +85,7 @@ drop_caches() {
 
 umask 077
 dropped=
+uptimes=
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
 mkdir "$out" || exit 95
@@ -91,10 +101,11 @@ drop_caches
 warm > /dev/null 2> "$out/warm.log" || { cp "$out/warm.log" "$out/unprepared"; finish; }
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 snapshot before.txt
-date +%s%N > "$out/started_ns"
+stamp started_ns
 measured > "$out/stdout" 2> "$out/stderr" < /dev/null
 echo $? > "$out/exit_status"
-date +%s%N > "$out/ended_ns"
+stamp ended_ns
+echo "$uptimes" > "$out/uptime"
 snapshot after.txt
 kernel_says >> "$out/after.txt"
 finish
