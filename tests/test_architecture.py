@@ -27,7 +27,7 @@ UPPER = {
     "batch_params", "batch_view", "ranks", "fitness_view",
     "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
-PURE = BASE | CORE | UPPER
+PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
 SHELL = {"store", "catalogue", "progress", "live", "runner", "report"}
 
@@ -45,7 +45,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": BASE,
     "design": BASE,
     **dict.fromkeys(UPPER, PURE),
-    "box": BASE | {"tools", "filesystems"},
+    "known_hosts": set(),
+    "hostkeys": BASE | {"known_hosts"},
+    "box": BASE | {"tools", "filesystems", "hostkeys"},
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "store": PURE,
     "progress": PURE,
@@ -76,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "fabric": {"box", "boxes"},
     "invoke": {"box", "boxes"},
-    "paramiko": {"box", "boxes"},
+    "paramiko": {"box", "boxes", "hostkeys"},
     "papermill": {"report"},
     "nbconvert": {"report"},
     "matplotlib": {"plots"},

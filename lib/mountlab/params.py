@@ -29,6 +29,8 @@ Raw = dict[str, Any]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
+_HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
@@ -440,6 +442,7 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             got="both host and embedded" if file.host else "nothing",
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
+    _check_address(file, where)
     for key in ("mount_root", "output_root"):
         path = getattr(file, key)
         if path is not None and not BOX_PATH.match(path):
@@ -460,6 +463,22 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             )
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
     return Box(name=name, scratch=scratch, **file.model_dump(exclude={"scratch"}))
+
+
+def _check_address(file: BoxFile, where: str) -> None:
+    """Raise ParameterError for what ssh would take for an option, a shell for a command, or people for a password."""
+    for key, text, shape in (("host", file.host, _HOST), ("user", file.user or "", _USER)):
+        if "@" in text and ":" in text.rpartition("@")[0]:
+            raise ParameterError(
+                "this looks like a password, and none belongs into a parameter file", where=f"{where}: {key}",
+                got="NAME:...@HOST (not shown)", allowed="a name alone: keys and the agent of ssh open the door",
+                next_step="change that password if the file has been anywhere else; then ssh-copy-id",
+            )  # fmt: skip
+        if text and not shape.match(text):
+            raise ParameterError(
+                f"not a {key}", where=f"{where}: {key}", got=repr(text),
+                allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit",
+            )  # fmt: skip
 
 
 def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:
