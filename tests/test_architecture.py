@@ -20,9 +20,10 @@ PACKAGE = ROOT / "lib" / "mountlab"
 BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
-    "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "page", "plots",
-    "sections", "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
+    "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
+    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "outline", "page", "plots", "sections",
+    "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "ranks", "fitness_view",
     "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
