@@ -20,14 +20,15 @@ PACKAGE = ROOT / "lib" / "mountlab"
 BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
 UPPER = {
-    "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "page", "plots",
-    "sections", "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
+    "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
+    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "outline", "page", "plots", "sections",
+    "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "ranks", "fitness_view",
     "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
-PURE = BASE | CORE | UPPER
+PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
 SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
 
@@ -45,7 +46,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": BASE,
     "design": BASE,
     **dict.fromkeys(UPPER, PURE),
-    "box": BASE | {"tools", "filesystems"},
+    "known_hosts": set(),
+    "hostkeys": BASE | {"known_hosts"},
+    "box": BASE | {"tools", "filesystems", "hostkeys"},
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "disk": {"errors"},
     "journal": BASE | {"disk"},
@@ -80,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "fabric": {"box", "boxes"},
     "invoke": {"box", "boxes"},
-    "paramiko": {"box", "boxes"},
+    "paramiko": {"box", "boxes", "hostkeys"},
     "papermill": {"report"},
     "nbconvert": {"report"},
     "matplotlib": {"plots"},

@@ -17,7 +17,7 @@ import re
 import shlex
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +27,8 @@ from fabric import Config, Connection
 from fabric.runners import Remote
 from invoke.exceptions import CommandTimedOut, ThreadException
 from invoke.runners import Runner
-from paramiko import Channel, HostKeys, MissingHostKeyPolicy, PKey, SSHClient, SSHConfig
-from paramiko.hostkeys import InvalidHostKey
-from paramiko.ssh_exception import (
-    AuthenticationException,
-    BadHostKeyException,
-    NoValidConnectionsError,
-    SSHException,
-)
+from paramiko import Channel, SSHConfig
+from paramiko.ssh_exception import AuthenticationException, NoValidConnectionsError, SSHException
 
 from mountlab.errors import (
     BoxError,
@@ -46,6 +40,7 @@ from mountlab.errors import (
     ParameterError,
     PlanError,
 )
+from mountlab.hostkeys import check_host_keys
 from mountlab.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15
@@ -55,7 +50,6 @@ KILL_AFTER_S = 5
 GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
 KEEPALIVE_S = 15
-SSH_PORT = 22
 LARGEST_ANSWER = 1 << 28
 """Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 LOST_AFTER_MS = 60_000
@@ -232,27 +226,6 @@ class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
             self.channel.close()
 
 
-class _RefuseUnknown(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no types
-    def __init__(self, ssh: str, where: str, files: Sequence[Path]) -> None:
-        self.ssh, self.where, self.files = ssh, where, files
-
-    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
-        raise HostKeyError(
-            "the box's host key is not known, so nobody can tell whether this is the box",
-            where=self.where,
-            got=f"{hostname} shows {key.get_name()} {key.fingerprint}",
-            allowed=f"a key listed in {' or '.join(map(str, self.files))}",
-            next_step=f"compare with `ssh-keygen -lf /etc/ssh/ssh_host_{_short(key)}_key.pub` on the box itself; "
-            f"if equal, run `{self.ssh}` once and say yes, or add to {self.files[0]} the line: "
-            f"{hostname} {key.get_name()} {key.get_base64()}",
-        )
-
-
-def _short(key: PKey) -> str:
-    """'ed25519' of 'ssh-ed25519', as sshd names its key files."""
-    return next((kind for kind in ("ed25519", "ecdsa", "rsa") if kind in key.get_name()), "*")
-
-
 class Attended:
     """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
 
@@ -315,9 +288,6 @@ class SshBox:
             return
         try:
             self._connection.open()
-        except BadHostKeyException as error:
-            self.close()
-            raise _changed_key(error, self._connection, self._where) from error
         except HostKeyError:
             self._connection.client.close()
             self.close()
@@ -400,7 +370,7 @@ def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
     )
     connection = _private(endpoint) if endpoint else _from_user_config(box, where)
     for hop in _hops(connection):
-        _check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
+        check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
     opened = SshBox(box, connection, where, endpoint)
     opened.open()
     try:
@@ -456,39 +426,6 @@ def _hops(connection: Connection) -> list[Connection]:
         hops.append(connection)
         connection = connection.gateway
     return hops
-
-
-def _server_name(hop: Connection) -> str:
-    """As known_hosts has it."""
-    return hop.host if hop.port == SSH_PORT else f"[{hop.host}]:{hop.port}"
-
-
-def _check_host_keys(hop: Connection, ssh: str, where: str, private: list[Path] | None) -> None:
-    """Have `hop` accept only keys that the user (or we, for an embedded box) have listed. Jump hosts included."""
-    files = private or _known_hosts_files(hop.ssh_config)
-    server = _server_name(hop)
-    known = HostKeys()
-    for file in files:
-        _load_known_hosts(known, file)
-    found = known.lookup(hop.ssh_config.get("hostkeyalias", server)) or {}
-    for kind, key in found.items():
-        hop.client.get_host_keys().add(server, kind, key)
-    hop.client.set_missing_host_key_policy(_RefuseUnknown(ssh, where, files))
-
-
-def _known_hosts_files(ssh_config: Mapping[str, str]) -> list[Path]:
-    names = ssh_config.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2").split()
-    names += ssh_config.get("globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2").split()
-    return [Path(name).expanduser() for name in names if name != "none"]
-
-
-def _load_known_hosts(known: HostKeys, file: Path) -> None:
-    if not file.exists():
-        return
-    try:
-        known.load(str(file))
-    except (OSError, ValueError, InvalidHostKey) as error:
-        raise BoxError("the list of known host keys cannot be read", where=str(file), got=str(error)) from error
 
 
 def _tune(hop: Connection) -> None:
@@ -569,19 +506,6 @@ def _flood(argv: Sequence[str], where: str) -> FloodError:
         got=f"more than {LARGEST_ANSWER >> 20} MiB from: {shown(argv)}",
         allowed=f"{LARGEST_ANSWER >> 20} MiB of output, standard error included",
         next_step="see on the box what it prints, and where",
-    )
-
-
-def _changed_key(error: BadHostKeyException, connection: Connection, where: str) -> HostKeyError:
-    got, expected = error.key, error.expected_key
-    server = next(_server_name(hop) for hop in _hops(connection) if hop.host == error.hostname)
-    return HostKeyError(
-        f"the host key of {server} has CHANGED: this may be another machine, or somebody in between",
-        where=where,
-        got=f"{got.get_name()} {got.fingerprint}",
-        allowed=f"{expected.get_name()} {expected.fingerprint}, as known_hosts has it",
-        next_step="ask whoever keeps the box whether it was set up anew; only if so, "
-        f"`ssh-keygen -R {shlex.quote(server)}` and connect with ssh once",
     )
 
 

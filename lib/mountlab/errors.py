@@ -29,6 +29,7 @@ An error says what happened, where, what was got, what is allowed and what to do
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 EXIT_CODES: dict[int, str] = {
@@ -43,6 +44,10 @@ EXIT_CODES: dict[int, str] = {
     141: "Nobody read on: the output was cut off, as by `| head`.",
 }
 """What the command line ends with, and what that means."""
+
+
+LONGEST_PART = 4000
+"""Characters of one part of an error's text."""
 
 
 class MountlabError(Exception):
@@ -62,10 +67,10 @@ class MountlabError(Exception):
 
     def __str__(self) -> str:
         parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
-        lines = [self.what] + [f"  {label + ':':9}{text}" for label, text in parts.items() if text]
+        lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
         if self.evidence:
             lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
@@ -89,6 +94,21 @@ class Stopped(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback."""
         return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text from anywhere as a terminal may have it: what would move its cursor, or turn text round, is spelt out."""
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def _short(text: str) -> str:
+    """With the middle left out where it would fill the terminal: what was got may be a whole file."""
+    left = len(text) - LONGEST_PART
+    half = LONGEST_PART // 2
+    return text if left <= 0 else f"{text[:half]} ... ({left} characters) ... {text[-half:]}"
 
 
 def _ends(lines: list[str]) -> list[str]:

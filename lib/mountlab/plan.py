@@ -18,6 +18,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.foreign import check_plain
 from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
@@ -157,6 +158,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
     """
+    check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     context = _Context(sweep, box, facts, run_id, owner)
     order = visits(sweep, seed)

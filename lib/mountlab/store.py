@@ -45,6 +45,7 @@ from mountlab.evidence import (
     through_cache_below,
     unseen,
 )  # fmt: skip
+from mountlab.foreign import check_info, check_plain, check_trials, kept_box
 from mountlab.hold import held, holder
 from mountlab.journal import FILE as JOURNAL
 from mountlab.journal import append, mend
@@ -59,7 +60,6 @@ from mountlab.model import (
     Measurement,
     OptionEvidence,
     PublishedFigure,
-    ScratchDevice,
     Several,
     Shown,
     Stop,
@@ -132,7 +132,8 @@ def reader_in(directory: Path) -> Callable[[str], str]:
 
 def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
-    path = PARAMS / "boxes" / f"{Path(name).name}.yml"
+    check_plain([name], "name of a box")
+    path = PARAMS / "boxes" / f"{name}.yml"
     known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
     text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
@@ -354,6 +355,7 @@ def read_info(path: Path) -> dict[str, Any]:
         raise StoreError(
             "not a run of Mountlab's", where=shown(path / "run.json"), got=f"no {', '.join(sorted(needed - set(info)))}"
         )
+    check_info(info, shown(path / "run.json"))
     if info["schema"] > SCHEMA:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
@@ -412,8 +414,7 @@ def read_sweep(path: Path) -> Resolved:
 
 def read_box(path: Path) -> Box:
     """The box that a run was measured on, as its file said then."""
-    kept = read_info(path)["box"]
-    return Box(**{**kept, "scratch": tuple(ScratchDevice(**each) for each in kept["scratch"])})
+    return kept_box(read_info(path)["box"], f"{shown(path)}/run.json: box")
 
 
 def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
@@ -437,6 +438,8 @@ def load_run(path: Path | str) -> Run:
     path = found(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
+    check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
+    check_trials(whole, f"{shown(path)}/trials.jsonl")
     journal = _without_excluded(path, whole)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
