@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from typing import Any
 import yaml
 from faults import counting
 from faults.counting import Count, Kept
+from mountlab.box import Endpoint
 
+LIBRARY = Path(__file__).parents[2] / "lib"
 MEMORY = Path("/dev/shm")
 TMPFS = {"type": "tmpfs", "size": "64MiB"}
 EXT4 = {"type": "ext4", "image": "64MiB"}
@@ -59,14 +62,25 @@ class Scene:
         return tuple(sorted(file.parent for file in self.results.glob("*/run.json")))
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "TMPDIR": str(self.temporary), "MOUNTLAB_RESULTS": str(self.results),
-                "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2] / "lib")}  # fmt: skip
+        own = {"HOME": self.home, "TMPDIR": self.temporary, "MOUNTLAB_RESULTS": self.results, "PYTHONPATH": LIBRARY}
+        return {**os.environ, **{name: str(path) for name, path in own.items()}, "OPENBLAS_NUM_THREADS": "1"}
 
     def put_box(self, **keys: Any) -> None:
         """The box file of `local`: with the roots of the scene, whatever else it says."""
         roots = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
         text = yaml.safe_dump({"embedded": "loopback", **roots, **keys} if "host" not in keys else {**roots, **keys})
         (self.params / "boxes" / "local.yml").write_text(text)
+
+    def put_ssh(self, endpoint: Endpoint, port: int) -> None:
+        """An ssh configuration of the scene's own, in which `behind` is a sshd that is reached at `port`."""
+        ssh = self.home / ".ssh"
+        ssh.mkdir(mode=0o700)
+        (ssh / "config").write_text(
+            f"Host behind\n HostName {endpoint.host}\n Port {port}\n User {endpoint.user}\n"
+            f" IdentityFile {endpoint.key_file}\n"
+        )
+        kind, key = endpoint.known_hosts.read_text().split()[1:]
+        (ssh / "known_hosts").write_text(f"[{endpoint.host}]:{port} {kind} {key}\n")
 
     def put_sweep(self, name: str = "faults", **keys: Any) -> Path:
         """A sweep file; without `keys` the one of 30 short trials."""
@@ -119,9 +133,10 @@ class Control:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
+        self._over = False
         program = Path(__file__).with_name("zygote.py")
         self._zygote = subprocess.Popen(
-            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
             env=scene.environment(), start_new_session=True,
         )  # fmt: skip
         assert self._line() == "ready"
@@ -138,9 +153,17 @@ class Control:
 
     def wait(self) -> int:
         """Its exit status, negative where a signal ended it."""
-        assert self._line() == "ended"
+        if not self._over:
+            assert self._line() == "ended"
+        self._over = False
         self._tell("")
         return int(self._line())
+
+    def ended(self, within_s: float) -> bool:
+        """Whether it ends by itself within this time."""
+        if not self._over and select.select([self._zygote.stdout], [], [], within_s)[0]:
+            self._over = self._line() == "ended"
+        return self._over
 
     def do(self, do: str, target: Path) -> int:
         self.start(do, target)
@@ -152,11 +175,11 @@ class Control:
 
     def _tell(self, line: str) -> None:
         assert self._zygote.stdin is not None
-        print(line, file=self._zygote.stdin, flush=True)
+        self._zygote.stdin.write(f"{line}\n".encode())
 
     def _line(self) -> str:
         assert self._zygote.stdout is not None
-        return self._zygote.stdout.readline().strip()
+        return self._zygote.stdout.readline().decode().strip()
 
     def close(self) -> None:
         self._zygote.communicate(timeout=60)
