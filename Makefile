@@ -111,7 +111,7 @@ fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make t
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
 
 soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the table into docs/safety.md: about 40 minutes
-	@$(PY) -m pytest --quiet -m soak $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
+	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

@@ -121,8 +121,8 @@ class Link:
                 if self._flip:
                     self._flip = 0
                     data = bytes([*data[:-1], data[-1] ^ 1])
-                writer.write(data)
                 self.passed += len(data)
+                writer.write(data)
                 await writer.drain()
         writer.close()
 

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,9 +68,9 @@ class Scene:
 
     def put_box(self, **keys: Any) -> None:
         """The box file of `local`: with the roots of the scene, whatever else it says."""
-        roots = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
-        text = yaml.safe_dump({"embedded": "loopback", **roots, **keys} if "host" not in keys else {**roots, **keys})
-        (self.params / "boxes" / "local.yml").write_text(text)
+        own = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        kind = {} if "host" in keys else {"embedded": "loopback"}
+        (self.params / "boxes" / "local.yml").write_text(yaml.safe_dump({**kind, **own, **keys}))
 
     def put_ssh(self, endpoint: Endpoint, port: int) -> None:
         """An ssh configuration of the scene's own, in which `behind` is a sshd that is reached at `port`."""
@@ -134,6 +135,7 @@ class Control:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self._over = False
+        self._running = 0
         program = Path(__file__).with_name("zygote.py")
         self._zygote = subprocess.Popen(
             [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
@@ -149,13 +151,14 @@ class Control:
         """Start `do` (run, resume, report) and give its process number, which stays its own until `wait`."""
         asked = {"do": do, "target": str(target), "params": str(self.scene.params), "log": str(self.scene.log)}
         self._tell(json.dumps(asked))
-        return int(self._line())
+        self._running = int(self._line())
+        return self._running
 
     def wait(self) -> int:
         """Its exit status, negative where a signal ended it."""
         if not self._over:
             assert self._line() == "ended"
-        self._over = False
+        self._over, self._running = False, 0
         self._tell("")
         return int(self._line())
 
@@ -182,6 +185,8 @@ class Control:
         return self._zygote.stdout.readline().decode().strip()
 
     def close(self) -> None:
+        if self._running:  # the test has failed, and nobody waits for it any more
+            os.kill(self._running, signal.SIGKILL)
         self._zygote.communicate(timeout=60)
 
 

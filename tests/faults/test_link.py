@@ -21,6 +21,7 @@ from mountlab.model import Box
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 GRACE = "60s"
+LONGEST_CUT_S = 8.0
 UNREACHABLE = 3
 
 
@@ -76,6 +77,7 @@ class Saboteur:
 
     def fault(self, longest_s: float) -> None:
         name = self.random.choice(("drop", "reset", "corrupt", "stall", "cut"))
+        longest_s = min(longest_s, LONGEST_CUT_S) if name == "cut" else longest_s
         lasts: dict[str, Callable[[], None]] = {"stall": self.link.flow, "cut": self.link.mend}
         getattr(self.link, name)()
         if name in lasts:

@@ -57,7 +57,7 @@ def _child(asked: dict[str, Any]) -> None:
 def _do(asked: dict[str, Any]) -> int:
     from mountlab import store, workflow
     from mountlab.__main__ import main
-    from mountlab.errors import MountlabError
+    from mountlab.errors import InputError, MountlabError
 
     store.PARAMS = Path(asked["params"])
     target = Path(asked["target"])
@@ -72,6 +72,9 @@ def _do(asked: dict[str, Any]) -> int:
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return InputError.exit_code
     return 0
 
 
