@@ -18,7 +18,7 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
+CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
     "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "page", "plots",
@@ -44,9 +44,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": BASE | {"options", "tools"},
     "stats": BASE,
     "design": BASE,
+    "helper": BASE,
     **dict.fromkeys(UPPER, PURE),
-    "box": BASE | {"tools", "filesystems"},
-    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
+    "box": BASE | {"tools", "filesystems", "helper"},
+    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper"} | BOX),
     "store": PURE,
     "progress": PURE,
     "live": PURE | {"store", "progress"},
