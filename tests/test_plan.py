@@ -342,7 +342,7 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:12] == [
+    assert lines[:13] == [
         f"out={OUT}/t0001", f"directory={directory}", f"mountpoint={MNT}/tmpfs", "fstype=tmpfs", "target=''",
         "cache=cold", "lazy=''", "direct=''", "helper=''",
         "prepare() { :; }", "warm() { :; }",
