@@ -1,7 +1,7 @@
 """Least privilege on the box (`become: helper`): an ordinary user, and one program of root's that sudo lets him run.
 
-The program (launch.sh, helper.sh, checks.sh) lies on the box, where root has put it once (install.sh), with copies of
-the scripts that it runs. It takes the commands of a plan, looks at each word itself, and does nothing else: what is
+The program (launch.sh, helper.sh) lies on the box, where root has put it once (install.sh), with copies of the scripts
+that it runs. It takes the commands of a plan, looks at each word itself, and does nothing else: what is
 sent to it need not be trusted. Here is what the control side knows of it: which commands of a plan are for the helper,
 in which words (`spoken`), and what cannot be had from it (`not_permitted`). All else, the tools above all, runs as the
 user.
@@ -30,7 +30,7 @@ ASK_S = 30
 LONGEST_S = 99999
 """What launch.sh takes at most."""
 
-_OWN = ("helper.sh", "checks.sh")
+_OWN = ("helper.sh", "checks.sh", "umount.sh")
 _COPIED = (
     "care_clean.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
     "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",

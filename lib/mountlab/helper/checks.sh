@@ -171,10 +171,14 @@ overlay_option() {
 # these are ours is for helper.sh to see.
 
 mke2fs_words() {
-    made_on='' made_with=''
+    made_on='' made_with='' made_forced=''
     while [ $# -gt 0 ]; do
         case $1 in
-        -F | -q | -D | -j) ;;
+        -q | -D | -j) ;;
+        -F) # given twice it takes what is mounted, too
+            [ -z "$made_forced" ] || return 1
+            made_forced=yes
+            ;;
         -[bCgGiIJmMNoOrTteEU])
             [ $# -gt 1 ] && mke2fs_argument "$1" "$2" || return 1
             shift

@@ -119,6 +119,7 @@ marked() {
 
 check_made() { # by the mkfs whose words have been looked at
     own_device "$made_on" || refuse "$made_on is not a device of this run"
+    ! grep -q "^$made_on " /proc/mounts || refuse "$made_on is mounted"
     [ "$kind" != scratch ] || [ "$guarded" = "$made_on" ] || refuse "$made_on is formatted below the guard only"
     [ -n "$made_with" ] || return 0
     if ! own_device "$made_with" || ! marked "$made_with"; then refuse "$made_with is not a journal of this run"; fi
@@ -372,6 +373,8 @@ plain_command() {
     losetup:4)
         case "$1 $2 $3" in '--find --show --direct-io=on' | '--find --show --direct-io=off') ;; *) refuse "losetup $*" ;; esac
         { image_file "$4" && [ -f "$4" ] && [ ! -L "$4" ]; } || refuse "$4 is not an image of this run"
+        # Two devices on one image: what is written to one would be the file system on the other.
+        ! grep -q -x -F -e "$4" /sys/block/loop*/loop/backing_file 2>/dev/null || refuse "$4 has a loop device already"
         exec losetup "$@"
         ;;
     umount:1)
@@ -399,7 +402,8 @@ common_command() {
     clean:1)
         case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
         check_root
-        exec sh "$lib/care_clean.sh" "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")"
+        exec sh -c "$(cat "$lib/umount.sh" "$lib/care_clean.sh")" mountlab-clean \
+            "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")"
         ;;
     losetup:2) # what undoes `losetup --find` names no run
         { [ "$1" = -d ] && backing_of "$2"; } || refuse "losetup $*"
