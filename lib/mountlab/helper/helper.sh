@@ -168,7 +168,11 @@ check_mount() {
     esac
     case $# in
     2) ;;
-    4) [ "$1" = -o ] || refuse "mount with $1"; options=$2 && shift 2 ;;
+    4)
+        { [ "$1" = -o ] && [ -n "$2" ]; } || refuse "mount with $1 $2"
+        options=$2
+        shift 2
+        ;;
     *) refuse "mount with $# words after its type" ;;
     esac
     source=$1 point=$2
