@@ -415,3 +415,22 @@ def test_the_program_takes_a_time_limit_first(limit: str) -> None:
     done = subprocess.run(["sh", str(launch), limit, "-", "version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("refused: ")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: str(shell[0]))
+def test_only_what_the_helper_has_mounted_is_unmounted_by_it(shell: list[str]) -> None:
+    """Below a directory of the user's a name can be exchanged while root goes along it."""
+    text = CHECKS.with_name("umount.sh").read_text()
+    assert text.count("command umount") == 1
+    names = [f"{RUN}/mnt/x", f"{RUN}/mnt/x.below"]
+    others = [f"{RUN}/mnt/x/y", f"{RUN}/own", f"{RUN}/own/mnt", "mnt/x", f"{RUN}/own/mnt/x", f"{RUN}/mnt/a b", "/", ""]
+    calls = [shlex.join(("umount", f"{ROOT}/{name}")) for name in (*names, *others)] + [
+        "umount /boot",
+        "umount /a/mnt/b",
+    ]
+    script = "\n".join([f"mount_root={ROOT}", text.replace("command umount", "printf '%s\\n'"), *calls])
+    program = shutil.which(shell[0])
+    assert program is not None
+    done = subprocess.run([program, *shell[1:]], input=script, text=True, capture_output=True, check=False)
+    assert done.stdout.splitlines() == [f"{ROOT}/{name}" for name in names]
+    assert done.stderr.count("not touched") == len(calls) - len(names)
