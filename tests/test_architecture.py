@@ -18,7 +18,7 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
+CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
     "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
@@ -45,11 +45,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": BASE | {"options", "tools"},
     "stats": BASE,
     "design": BASE,
+    "helper": BASE,
     **dict.fromkeys(UPPER, PURE),
     "known_hosts": set(),
     "hostkeys": BASE | {"known_hosts"},
-    "box": BASE | {"tools", "filesystems", "hostkeys"},
-    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
+    "box": BASE | {"tools", "filesystems", "hostkeys", "helper"},
+    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper"} | BOX),
     "disk": {"errors"},
     "journal": BASE | {"disk"},
     "hold": {"errors", "disk"},

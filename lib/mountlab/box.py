@@ -19,9 +19,9 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from fabric import Config, Connection
 from fabric.runners import Remote
@@ -30,6 +30,7 @@ from invoke.runners import Runner
 from paramiko import Channel, SSHConfig
 from paramiko.ssh_exception import AuthenticationException, NoValidConnectionsError, SSHException
 
+from mountlab import helper
 from mountlab.errors import (
     BoxError,
     BoxLost,
@@ -89,13 +90,15 @@ class BoxConnection(Protocol):
 
     @property
     def rights(self) -> Rights:
-        """'root', 'sudo' (without a password) or 'none', found when the connection opened, limited by `box.become`."""
+        """'root', 'sudo' (without a password), 'helper' or 'none', found when the connection opened, limited by
+        `box.become`."""
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         """Run one command and wait for it. A non-zero exit status is an answer, not an error.
 
-        `root=True` runs it as root. Raises PlanError where the box has no rights for that, BoxTimeout when the
-        command did not end in `timeout_s` (the box then stops it), BoxLost when the connection is lost.
+        `root=True` runs it as root; with the rights 'helper' what the helper is for by the helper, and all else as the
+        user. Raises PlanError where the box has no rights for that, BoxTimeout when the command did not end in
+        `timeout_s` (the box then stops it), BoxLost when the connection is lost.
         """
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
@@ -257,7 +260,13 @@ class SshBox:
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         if root and self.rights == "none":
             raise needs_root(argv, self.box)
-        return self._execute(argv, timeout_s, sudo=root and self.rights == "sudo")
+        return self._execute(self._said(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
+
+    def _said(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
+        """What is sent for a command."""
+        if not root or self.rights != "helper":
+            return argv
+        return helper.spoken(argv, self.box, timeout_s=timeout_s)
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -277,7 +286,8 @@ class SshBox:
         """Start a command that lives as long as the connection. Raises BoxLost."""
         try:
             channel = self._connection.transport.open_session(timeout=CONNECT_TIMEOUT_S)
-            channel.exec_command(endless_line(argv, sudo=root and self.rights == "sudo"))
+            said = self._said(argv, 0.0, root=root)
+            channel.exec_command(endless_line(said, sudo=root and self.rights == "sudo"))
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(argv, repr(error)) from error
         return Attended(channel, lambda got: self._lost(argv, got))
@@ -300,9 +310,9 @@ class SshBox:
 
     def probe(self) -> None:
         """Find the rights, in one round trip. Raises ParameterError when they are less than `box.become` asks for."""
-        script = "id -u" if self.box.become == "none" else "id -u; sudo -n true"
+        script = {"none": "id -u", "helper": helper.PROBE}.get(self.box.become, "id -u; sudo -n true")
         completed = self._execute(("sh", "-c", script), CONNECT_TIMEOUT_S, sudo=False)
-        uid = completed.text.strip()
+        uid = completed.text.strip().partition("\n")[0]
         if not uid.isdecimal():
             raise BoxError(
                 "the box answers, but cannot run commands",
@@ -311,7 +321,15 @@ class SshBox:
                 allowed="a Linux system with sh and coreutils (or busybox) for the user who logs in",
                 evidence=completed.error_text or completed.text,
             )
-        self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=self._connection.user)
+        user = self._connection.user
+        if self.box.become != "helper":
+            self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=user)
+            return
+        found = helper.read_introduction(completed.text)
+        helper.check_introduction(found, self.box, user)
+        output_root = self.box.output_root or found.output_root
+        self.box = replace(self.box, mount_root=found.mount_root, output_root=output_root)
+        self.rights = "helper"
 
     def _execute(self, argv: Sequence[str], timeout_s: float, *, sudo: bool) -> Completed:
         self.open()
@@ -475,8 +493,8 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
         "this needs root on the box, and there is neither root nor password-less sudo",
         where=f"box {box.name}",
         got=f"rights none (become: {box.become}) for: {shown(argv)}",
-        next_step="log in as root (`user: root` in the box file), allow sudo without a password, "
-        "or measure file systems of type dir",
+        next_step="log in as root (`user: root` in the box file), allow sudo without a password, install the helper "
+        f"(`mountlab box helper {box.name}`, `become: helper`), or measure file systems of type dir",
     )
 
 
@@ -591,7 +609,7 @@ class ReplayBox:
     for which a function is true. `calls` has all commands in order. An unprepared command raises UnpreparedCommand.
     """
 
-    def __init__(self, box: Box | None = None, rights: Literal["root", "sudo", "none"] = "root") -> None:
+    def __init__(self, box: Box | None = None, rights: Rights = "root") -> None:
         self.box = box or Box(name="replay", host="replay.invalid")
         self.rights: Rights = rights
         self.calls: list[Call] = []

@@ -114,8 +114,9 @@ class BoxFile(_File):
     """Without it what `~/.ssh/config` says, or 22."""
     embedded: Literal["loopback", "vm"] | None = None
     """A box that Mountlab starts by itself: this machine through a private sshd on loopback, or a virtual machine."""
-    become: Literal["auto", "root", "sudo", "none"] = "auto"
-    """How root is had: `auto` takes root, or sudo where it asks for no password; `none` measures directories only."""
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
+    """How root is had: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom a
+    program on the box does what it permits; `none` measures directories only."""
     mount_root: str | None = None
     """A directory on the box below which all is made and mounted: new, empty, or made by Mountlab. Without it
     `/var/tmp/mountlab-USER`."""
