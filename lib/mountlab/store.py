@@ -197,6 +197,10 @@ class RunWriter:
             os.fsync(journal.fileno())
         self._done.add(trial.trial_id)
 
+    def ended(self) -> list[Trial]:
+        """The trials in the journal."""
+        return read_journal(self.path)
+
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         """The trials in the journal and their figures, from what is on disk: what a later session would see."""
         journal = read_journal(self.path)
@@ -214,6 +218,7 @@ class RunWriter:
         directory = self.path / "raw" / name
         directory.mkdir(exist_ok=True)
         for file, data in files.items():
+            (directory / file).parent.mkdir(exist_ok=True)
             _write_synced(directory / file, data)
 
     def _write(self, name: str, text: str) -> None:
@@ -559,7 +564,7 @@ def _measurements(
 
 
 def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
-    output = ToolOutput.from_files({file.name: file.read_bytes() for file in raw.iterdir()})
+    output = ToolOutput.from_files({file.name: file.read_bytes() for file in raw.iterdir() if file.is_file()})
     return TOOLS[workload.tool].parse(workload, output)
 
 
@@ -591,7 +596,7 @@ def _control(raw: Path, fs: Filesystem) -> dict[str, str] | None:
 
 
 def _files(directory: Path) -> dict[str, str]:
-    return {file.name: file.read_text(errors="replace") for file in directory.iterdir()}
+    return {file.name: file.read_text(errors="replace") for file in directory.iterdir() if file.is_file()}
 
 
 def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
