@@ -212,6 +212,10 @@ class RunWriter:
                 got=error.got, next_step=f"{error.next_step}; then: make resume RUN={shown(self.path)}",
             ) from error  # fmt: skip
 
+    def ended(self) -> list[Trial]:
+        """The trials in the journal."""
+        return read_journal(self.path)
+
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         """The trials in the journal and their figures, from what is on disk: what a later session would see."""
         trials = read_journal(self.path)
