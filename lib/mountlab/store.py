@@ -600,6 +600,11 @@ def _files(directory: Path) -> dict[str, str]:
 
 def _plain_files(directory: Path) -> list[Path]:
     """What lies in a directory of raw output, but for the directories of earlier attempts."""
+    if not directory.is_dir():
+        raise StoreError(
+            "the raw output of a trial or a mount that the journal names is not there", where=shown(directory),
+            next_step="bring it back; or take its line out of trials.jsonl: it then counts as not run",
+        )  # fmt: skip
     return [path for path in directory.iterdir() if path.is_symlink() or not path.is_dir()]
 
 
