@@ -6,15 +6,17 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import disks
 import pytest
 import yaml
 from mountlab import helper, store
 from mountlab.errors import ParameterError
-from mountlab.model import Box
+from mountlab.model import Box, ScratchDevice
 from ordinary import Ordinary, ordinary_user
 from sweeps import EXT4, TMPFS, sweep
 
@@ -43,6 +45,8 @@ class Helped:
 
     user: Ordinary
     mount_root: Path
+    device: str
+    """A scratch device that helper.conf lists by its stable name."""
 
     def mountlab(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.python(MAIN, *words)
@@ -77,21 +81,38 @@ def install(script: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@contextmanager
+def scratch_device(directory: Path) -> Iterator[tuple[str, str]]:
+    """A blank device by a stable name, and what it is called now."""
+    with ExitStack() as undo:
+        by_id = Path("/dev/disk/by-id")
+        for missing in [each for each in (by_id, *by_id.parents) if not each.exists()]:
+            undo.callback(missing.rmdir)
+        by_id.mkdir(parents=True, exist_ok=True)
+        device = disks.Disks(directory, undo).loop()
+        stable = by_id / f"mountlab-helper-{device.rpartition('/')[2]}"
+        undo.callback(stable.unlink)
+        stable.symlink_to(device)
+        yield str(stable), device
+
+
 @pytest.fixture(scope="module")
-def helped() -> Iterator[Helped]:
+def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
     if INSTALLED.exists() or RULE.exists():
         pytest.skip(f"a helper is installed on this machine already ({INSTALLED}, {RULE})")
-    with ordinary_user() as user:
+    with ordinary_user() as user, scratch_device(tmp_path_factory.mktemp("disk")) as (stable, device):
         root = Path(f"/var/lib/mountlab-of-{user.name}")
-        box = Box(name="local", host="", embedded="loopback", mount_root=str(root))
+        scratch = (ScratchDevice(name="data", device=stable),)
+        box = Box(name="local", host="", embedded="loopback", mount_root=str(root), scratch=scratch)
         script = helper.install_script(user.name, box)
         boxes = user.home / "params" / "boxes"
         boxes.mkdir(parents=True)
-        (boxes / "local.yml").write_text(yaml.safe_dump({"embedded": "loopback", "become": "helper"}))
+        keys = {"embedded": "loopback", "become": "helper", "scratch": {"data": stable}}
+        (boxes / "local.yml").write_text(yaml.safe_dump(keys))
         try:
             done = install(script)
             assert done.returncode == 0, done.stderr
-            yield Helped(user, root)
+            yield Helped(user, root, device)
         finally:
             install(script, "remove")
             (root / ".mountlab").unlink(missing_ok=True)
@@ -104,7 +125,7 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
         "tmpfs": TMPFS, "dir": {"type": "dir"}, "bind": {"type": "bind", "options": ["noatime"]},
         "ext4": {**EXT4, "tunables": {"inode_readahead_blks": 64, "queue/read_ahead_kb": 512}},
         "external": {"type": "ext4", "zram": "128MiB", "journal_image": "16MiB"},
-        "overlay": {"type": "overlay", "over": TMPFS},
+        "overlay": {"type": "overlay", "over": TMPFS}, "scratch": {"type": "ext4", "device": "data"},
     }  # fmt: skip
     resolved = sweep(filesystems=filesystems, design={"repeats": 1}, baseline="ext4")
     file = helped.user.home / "x.yml"
@@ -331,7 +352,7 @@ def test_a_program_that_is_roots_on_a_file_system_of_the_users_makes_nobody_root
 
 
 def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: Open) -> None:
-    image, mine = opened.path("img", "e.img"), opened.path("mnt", "e")
+    image, mine, free = opened.path("img", "e.img"), opened.path("mnt", "e"), opened.path("mnt", "free")
     attach = ("losetup", "--find", "--show", "--direct-io=off", image)
     opened.refuses(*attach, because="has a loop device already")
     opened.refuses("mke2fs", "-F", "-U", OURS, opened.loop, because="is mounted")
@@ -339,6 +360,11 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
     opened.refuses(
         "mount", "-t", "ext4", opened.foreign, opened.path("mnt", "free"), because="is not mounted by the helper"
     )
+    scratch = opened.helped.device
+    subprocess.run(["mke2fs", "-q", "-F", "-U", "11111111-2222-3333-4444-555555555555", scratch], check=True)
+    opened.refuses("mount", "-t", "ext4", scratch, free, because="is not mounted by the helper")  # somebody's data
+    opened.refuses("mke2fs", "-F", "-U", OURS, scratch, because="formatted below the guard only")
+    opened.refuses("guard.sh", scratch, "", "", because="is not among the scratch devices")  # not its stable name
     opened.refuses("mount", "-t", "tmpfs", "-o", "size=1m", "mountlab", mine, because="is mounted on")
     opened.refuses(
         "mount", "-t", "tmpfs", "-o", "noatime", "mountlab", opened.path("mnt", "free"), because="tmpfs of mountlab"
