@@ -15,6 +15,7 @@ import disks
 import pytest
 import yaml
 from mountlab import helper, store
+from mountlab.__main__ import main
 from mountlab.errors import ParameterError
 from mountlab.model import Box, ScratchDevice
 from ordinary import Ordinary, ordinary_user
@@ -104,17 +105,19 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
         root = Path(f"/var/lib/mountlab-of-{user.name}")
         scratch = (ScratchDevice(name="data", device=stable),)
         box = Box(name="local", host="", embedded="loopback", mount_root=str(root), scratch=scratch)
-        script = helper.install_script(user.name, box)
         boxes = user.home / "params" / "boxes"
         boxes.mkdir(parents=True)
-        keys = {"embedded": "loopback", "become": "helper", "scratch": {"data": stable}}
+        keys = {"embedded": "loopback", "become": "helper", "scratch": {"data": stable}, "mount_root": str(root)}
         (boxes / "local.yml").write_text(yaml.safe_dump(keys))
         try:
-            done = install(script)
-            assert done.returncode == 0, done.stderr
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store, "PARAMS", user.home / "params")
+                assert main(["box", "helper", "local", "--user", user.name, "--as", "root", "--yes"]) == 0
             yield Helped(user, root, device)
         finally:
-            install(script, "remove")
+            install(helper.install_script(user.name, box), "remove")
+            assert not INSTALLED.exists()
+            assert not RULE.exists()
             (root / ".mountlab").unlink(missing_ok=True)
             if root.exists():
                 root.rmdir()
