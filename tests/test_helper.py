@@ -67,6 +67,32 @@ def test_a_device_of_the_box_is_formatted_below_its_guard() -> None:
     assert words[9:11] == ("timed.sh", "mkfs.xfs")
 
 
+SMALL = 2**27
+OF_EVERY_FAMILY = [
+    Filesystem(name="tmpfs", type="tmpfs", size_bytes=SMALL), Filesystem(name="ramfs", type="ramfs", size_bytes=SMALL),
+    Filesystem(name="shmfs", type="shmfs", size_bytes=SMALL), Filesystem(name="shm", type="shmfs"),
+    Filesystem(name="huge", type="hugetlbfs", size_bytes=SMALL), Filesystem(name="dir", type="dir"),
+    Filesystem(name="bind", type="bind"), Filesystem(name="btrfs", type="btrfs", zram_bytes=SMALL),
+    *(Filesystem(name=kind, type=kind, image_bytes=SMALL) for kind in ("ext2", "ext3", "ext4", "xfs")),
+    Filesystem(name="log", type="xfs", device="d", journal_device="j"),
+    Filesystem(name="over", type="overlay", over=Filesystem(name="below", type="ext4", image_bytes=SMALL)),
+    Filesystem(name="raw", type="raw", image_bytes=SMALL),
+    Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fs", OF_EVERY_FAMILY, ids=lambda fs: str(fs.name))
+def test_every_step_of_every_family_is_the_helpers_or_the_users_or_the_family_is_refused(fs: Filesystem) -> None:
+    """Or a step that needs root would be run without it, and fail for no reason that anybody could see."""
+    assert {each.type for each in OF_EVERY_FAMILY} == set(FAMILIES)
+    if helper.not_permitted(fs):
+        return
+    commands = [argv for step in steps_of(fs) for argv in (step.argv, step.undo) if argv]
+    asked = [shlex.join(marked(*argv)) for argv in commands]
+    users = [line for line in asked if shlex.join(helper.COMMAND) not in line]
+    assert all("/dev/shm/mountlab-" in line for line in users), users
+
+
 @pytest.mark.parametrize(
     "argv",
     [
