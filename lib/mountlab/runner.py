@@ -33,12 +33,12 @@ from mountlab.errors import (
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import read_refusal
 from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
+from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, level
 from mountlab.read_back import ineffective, options_in_effect
 from mountlab.stopping import decide
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 
 Files = Mapping[str, bytes]
@@ -278,7 +278,7 @@ class _Run:
             if status != "ok":
                 rounds = replace(rounds, failed=reason)
             else:
-                figures = TOOLS[workload.tool].parse(workload, ToolOutput.from_files(files))
+                figures = parsed(workload, ToolOutput.from_files(files))
                 rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
         self.preconditioned.add(key)
         return {ROUNDS_FILE: rounds.text().encode()}
@@ -393,7 +393,7 @@ def judge(planned: PlannedTrial, files: Files, done: Completed) -> tuple[Status,
         output = ToolOutput.from_files(files)
         if output.exit_status == TIMED_OUT:
             return "failed", f"ran longer than {planned.command.timeout_s:g} s and was ended (design.trial_timeout)"
-        TOOLS[planned.cell.workload.tool].parse(planned.cell.workload, output)
+        parsed(planned.cell.workload, output)
     except TrialError as error:
         return "failed", str(error)
     return "ok", ""

@@ -56,11 +56,11 @@ from mountlab.model import (
     Workload,
 )
 from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
+from mountlab.parsing import parsed
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
@@ -562,7 +562,7 @@ def _measurements(
 
 def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
     output = ToolOutput.from_files({file.name: file.read_bytes() for file in raw.iterdir()})
-    return TOOLS[workload.tool].parse(workload, output)
+    return parsed(workload, output)
 
 
 def _imported(raw: Path, workload: Workload) -> list[Measurement]:
