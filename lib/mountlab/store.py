@@ -57,6 +57,7 @@ from mountlab.model import (
 )
 from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
 from mountlab.parsing import parsed
+from mountlab.plain_files import check_text, refuse_others
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
@@ -103,6 +104,7 @@ def shown(path: Path) -> str:
 def read_text(path: Path, what: str, next_step: str) -> str:
     """The text of a file. Raises StoreError where it is not there, and where it is none."""
     try:
+        check_text(path, shown(path))
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise StoreError(f"a {what} is text in UTF-8", where=shown(path), got=str(error)) from error
@@ -436,6 +438,19 @@ def load_run(path: Path | str) -> Run:
     A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
     """
     path = found(path).resolve()
+    if path.is_dir():
+        refuse_others(path, shown(path))
+    try:
+        return _load_run(path)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise StoreError(
+            "the run cannot be read: a file of it is damaged, or was not written by Mountlab", where=shown(path),
+            got=f"{type(error).__name__}: {error}"[:300],
+            next_step="compare run.json, trials.jsonl and raw/ with a copy; of a bundle, `reproduce` says which",
+        ) from error  # fmt: skip
+
+
+def _load_run(path: Path) -> Run:
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
