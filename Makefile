@@ -24,7 +24,7 @@ EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
-	fuzz lint lock docs clean-env
+	fuzz audit lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,9 @@ test: env lint ## linters, types and all tests: box, browser and slow ones too
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
+
+audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
+	@$(PY) -m mountlab audit $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

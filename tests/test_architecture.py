@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "box": BASE | {"tools", "filesystems", "hostkeys"},
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
     "parsing": BASE | {"tools"},
+    "audit": {"errors"},
     "plain_files": {"errors"},
     "store": PURE | {"parsing", "plain_files"},
     "progress": PURE,
@@ -73,7 +74,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": PURE
     | BOX
     | SHELL
-    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"},
+    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
+    | {"audit"},
     "__main__": {"errors", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""
