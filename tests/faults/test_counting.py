@@ -119,6 +119,18 @@ def test_a_mount_and_a_loop_device_are_left_behind(tmp_path: Path) -> None:
         subprocess.run(["umount", place], check=True)
 
 
+def test_without_an_undisturbed_run_each_trial_is_wanted_once_and_ok(tmp_path: Path) -> None:
+    assert counting.once(written(tmp_path / "good", *WHOLE), 3) == Count()
+    failed = {**WHOLE[1], "status": "failed"}
+    bad = written(tmp_path / "bad", WHOLE[0], WHOLE[0], failed, tail="{")
+    found = counting.once(bad, 3)
+    assert found.lost == (
+        "t0002: not in the journal, or not ok", "t0003: not in the journal, or not ok", "bad: 1 torn lines",
+    )  # fmt: skip
+    assert found.duplicated == ("t0001: 2 times in the journal",)
+    assert counting.once(bad, 3, may_fail=["t0002", "t0003"]).lost[0].startswith("t0003")
+
+
 # --- the table --------------------------------------------------------------------------------------------------------
 
 NOTHING = Row("kill9", "kill -9", 200, (0, 0, 0), 400.0)
