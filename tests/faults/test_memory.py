@@ -44,10 +44,10 @@ class Look:
     """Temporary ones of the control machine, and in the roots of the box."""
 
 
-def look(pid: int, place: Scene, done: int, but: int) -> Look:
+def look(pid: int, place: Scene, done: int) -> Look:
     process = Path("/proc", str(pid))
     roots = (place.mount_root, place.output_root, place.temporary)
-    found = counting.left_behind(roots, but=(pid, but), patience_s=0)
+    found = counting.left_behind(roots, but=(pid,), patience_s=0)
     return Look(
         done=done,
         resident_bytes=int((process / "statm").read_text().split()[1]) * PAGE_BYTES,
@@ -78,7 +78,7 @@ def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Pa
             journal = next(place.results.glob("*/trials.jsonl"), None)
             done = journal.read_bytes().count(b"\n") if journal else 0
             if 0 < done < total:
-                looks.append(look(pid, place, done, machine.pid))
+                looks.append(look(pid, place, done))
         assert machine.wait() == 0, machine.said()
         (run,) = place.runs
     return looks, run
