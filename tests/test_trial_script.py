@@ -17,7 +17,7 @@ from test_plan import BOX, FACTS
 
 WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
 READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
-COUNTERS = {"before.txt", "after.txt", "started_ns", "ended_ns"}
+COUNTERS = {"before.txt", "after.txt", "started_ns", "ended_ns", "uptime"}
 ALWAYS = COUNTERS | {"exit_status", "stdout", "stderr", "st_dev", "prepare.log", "warm.log"}
 
 
@@ -28,9 +28,14 @@ class Machine:
         self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"
         for directory in (self.mount_root.parent, self.output_root.parent, programs):
             directory.mkdir()
-        (programs / "sync").write_text("#!/bin/sh\n")
-        (programs / "sync").chmod(0o755)
+        self.programs = programs
+        self.program("sync", "#!/bin/sh\n")
         self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C"}
+
+    def program(self, name: str, text: str) -> None:
+        """Put a program of our own in the place of the machine's."""
+        (self.programs / name).write_text(text)
+        (self.programs / name).chmod(0o755)
 
     def plan(self, **more: Any) -> Plan:
         given = {
@@ -241,9 +246,34 @@ def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     assert seen.own is not None
     assert seen.own > 0.05, "sorting takes a processor"
     assert seen.others is not None
-    assert seen.clock_step_s == pytest.approx(0, abs=0.1)
+    assert seen.clock_step_s is not None
     assert seen.load is not None
     assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
+
+
+WALL = """#!/bin/sh
+sleep 0.2
+awk -v ahead="$AHEAD" '{ printf "%.0f\\n", ($1 + ahead) * 1e9 }' /proc/uptime
+sleep 0.2
+"""
+
+
+@pytest.mark.parametrize(("set_by", "least", "most"), [(0, 0, 0), (5, 4.5, 5), (-5, -5, -4.5)])
+def test_the_wall_clock_is_held_against_one_that_nobody_sets(
+    machine: Machine, set_by: int, least: float, most: float
+) -> None:
+    """A `date` that is late, as on a busy machine, and goes by the other clock, but for what it is set by meanwhile."""
+    machine.program("date", WALL)
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", f"measured() {{ export AHEAD={set_by}; ")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert status == "ok"
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.clock_step_s is not None
+    assert least <= seen.clock_step_s <= most
+    assert seen.seconds is not None
+    assert 0.2 < seen.seconds < 4
 
 
 DMESG = """#!/bin/sh
@@ -256,9 +286,7 @@ printf '<3>[    5.000000] I/O error, dev sda\\n<28>[    6.000000] of a daemon\\n
 
 def test_the_kernels_log_counts_from_our_dropping_of_the_caches(machine: Machine) -> None:
     """Lines of others before it, and those below a warning, are not of this trial. <28> is a warning of facility 3."""
-    program = machine.mount_root.parent.parent / "bin" / "dmesg"
-    program.write_text(DMESG)
-    program.chmod(0o755)
+    machine.program("dmesg", DMESG)
     plan = opened(machine)
     for seconds, log in ((0.6, ("I/O error, dev sda", "of a daemon")), (0, None)):
         script = plan.trials[0].argv[4].replace("dropped=\n", "dropped=yes NUMBER=$$; export NUMBER\n")

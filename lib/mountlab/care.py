@@ -13,6 +13,7 @@ from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError, LeftoverError, PlanError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
+from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
 
@@ -75,6 +76,8 @@ def _machine_rows(facts: Facts) -> Iterator[CheckRow]:
 
 def _rights_row(box: Box, facts: Facts) -> CheckRow:
     seen = f"{facts['rights']}, as {facts['user'] or UNKNOWN}"
+    if facts["rights"] == "helper":
+        return CheckRow("rights", "ok", f"{seen}: tools as that user, as root only what {HELPER} permits")
     if facts["rights"] != "none":
         return CheckRow("rights", "ok", seen)
     sudoers = f"echo '{facts['user']} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/mountlab"
@@ -214,7 +217,7 @@ def prepare(
         return ()
     manager, packages = _packages(box, facts, absent)
     words = shlex.join(install_words(manager, packages))
-    if facts["rights"] == "none":
+    if facts["rights"] in ("none", "helper"):
         raise PlanError(
             f"installing {', '.join(packages)} needs root, and there is neither root nor password-less sudo",
             where=f"box {box.name}",

@@ -6,16 +6,19 @@ The snapshots are made by trial.sh. What an older snapshot lacks, or a box does 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mountlab.evidence import Device, DeviceBytes, device_traffic, sections
 from mountlab.units import NS_PER_S, SECTOR_BYTES
 
+FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime")
+"""What a trial brings back for it."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
 _MICROSECONDS = 1e6
 _CLOCKS_AGREE_S = 0.05
+_UPTIME_STEP_S = 0.01
 _PRESSURE = re.compile(r"^some .*\btotal=(\d+)$", re.MULTILINE)
 _TIMES = re.compile(r"(\d+)m(\d+(?:[.,]\d+)?)s (\d+)m(\d+(?:[.,]\d+)?)s")
 _RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?(.*)$")
@@ -28,7 +31,8 @@ class Around:
     seconds: float | None = None
     """By the wall clock, unless it was set meanwhile: then by the one that nobody sets (/proc/uptime)."""
     clock_step_s: float | None = None
-    """How much further the wall clock went than the other one."""
+    """How much further the wall clock went than the other one permits at most, or (negative) at least; 0 where it
+    agrees with it as far as the two can be held against each other."""
     stolen: float | None = None
     """The share of all processors' time that the hypervisor gave to others."""
     others: float | None = None
@@ -60,14 +64,11 @@ def around(files: Mapping[str, str]) -> Around | None:
     if not {"before.txt", "after.txt"} <= files.keys():
         return None
     before, after = sections(files["before.txt"]), sections(files["after.txt"])
-    wall = _wall_s(files)
-    uptime = _difference(before, after, "/proc/uptime", lambda text: float(text.split()[0]))
-    # The clock that nobody sets counts in steps of 10 ms: the other is finer, where nobody has set it.
-    seconds = wall if uptime is None or (wall is not None and abs(wall - uptime) < _CLOCKS_AGREE_S) else uptime
+    seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
     logged = after.get("kernel")
     return Around(
         seconds=seconds,
-        clock_step_s=None if uptime is None or wall is None else wall - uptime,
+        clock_step_s=clock_step_s,
         pressure=_pressures(before, after, seconds),
         load=_number(before.get("/proc/loadavg", "").split(" ")[0]),
         swapped_pages=_grown(before, after, "pswpin", "pswpout"),
@@ -88,12 +89,34 @@ def _wall_s(files: Mapping[str, str]) -> float | None:
     return (int(stamps[1]) - int(stamps[0])) / NS_PER_S if all(stamp.isdecimal() for stamp in stamps) else None
 
 
-def _difference(
-    before: Mapping[str, str], after: Mapping[str, str], name: str, read: Callable[[str], float]
-) -> float | None:
-    if not before.get(name) or not after.get(name):
+def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
+    """The least and the most that the tool can have taken by the clock that nobody sets. It was read before and after
+    each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by more."""
+    words = files.get("uptime", "").split()
+    if len(words) != 4 or any(_number(word) is None for word in words):
         return None
-    return read(after[name]) - read(before[name])
+    began_after, began_before, ended_after, ended_before = map(float, words)
+    return ended_after - began_before - _UPTIME_STEP_S, ended_before - began_after + _UPTIME_STEP_S
+
+
+def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
+    """The same from snapshots, which earlier versions took some delays of the scheduler away from the wall clock."""
+    words = [each.get("/proc/uptime", "").split(" ")[0] for each in (before, after)]
+    numbers = [number for word in words if (number := _number(word)) is not None]
+    return numbers[1] - numbers[0] if len(numbers) == 2 else None
+
+
+def _time(
+    wall: float | None, permitted: tuple[float, float] | None, uptime: float | None
+) -> tuple[float | None, float | None]:
+    """How long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run, which
+    could not tell that from a machine that was busy. The wall clock is the finer one, where nobody has set it."""
+    if permitted is None or wall is None:
+        agree = uptime is None or (wall is not None and abs(wall - uptime) < _CLOCKS_AGREE_S)
+        return (wall if agree else uptime), None
+    least, most = permitted
+    step = min(0.0, wall - least) + max(0.0, wall - most)
+    return ((least + most) / 2 if step else wall), step
 
 
 def _number(text: str) -> float | None:

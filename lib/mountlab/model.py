@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
-Rights = Literal["root", "sudo", "none"]
+Rights = Literal["root", "sudo", "helper", "none"]
+"""`helper`: an ordinary user, for whom one program on the box does as root what it permits (mountlab.helper)."""
 Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
 """`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
@@ -126,7 +127,7 @@ class Box:
     embedded: str | None = None
     """'loopback' for the control machine through a private sshd, 'vm' for a virtual machine on it; None for a machine
     of the user's."""
-    become: Literal["auto", "root", "sudo", "none"] = "auto"
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
     mount_root: str | None = None
     """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
     output_root: str | None = None

@@ -18,6 +18,9 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.foreign import check_plain
+from mountlab.helper import COMMAND as HELPER
+from mountlab.helper import not_permitted
 from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
@@ -90,7 +93,7 @@ class Plan:
     run_id: str
     seed: int
     privileged: bool
-    """Whether the commands run as root on the box."""
+    """Whether the commands run as root on the box, or by its helper."""
     lease: Lease
     opening: Step
     controls: tuple[PlannedMount, ...]
@@ -157,6 +160,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
     """
+    check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     context = _Context(sweep, box, facts, run_id, owner)
     order = visits(sweep, seed)
@@ -331,6 +335,7 @@ class _Context:
             "cache": cache,
             "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
             "direct": "yes" if asks_direct(cell.workload) else "",
+            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
         }
         limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
@@ -359,7 +364,7 @@ def our_uuid(*parts: str) -> str:
 
 
 def _privileged(facts: Facts) -> bool:
-    return facts["rights"] in ("root", "sudo")
+    return bool(facts["rights"] != "none")
 
 
 def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
@@ -381,6 +386,9 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
 
 def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
     """File systems of the sweep that cannot be mounted with these rights, and why."""
+    if rights == "helper":
+        refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
+        return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
     if rights != "none":
         return {}
     reason = "mounting needs root or password-less sudo on the box"
@@ -433,6 +441,11 @@ def _check_together(sweep: Sweep, facts: Facts) -> None:
 
 def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
     refused = without_rights(sweep, facts["rights"])
+    if refused and facts["rights"] == "helper":
+        raise PlanError(
+            f"the box does not let us mount {', '.join(refused)}", where=f"params/boxes/{box.name}.yml: become: helper",
+            got="; ".join(refused.values()), next_step="leave it out, or measure it on a box that gives root",
+        )  # fmt: skip
     if refused:
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",
