@@ -88,7 +88,8 @@ def status_of(run: Path) -> str:
 @pytest.fixture
 def killer(request: pytest.FixtureRequest) -> Iterator[Killer]:
     with scene() as place, control(place) as machine:
-        yield Killer(machine, place.put_sweep(), seed=request.param)
+        seed, repeats = request.param
+        yield Killer(machine, place.put_sweep(**place.keys(repeats)), seed)
 
 
 def kill(killer: Killer, times: int, in_one_run: int, report: Report) -> Killer:
@@ -119,19 +120,19 @@ def reports(killer: Killer, times: int, report: Report) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("killer", [1], indirect=True)
+@pytest.mark.parametrize("killer", [(1, 2)], indirect=True)
 def test_six_kills(killer: Killer, report: Report) -> None:
     kill(killer, times=6, in_one_run=6, report=report)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("killer", [2], indirect=True)
+@pytest.mark.parametrize("killer", [(2, 5)], indirect=True)
 def test_two_hundred_kills(killer: Killer, report: Report) -> None:
     phases = kill(killer, times=200, in_one_run=5, report=report).phases
     assert min(phases[name] for name in ("before", "trials", "between", "after")) >= 5, phases
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("killer", [3], indirect=True)
+@pytest.mark.parametrize("killer", [(3, 1)], indirect=True)
 def test_ten_kills_while_the_report_is_written(killer: Killer, report: Report) -> None:
     reports(killer, times=10, report=report)

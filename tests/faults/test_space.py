@@ -89,8 +89,8 @@ def test_the_control_machine_has_no_room(report: Report) -> None:
 
 
 @pytest.mark.soak
-def test_the_control_machine_has_no_room_at_twenty_points(report: Report) -> None:
-    filled(report, 20, repeats=5)
+def test_the_control_machine_has_no_room_at_fifteen_points(report: Report) -> None:
+    filled(report, 15, repeats=3)
 
 
 # --- on the box -------------------------------------------------------------------------------------------------------
@@ -135,5 +135,5 @@ def test_the_box_has_no_room(report: Report) -> None:
 
 
 @pytest.mark.soak
-def test_the_box_has_no_room_at_twenty_points(report: Report) -> None:
-    squeezed(report, 20, repeats=2)
+def test_the_box_has_no_room_at_fifteen_points(report: Report) -> None:
+    squeezed(report, 15, repeats=2)

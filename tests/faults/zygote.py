@@ -4,8 +4,8 @@ To start Python and import the libraries takes seconds, and a fault wants hundre
 forked process is one as any other: a session of its own, its own files and threads, killed by its number.
 
 Standard input: one line of JSON a process: `do` (run, resume, report), `target` (sweep file or run directory), `params`
-and `results` (directories), `log`, `environment` (more of it). Standard output: its number, and `ended` when it has; after
-an empty line its exit status.
+and `results` (directories), `log`, `environment` (more of it). Standard output: its number, and `ended` when it has.
+After an empty line its exit status.
 """
 
 from __future__ import annotations
