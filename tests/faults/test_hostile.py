@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from faults.counting import Count
 from faults.table import Report
 
