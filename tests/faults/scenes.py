@@ -127,8 +127,21 @@ def scene(**box: Any) -> Iterator[Scene]:
     try:
         yield made
     finally:
+        _strike(made)
         shutil.rmtree(home, ignore_errors=True)
         shutil.rmtree(made.output_root, ignore_errors=True)
+
+
+def _strike(scene: Scene) -> None:
+    """End, unmount and detach what a test that failed has left of its scene. It has been counted by then."""
+    undo = {"process": ("kill", "-9"), "mount": ("umount", "--lazy"), "loop": ("losetup", "--detach")}
+    for kind, command in undo.items():
+        for found in reversed(
+            counting.left_behind((scene.mount_root, scene.output_root, scene.temporary), patience_s=0)
+        ):
+            word, name = found.replace(":", "").split()[:2]
+            if word == kind:
+                subprocess.run([*command, name], cwd="/dev", capture_output=True, check=False)
 
 
 class Zygote:
