@@ -100,8 +100,8 @@ def test_hostile_text_stays_text(made: Path, page: Page) -> None:
 
 
 def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None:
-    """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the name
-    of a directory is refused: test_hostile_runs.)"""
+    """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the
+    name of a directory is refused: test_hostile_runs.)"""
     path = tmp_path / "run"
     shutil.copytree(store.ROOT / "results" / "tour", path)
     info = json.loads((path / "run.json").read_text())

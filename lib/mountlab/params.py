@@ -316,8 +316,8 @@ def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: s
 
 
 def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False) -> Model:
-    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever characters
-    its texts have."""
+    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
+    characters its texts have."""
     if not kept:
         check_texts(raw, where)
     try:
