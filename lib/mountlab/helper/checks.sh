@@ -1,5 +1,6 @@
 # The shape of what the helper lets pass: read by helper.sh, functions only. Whatever is not named here is refused.
 # Each takes words and says yes or no; none of them runs a program, opens a file or changes anything.
+# shellcheck disable=SC2034 # made_on, made_with and set_on are for helper.sh
 
 # --- single words
 

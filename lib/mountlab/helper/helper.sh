@@ -5,7 +5,7 @@
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
 #   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
-#   blockdev, drop_caches, dmesg, kill, clean, version
+#   blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, version
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
@@ -403,6 +403,10 @@ common_command() {
     version:0) version ;;
     drop_caches:0) echo 3 >/proc/sys/vm/drop_caches && echo $$ ;;
     dmesg:0) exec dmesg -r ;;
+    kernel_mark:1) # by which the log tells what came before and after it
+        number "$1" || refuse "kernel_mark $1"
+        echo "<7>mountlab: trial failed ($1)" >/dev/kmsg
+        ;;
     clean:1)
         case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
         check_root
