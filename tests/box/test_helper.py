@@ -377,6 +377,14 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
     image, mine, free = opened.path("img", "e.img"), opened.path("mnt", "e"), opened.path("mnt", "free")
     attach = ("losetup", "--find", "--show", "--direct-io=off", image)
     opened.refuses(*attach, because="has a loop device already")
+    opened.must("umount", mine)
+    for kind in ("btrfs", "xfs"):  # among the data of the ext4 could be the super block of one that the user has made
+        opened.refuses("mount", "-t", kind, opened.loop, free, because="is not mounted by the helper")
+    broken = ("mkfs.btrfs", "-f", "-O", "nonsense", opened.loop)
+    assert opened.helped.ask(RUN, *broken).returncode not in (0, 124)
+    opened.refuses("mount", "-t", "btrfs", opened.loop, free, because="is not mounted by the helper")
+    opened.must("mke2fs", "-q", "-F", "-t", "ext4", "-U", OURS, opened.loop)
+    opened.must("mount", "-t", "ext4", opened.loop, mine)
     opened.refuses("mke2fs", "-F", "-U", OURS, opened.loop, because="is mounted")
     opened.refuses("mke2fs", "-F", "-U", OURS, opened.foreign, because="is not a device of this run")
     opened.refuses(
