@@ -378,11 +378,19 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
     attach = ("losetup", "--find", "--show", "--direct-io=off", image)
     opened.refuses(*attach, because="has a loop device already")
     opened.must("umount", mine)
+    opened.must("image.sh", opened.path("img", "f.img"), str(2**29), "sparse")
+    other = opened.must("losetup", "--find", "--show", "--direct-io=off", opened.path("img", "f.img"))
+    opened.must("mkfs.xfs", "-f", "-q", other)
+    opened.must("mount", "-t", "ext4", opened.loop, mine)  # what is made elsewhere changes nothing here
+    opened.must("umount", mine)
+    opened.refuses("mke2fs", "-F", "-J", f"device={other}", opened.loop, because="was not made a journal")
     for kind in ("btrfs", "xfs"):  # among the data of the ext4 could be the super block of one that the user has made
         opened.refuses("mount", "-t", kind, opened.loop, free, because="is not mounted by the helper")
     broken = ("mkfs.btrfs", "-f", "-O", "nonsense", opened.loop)
     assert opened.helped.ask(RUN, *broken).returncode not in (0, 124)
     opened.refuses("mount", "-t", "btrfs", opened.loop, free, because="is not mounted by the helper")
+    opened.must("mke2fs", "-q", "-F", "-O", "journal_dev", "-b", "4096", other)
+    opened.refuses("mount", "-t", "ext4", other, free, because="is not mounted by the helper")
     opened.must("mke2fs", "-q", "-F", "-t", "ext4", "-U", OURS, opened.loop)
     opened.must("mount", "-t", "ext4", opened.loop, mine)
     opened.refuses("mke2fs", "-F", "-U", OURS, opened.loop, because="is mounted")
@@ -399,8 +407,7 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
     opened.refuses(
         "mount", "-t", "tmpfs", "-o", "noatime", "mountlab", opened.path("mnt", "free"), because="tmpfs of mountlab"
     )
-    other = opened.helped.ask("another", "umount", mine)
-    assert "is not a mount point of this run" in other.stderr
+    assert "is not a mount point of this run" in opened.helped.ask("another", "umount", mine).stderr
     assert "refused: " in opened.helped.ask("-", "losetup", "-d", opened.foreign).stderr
     assert subprocess.run(["losetup", opened.foreign], capture_output=True, check=False).returncode == 0
 

@@ -117,10 +117,13 @@ made_of() { # KEY WHAT: prints the journal
     awk -v k="$1" -v w="$2" '$1 == k && $2 == w { j = $3; found = 1 } END { print j; exit !found }' "$run_dir/made" 2>/dev/null
 }
 
-forget_made() { # KEY, and what has its journal there
-    [ ! -e "$run_dir/made" ] \
-        || { awk -v k="$1" '$1 != k && $3 != k' "$run_dir/made" >"$run_dir/made.new" && mv "$run_dir/made.new" "$run_dir/made"; }
+keep_made() { # KEY CONDITION: only the lines for which it holds
+    [ -e "$run_dir/made" ] || return 0
+    awk -v k="$1" "$2" "$run_dir/made" >"$run_dir/made.new" && mv "$run_dir/made.new" "$run_dir/made" || exit
 }
+
+# What was on a device, and what has its journal there.
+forget_made() { keep_made "$1" '$1 != k && $3 != k'; }
 
 # Of a scratch device: that it holds what Mountlab has made. What was on it before is nobody's to mount.
 marked() {
@@ -145,7 +148,11 @@ check_made() { # by the mkfs whose words have been looked at
 
 make() { # the mkfs, with what stands in front of it
     forget_made "$made_key"
-    case $made_as in xfs) forget_made "$with_key" ;; esac
+    # A journal is of one file system: what another one has left in it is not to be replayed.
+    case $made_as:$with_key in
+    xfs:/*) forget_made "$with_key" ;;
+    *:/*) keep_made "$with_key" '$3 != k' ;;
+    esac
     "$@" || exit
     echo "$made_key $made_as $with_key" >>"$run_dir/made"
     case $made_as:$with_key in xfs:/*) echo "$with_key log -" >>"$run_dir/made" ;; esac
