@@ -1,5 +1,6 @@
 # The shape of what the helper lets pass: read by helper.sh, functions only. Whatever is not named here is refused.
 # Each takes words and says yes or no; none of them runs a program, opens a file or changes anything.
+# shellcheck disable=SC2034 # made_on, made_with, made_as and set_on are for helper.sh
 
 # --- single words
 
@@ -167,11 +168,11 @@ overlay_option() {
 }
 
 # --- arguments of mkfs
-# mke2fs_words, xfs_words and btrfs_words set `made_on` to the device and `made_with` to an external journal; whether
-# these are ours is for helper.sh to see.
+# mke2fs_words, xfs_words and btrfs_words set `made_on` to the device, `made_with` to an external journal, and `made_as` to
+# what is made; whether the devices are ours is for helper.sh to see.
 
 mke2fs_words() {
-    made_on='' made_with='' made_forced=''
+    made_on='' made_with='' made_as=ext made_forced=''
     while [ $# -gt 0 ]; do
         case $1 in
         -q | -D | -j) ;;
@@ -205,7 +206,10 @@ mke2fs_argument() {
     -b | -C | -g | -G | -i | -I | -N | -r) amount "$2" ;;
     -m) decimal "$2" ;;
     -o | -T | -M) choice "$2" ;;
-    -O) features "$2" ;;
+    -O)
+        case ,$2, in *journal_dev*) made_as=jbd ;; esac
+        features "$2"
+        ;;
     -E) all mke2fs_extended "$2" ;;
     -J) all mke2fs_journal "$2" ;;
     esac
@@ -232,7 +236,7 @@ mke2fs_journal() {
 }
 
 xfs_words() {
-    made_on='' made_with=''
+    made_on='' made_with='' made_as=xfs
     while [ $# -gt 1 ]; do
         case $1 in
         -f | -q | -K) ;;
@@ -267,7 +271,7 @@ xfs_item() {
 }
 
 btrfs_words() {
-    made_on='' made_with=''
+    made_on='' made_with='' made_as=btrfs
     while [ $# -gt 1 ]; do
         case $1 in
         -f | -q | -K | --nodiscard | -M | --mixed) ;;

@@ -5,7 +5,7 @@
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
 #   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
-#   blockdev, drop_caches, dmesg, kill, clean, version
+#   blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, version
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
@@ -73,7 +73,7 @@ image_file() { case $1 in "$run_dir/img/"*.img) plain "${1#"$run_dir/img/"}" ;; 
 # A directory of the run that was given to the user.
 own_directory() {
     case $1 in
-    "$run_dir/img" | "$run_dir/mnt" | "$run_dir/borrowed"* | "$run_dir/elsewhere" | "$run_dir/lease") return 1 ;;
+    "$run_dir/img" | "$run_dir/mnt" | "$run_dir/borrowed"* | "$run_dir/elsewhere" | "$run_dir/lease" | "$run_dir/made"*) return 1 ;;
     "$run_dir/"*) plain "${1#"$run_dir/"}" ;;
     *) return 1 ;;
     esac
@@ -88,12 +88,13 @@ backing_of() { # the image behind a loop device, while it has its name
     number "${1#/dev/loop}" && { IFS= read -r backing <"/sys/block/${1#/dev/}/loop/backing_file"; } 2>/dev/null
 }
 
-# Sets `kind` to what the device is, in the place of its real name: image, zram or scratch.
+# Sets `kind` to what the device is, in the place of its real name: image, zram or scratch. Sets `key` to what it is known
+# by below: loop devices come and go.
 own_device() {
-    kind=''
+    kind='' key=$1
     case $1 in *[!A-Za-z0-9/._-]*) return 1 ;; esac
     case $1 in
-    /dev/loop*) if backing_of "$1" && image_file "$backing"; then kind=image; fi ;;
+    /dev/loop*) if backing_of "$1" && image_file "$backing"; then kind=image key=$backing; fi ;;
     /dev/zram*)
         read -r boot </proc/sys/kernel/random/boot_id
         if number "${1#/dev/zram}" && awk -F '\t' -v b="$boot" -v n="${1#/dev/zram}" '
@@ -110,6 +111,20 @@ END
     [ -n "$kind" ]
 }
 
+# What the helper has made on each device in this run: key, what, key of an external journal or '-'. Only as that it is
+# mounted: among the data of one file system could be another, put together by the user at the place of its super block.
+made_of() { # KEY WHAT: prints the journal
+    awk -v k="$1" -v w="$2" '$1 == k && $2 == w { j = $3; found = 1 } END { print j; exit !found }' "$run_dir/made" 2>/dev/null
+}
+
+keep_made() { # KEY CONDITION: only the lines for which it holds
+    [ -e "$run_dir/made" ] || return 0
+    awk -v k="$1" "$2" "$run_dir/made" >"$run_dir/made.new" && mv "$run_dir/made.new" "$run_dir/made" || exit
+}
+
+# What was on a device, and what has its journal there.
+forget_made() { keep_made "$1" '$1 != k && $3 != k'; }
+
 # Of a scratch device: that it holds what Mountlab has made. What was on it before is nobody's to mount.
 marked() {
     [ "$kind" != scratch ] || our_uuid "$(blkid -p -o value -s UUID -s LOGUUID "$1" 2>/dev/null | head -n 1)"
@@ -121,8 +136,26 @@ check_made() { # by the mkfs whose words have been looked at
     own_device "$made_on" || refuse "$made_on is not a device of this run"
     ! grep -q "^$made_on " /proc/mounts || refuse "$made_on is mounted"
     [ "$kind" != scratch ] || [ "$guarded" = "$made_on" ] || refuse "$made_on is formatted below the guard only"
+    made_key=$key with_key=-
     [ -n "$made_with" ] || return 0
-    if ! own_device "$made_with" || ! marked "$made_with"; then refuse "$made_with is not a journal of this run"; fi
+    if ! own_device "$made_with" || ! marked "$made_with" || [ "$key" = "$made_key" ] \
+        || grep -q "^$made_with " /proc/mounts; then
+        refuse "$made_with is not a journal of this run"
+    fi
+    with_key=$key
+    [ "$made_as" != ext ] || made_of "$key" jbd >/dev/null || refuse "$made_with was not made a journal by the helper"
+}
+
+make() { # the mkfs, with what stands in front of it
+    forget_made "$made_key"
+    # A journal is of one file system: what another one has left in it is not to be replayed.
+    case $made_as:$with_key in
+    xfs:/*) forget_made "$with_key" ;;
+    *:/*) keep_made "$with_key" '$3 != k' ;;
+    esac
+    "$@" || exit
+    echo "$made_key $made_as $with_key" >>"$run_dir/made"
+    case $made_as:$with_key in xfs:/*) echo "$with_key log -" >>"$run_dir/made" ;; esac
 }
 
 check_evidence() {
@@ -190,11 +223,12 @@ check_mount() {
 source_of_block() {
     unnamed=$options
     own_device "$source" && marked "$source" || return 1
+    case $type in ext*) its_journal=$(made_of "$key" ext) ;; *) its_journal=$(made_of "$key" "$type") ;; esac || return 1
     case $type:$options in
     xfs:logdev=/dev/*)
         journal=${options%%,*}
         case $options in *,*) unnamed=${options#*,} ;; *) unnamed=rw ;; esac
-        own_device "${journal#logdev=}" && marked "${journal#logdev=}"
+        own_device "${journal#logdev=}" && marked "${journal#logdev=}" && [ "$key" = "$its_journal" ]
         ;;
     esac
 }
@@ -339,7 +373,7 @@ command_of() {
     set -- "$verb" "$@"
     [ -z "$timed" ] || set -- sh "$lib/timed.sh" "$@"
     [ -z "$guarded" ] || set -- sh "$lib/guard.sh" "$device" "$overwrite" "$identity" "$@"
-    exec "$@"
+    make "$@"
 }
 
 plain_command() {
@@ -365,6 +399,7 @@ plain_command() {
         ;;
     rm:2)
         [ "$1" = -f ] && image_file "$2" || refuse "rm $*"
+        forget_made "$2"
         exec rm -f -- "$2"
         ;;
     rm:5)
@@ -403,6 +438,10 @@ common_command() {
     version:0) version ;;
     drop_caches:0) echo 3 >/proc/sys/vm/drop_caches && echo $$ ;;
     dmesg:0) exec dmesg -r ;;
+    kernel_mark:1) # by which the log tells what came before and after it
+        number "$1" || refuse "kernel_mark $1"
+        echo "<7>mountlab: trial failed ($1)" >/dev/kmsg
+        ;;
     clean:1)
         case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
         check_root
