@@ -134,6 +134,23 @@ def test_a_warning_is_a_line_of_words_on_the_command_line(
     assert line.endswith("was torn (6 B: it begins with b'{\"torn'): what it was to say counts as not done")
 
 
+def test_what_killed_processes_left_half_made_goes_with_the_next_that_does_the_same(
+    results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (results_dir / ".r0.new" / "raw").mkdir(parents=True)
+    (results_dir / ".index.html.17.tmp").touch()
+    path = written(results_dir)
+    assert not (results_dir / ".r0.new").exists()
+    for name in (".estimates.csv.17.tmp", ".measurements.parquet.17.tmp", ".report.html.17.tmp"):
+        (path / name).touch()
+    monkeypatch.setattr(report, "execute", lambda *_, **__: None)
+    monkeypatch.setattr(report, "export", lambda *_, **__: "<html>")
+    store.derive(path)
+    report.write_report(path)
+    report.write_index(results_dir)
+    assert [each.name for each in results_dir.rglob(".*")] == []
+
+
 # --- readers and a run that goes on -----------------------------------------------------------------------------------
 
 

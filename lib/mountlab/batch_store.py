@@ -25,8 +25,6 @@ from mountlab.params import parse_yaml
 SCHEMA = 1
 """Version of batch.json and of the journal beside it."""
 BATCHES = "batches"
-WAIT_S = 60.0
-"""How long another process that begins a batch at this moment is waited for."""
 
 
 def load_batch(path: Path) -> Batch:
@@ -198,10 +196,9 @@ def _read_info(path: Path) -> dict[str, Any]:
 def held_batch(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
     """The directory of a batch, held by this process: the newest that is the same batch and is not finished, or a new
     one. Raises StoreError where another process works on it."""
-    store.make_directory(results)
     with ExitStack() as stack:
         # Of two that start together, the second sees the directory of the first.
-        with held(results, what="list of batches", name=".batches", wait_s=WAIT_S):
+        with store.beginning(results):
             directory = None if anew else _unfinished(batch, results)
             path = directory.path if directory else _create(batch, results)
             stack.enter_context(held(path, what="batch"))

@@ -217,6 +217,14 @@ def tidy(directory: Path) -> None:
             _remove(unfinished)
 
 
+def clear(directory: Path, *patterns: str) -> None:
+    """Remove what killed processes have left there half-written: for who holds the lock under which it is written."""
+    with told(directory):
+        for pattern in patterns:
+            for path in directory.glob(pattern):
+                _remove(path)
+
+
 def _put_back(path: Path, old: Path) -> None:
     if old.exists() and not path.exists():
         os.rename(old, path)

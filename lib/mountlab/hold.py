@@ -64,21 +64,24 @@ def this_process() -> Holder:
 def holder(directory: Path) -> Holder | None:
     """Who writes to a directory now, or may: one of another machine is believed. None where nobody does."""
     found = _read(directory / FILE)
-    if found is None or found.state == "gone":
-        return None
-    return found if found.state == "unknown" or _is_locked(directory / FILE) else None
+    if found is None or found.state == "unknown":
+        return found
+    locked = _is_locked(directory / FILE)
+    return found if locked or (locked is None and found.state == "running") else None
 
 
-def _is_locked(file: Path) -> bool:
-    """Also where the file system has no locks, and the name in the file is all there is."""
+def _is_locked(file: Path) -> bool | None:
+    """None where the file system has no locks, and the name in the file is all there is."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return None
     finally:
         os.close(handle)
     return False

@@ -17,6 +17,7 @@ from typing import Any
 from mountlab import catalogue, compare_many_view, compare_view, index_view, store
 from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
+from mountlab.disk import clear
 from mountlab.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.hold import held
 from mountlab.html import JUPYTERLAB_STYLE, Html
@@ -47,6 +48,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     try:
         with held(run_path, what="run's report", name=".reporting", wait_s=store.DERIVE_S):
+            clear(run_path, f".{written.name}.*.tmp")
             execute(notebook, executed, {"run": str(run_path)})
             store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
     finally:
@@ -110,6 +112,7 @@ def write_index(results: Path = store.RESULTS) -> Path:
         )  # fmt: skip
     store.make_directory(results)
     with held(results, what="index", name=".indexing", wait_s=INDEX_S):
+        clear(results, f".{INDEX}.*.tmp")
         made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
         store.replace_file(written, made.encode())
     return written

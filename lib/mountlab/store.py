@@ -31,7 +31,7 @@ from mountlab.checks import Moved
 from mountlab.counters import FILES as COUNTER_FILES
 from mountlab.counters import Around, around
 from mountlab.disk import ROOT as ROOT
-from mountlab.disk import keep_directory, new_directory, read_plain, tidy
+from mountlab.disk import UNFINISHED, clear, keep_directory, new_directory, read_plain, tidy
 from mountlab.disk import make_directory as make_directory
 from mountlab.disk import replace_file as replace_file
 from mountlab.disk import shown as shown
@@ -89,6 +89,8 @@ RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 BATCH = "MOUNTLAB_BATCH"
 """The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+BEGIN_S = 60.0
+"""How long another process that begins a run or a batch at this moment is waited for."""
 DERIVE_S = 600.0
 """How long another process that derives the files of a run, or makes its report, is waited for."""
 _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
@@ -234,8 +236,17 @@ class RunWriter:
 
 def _begin(path: Path, files: Mapping[str, str]) -> None:
     """A run directory with its first files, there with all of them or not at all."""
-    make_directory(path.parent)
-    new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
+    with beginning(path.parent):
+        new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
+
+
+@contextmanager
+def beginning(results: Path) -> Iterator[None]:
+    """Be the only process that makes a run or a batch below `results`. What is half-made there is nobody's: it goes."""
+    make_directory(results)
+    with held(results, what="list of runs", name=".beginning", wait_s=BEGIN_S):
+        clear(results, f".*{UNFINISHED}")
+        yield
 
 
 def going_on(path: Path) -> str:
@@ -766,6 +777,7 @@ def derive(path: Path | str) -> None:
     """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
     path = found(path).resolve()
     with held(path, what="run's figures", name=".deriving", wait_s=DERIVE_S):
+        clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp")
         write_derived(load_run(path))
 
 

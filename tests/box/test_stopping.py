@@ -102,7 +102,7 @@ def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(
 def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(sweep_file: Path, results_dir: Path) -> None:
     """Two runs on one box would measure each other, and cleaning would end the first."""
     process = start(results_dir, "run", str(sweep_file), "-p", "repeats=20")
-    wait_for(lambda: bool(running_tool()), process)
+    wait_for(lambda: any(results_dir.glob("*/run.json")) and bool(running_tool()), process)
     (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     on_this_box, to_this_run = f"run {path.name} is running on this box", "another process is writing to this run"
     for arguments, said in (
