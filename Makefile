@@ -24,7 +24,7 @@ EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
-	fuzz lint lock docs clean-env
+	fuzz soak lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,9 @@ test: env lint ## linters, types and all tests: box, browser and slow ones too
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
+
+soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the table into docs/safety.md: about 40 minutes
+	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

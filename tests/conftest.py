@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from faults.table import PAGE, Rows
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
     from mountlab.box import BoxConnection
@@ -40,6 +41,19 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def _long(config: pytest.Config) -> bool:
+    """Whether this is `make soak`, which names its mark."""
+    return "soak" in config.option.markexpr
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without `make soak` its tests are not there: they take the better part of an hour."""
+    long = [item for item in items if item.get_closest_marker("soak") and not _long(config)]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
 # --- the user's own settings ------------------------------------------------------------------------------------------
 
 
@@ -50,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_worker(config):
         return
     config.pluginmanager.register(LeftoverGuard())
+    config.pluginmanager.register(Rows(PAGE if _long(config) else None))
     config.stash[_old_environment] = dict(os.environ)
     config.stash[_home] = Path(tempfile.mkdtemp(prefix="home-of-tests-"))
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.

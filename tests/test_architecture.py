@@ -18,18 +18,19 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model"}
-CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design"}
+CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
-    "filesystem_params", "precondition", "until_params", "workload_params", "params", "stopping", "read_back",
-    "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html", "outline", "page", "plots",
-    "sections", "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
+    "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
+    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "outline", "page", "plots", "sections",
+    "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
-PURE = BASE | CORE | UPPER
-BOX = {"box", "facts", "care", "survey", "lock", "boxes"}
-SHELL = {"store", "catalogue", "progress", "live", "runner", "report"}
+PURE = BASE | CORE | UPPER | {"known_hosts"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -44,22 +45,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": BASE | {"options", "tools"},
     "stats": BASE,
     "design": BASE,
+    "helper": BASE,
     **dict.fromkeys(UPPER, PURE),
-    "box": BASE | {"tools", "filesystems"},
-    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems"} | BOX),
-    "store": PURE,
+    "known_hosts": set(),
+    "hostkeys": BASE | {"known_hosts"},
+    "box": BASE | {"tools", "filesystems", "hostkeys", "helper"},
+    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper"} | BOX),
+    "disk": {"errors"},
+    "journal": BASE | {"disk"},
+    "hold": {"errors", "disk"},
+    "store": PURE | {"disk", "journal", "hold"},
+    "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress"},
     "kernels": BASE,
     "catalogue": PURE | {"store"},
-    "report": PURE | {"store", "catalogue", "kernels"},
+    "report": PURE | {"store", "hold", "catalogue", "kernels"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
     "pickers": PURE | {"store", "live"},
     "lab": {"errors", "store"},
-    "batch_store": PURE | {"store"},
+    "batch_store": PURE | {"disk", "journal", "hold", "store"},
     "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
@@ -76,13 +84,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "fabric": {"box", "boxes"},
     "invoke": {"box", "boxes"},
-    "paramiko": {"box", "boxes"},
+    "paramiko": {"box", "boxes", "hostkeys"},
     "papermill": {"report"},
     "nbconvert": {"report"},
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
 }
-WRITERS = {"store", "report", "boxes", "batch_store", "publish", "reproduce"}
+WRITERS = {"disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce"}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",

@@ -16,7 +16,7 @@ import pytest
 from mountlab import batch, report, store
 from mountlab.batch import Job, exit_code, plan_batch, resume_batch, run_batch
 from mountlab.batch_params import Batch, Outcome, State, parse_batch
-from mountlab.batch_store import BatchDirectory, held, parameters_of, read_view
+from mountlab.batch_store import BatchDirectory, held_batch, parameters_of, read_view
 from mountlab.errors import ParameterError, StoreError
 from mountlab.kernels import Kernels, own_loop
 from processes import soon
@@ -105,7 +105,10 @@ def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, page
     with pytest.raises(KeyboardInterrupt) as raised:
         run_batch(of_notebooks(), results=results_dir, execute=Fake("done", KeyboardInterrupt))
     (path,) = results_dir.glob("batch-some-*")
-    assert str(raised.value) == f"go on with: python -m mountlab batch --resume {path}"
+    told, page = raised.value.args
+    assert told == f"go on with: python -m mountlab batch --resume {path}"
+    assert page == f"report so far: {path / 'report.html'}", "what is done is there to be read"
+    assert json.loads((path / "batch.json").read_text())["status"] == "unfinished"
     rest = Fake("done", "done")
     _, view = resume_batch(path, execute=rest)
     assert [name[:2] for name in rest.asked] == ["02", "03"]
@@ -130,8 +133,8 @@ def test_a_torn_line_of_the_journal_counts_as_nothing(results_dir: Path, pages: 
 HOLD = """
 import sys, time
 from pathlib import Path
-from mountlab.batch_store import held, load_batch
-with held(load_batch(Path(sys.argv[1])), results=Path(sys.argv[2])) as directory:
+from mountlab.batch_store import held_batch, load_batch
+with held_batch(load_batch(Path(sys.argv[1])), results=Path(sys.argv[2])) as directory:
     print(directory.path, flush=True)
     time.sleep(60)
 """
@@ -166,7 +169,7 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
     for attempt in (lambda: run_batch(made, results=results_dir), lambda: resume_batch(path)):
         with pytest.raises(StoreError) as raised:
             attempt()
-        assert "another process is running this batch" in str(raised.value)
+        assert "another process is writing to this batch" in str(raised.value)
         assert path.name in str(raised.value)
     assert [each.name for each in results_dir.iterdir()] == [path.name]
     holder = next(pid for pid in Path("/proc").glob("[0-9]*") if _runs(pid, str(results_dir)))
@@ -187,7 +190,7 @@ def _runs(process: Path, text: str) -> bool:
 
 def _free(made: Batch, results: Path) -> bool:
     try:
-        with held(made, results=results):
+        with held_batch(made, results=results):
             return True
     except StoreError:
         return False

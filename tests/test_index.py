@@ -138,13 +138,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "gone": (lambda path: [(path / "run.json").unlink(), (path / "raw").mkdir()], "no such run"),
     "a list": (lambda path: (path / "run.json").write_text("[]"), "not a run of Mountlab's"),
     "later": (lambda path: change(path, schema=99), "written by a later Mountlab"),
-    "no box": (lambda path: change(path, box=[]), "TypeError"),
-    "parameters": (lambda path: change(path, parameters="x"), "AttributeError"),
+    "no box": (lambda path: change(path, box=[]), "not a run of Mountlab's: list"),
+    "parameters": (lambda path: change(path, parameters="x"), "not a run of Mountlab's: str"),
     "verdict": (lambda path: edit(path / "comparisons.csv", "faster", "best"), "no verdict: 'best'"),
     "number": (lambda path: edit(path / "comparisons.csv", ",5,0.95", ",five,0.95"), "ValueError"),
     "severity": (lambda path: edit(path / "caveats.csv", "warning", "worry"), "no severity: 'worry'"),
     "not text": (lambda path: (path / "caveats.csv").write_bytes(b"\xff\xfe\x00"), "UnicodeDecodeError"),
-    "deep": (lambda path: (path / "run.json").write_text("[" * 100_000), "RecursionError"),
+    "deep": (lambda path: (path / "run.json").write_text("[" * 100_000), "run.json is not whole"),
 }
 
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "lock")  # fmt: skip
+           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "soak", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 

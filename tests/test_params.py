@@ -160,7 +160,7 @@ def test_a_key_given_twice_is_an_error_and_not_the_last_one_silently() -> None:
     text = "question: a\nfilesystems:\n  t: {type: tmpfs}\n  t: {type: ramfs}\n"
     with pytest.raises(ParameterError) as caught:
         parse_yaml(text, where="s.yml")
-    assert (caught.value.what, caught.value.where, caught.value.got) == ("a key is given twice", "s.yml, line 3", "'t'")
+    assert (caught.value.what, caught.value.where, caught.value.got) == ("a key is given twice", "s.yml, line 4", "'t'")
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,16 @@ import io
 import os
 import signal
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab.box import Completed
-from mountlab.errors import BoxError, BoxTimeout, LeftoverError, UnsafeError
-from mountlab.model import Box, Rights, ScratchDevice, Trial
+from mountlab.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
+from mountlab.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.outcome import unpack
 from mountlab.plan import Plan, all_programs, make_plan
 from mountlab.runner import run_sweep
@@ -61,6 +62,9 @@ class ScriptedBox:
     def __init__(self, **script: Sequence[Any]) -> None:
         self.script = {word: list(answers) for word, answers in script.items()}
         self.calls: list[str] = []
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         name = self.name(argv)
@@ -216,6 +220,75 @@ def test_a_lost_box_ends_the_run_after_the_undoing_was_tried() -> None:
         run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
     assert box.calls[4:] == ["trial", "umount", "rmdir", "close"]
     assert journal.trials == []
+
+
+# --- a box that is restarted ------------------------------------------------------------------------------------------
+
+RESTARTED = "the box was started again meanwhile"
+TMPFS_SETUP, TMPFS_UNDO = ["mkdir", "mount", "evidence"], ["umount", "rmdir"]
+AGAIN = ["id", "clean", "open"]
+
+
+class Told(Silent):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def test_a_restart_fails_the_trial_that_it_interrupts_and_the_block_goes_on_with_file_systems_made_again() -> None:
+    box, journal, told = ScriptedBox(trial=[BoxRestarted(RESTARTED)]), Memory(), Told()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, told)
+    one = [*TMPFS_SETUP, "trial", *TMPFS_UNDO]
+    assert box.calls == ["open", *one, *AGAIN, *one, "close"]
+    assert [(trial.trial_id, trial.status, trial.reason) for trial in journal.trials] == [
+        ("t0001", "failed", RESTARTED), ("t0002", "ok", ""),
+    ]  # fmt: skip
+    assert told.notices == [f"{RESTARTED}; its file systems are made again"]
+
+
+def test_a_restart_while_a_file_system_is_made_costs_no_trial() -> None:
+    box, journal = ScriptedBox(mount=[BoxRestarted(RESTARTED)]), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}), box, journal, Silent())
+    assert box.calls == ["open", "mkdir", "mount", "rmdir", *AGAIN, *TMPFS_SETUP, "trial", *TMPFS_UNDO, "close"]
+    assert [trial.status for trial in journal.trials] == ["ok"]
+
+
+def test_a_file_system_whose_making_restarts_the_box_again_and_again_fails_its_own_trials_only() -> None:
+    crashing = [BoxRestarted(RESTARTED)] * 99
+    box, journal = ScriptedBox(mke2fs=crashing), Memory()
+    run_sweep(plan({"ext4": PLAIN, "tmpfs": TMPFS}), box, journal, Silent())
+    assert {trial.filesystem: trial.status for trial in journal.trials} == {"ext4": "failed", "tmpfs": "ok"}
+    assert box.calls.count("mke2fs") == 3
+
+
+def test_file_systems_that_last_are_made_again_once_each_after_a_restart() -> None:
+    box, journal = ScriptedBox(trial=[0, BoxRestarted(RESTARTED)]), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=3, fresh_filesystem="never"), box, journal, Silent())
+    life = [*TMPFS_SETUP, "trial", "trial", *TMPFS_UNDO]
+    assert box.calls == ["open", *life, *AGAIN, *TMPFS_SETUP, "trial", *TMPFS_UNDO, "close"]
+    assert [trial.status for trial in journal.trials] == ["ok", "failed", "ok"]
+
+
+def test_the_boxs_own_view_of_a_file_system_without_options_is_not_asked_for_again_after_a_restart() -> None:
+    box = ScriptedBox(trial=[BoxRestarted(RESTARTED)])
+    run_sweep(plan({"ext4": EXT4}, repeats=2), box, Memory(), Silent())
+    assert box.calls.count("strict") == 1
+
+
+def test_ctrl_c_while_the_box_restarts_ends_the_run() -> None:
+    def both() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise BoxRestarted(RESTARTED)
+
+    box = ScriptedBox(mount=[both])
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
+    assert box.calls == ["open", "mkdir", "mount", "rmdir", "close"]
+
+
+# --- being asked to stop ----------------------------------------------------------------------------------------------
 
 
 def test_ctrl_c_during_a_trial_kills_the_tool_and_undoes_everything() -> None:

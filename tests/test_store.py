@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from mountlab import store, workflow
 from mountlab.analysis import MEASUREMENT_COLUMNS, estimate_frame, measurement_frame
-from mountlab.errors import ParameterError, PlanError, StoreError
+from mountlab.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
 from mountlab.model import COLUMNS, Comparison, Trial
 from mountlab.params import Resolved
 from mountlab.plan import Plan, PlannedTrial, make_plan
@@ -136,7 +136,8 @@ def test_every_line_of_the_journal_is_on_the_disk_before_the_next_trial(
     writer = create(results_dir)
     synced.clear()
     writer.record(ok(the_plan().trials[0]), {"stdout": b"x", "stderr": b"y"})
-    assert synced == ["stdout", "stderr", "trials.jsonl"], "raw files first, then the line that vouches for them"
+    files, names = ["stdout", "stderr", ".t0001.new", "raw"], ["trials.jsonl", "r1"]
+    assert synced == [*files, *names], "raw files with their names first, then the line that vouches for them"
 
 
 def test_a_trial_whose_raw_files_could_not_be_kept_is_not_in_the_journal(
@@ -149,9 +150,13 @@ def test_a_trial_whose_raw_files_could_not_be_kept_is_not_in_the_journal(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(KeepError) as caught:
         writer.record(ok(the_plan().trials[0]), {"stdout": b"x"})
+    assert caught.value.what == "what is measured cannot be written any more: the run stops, 0 trials are kept"
+    assert caught.value.got == "No space left on device"
+    assert caught.value.next_step == f"make room on the disk; then: make resume RUN={writer.path}"
     assert not writer.has("t0001")
+    assert not (writer.path / "raw" / "t0001").exists()
     assert read_journal(writer.path) == []
 
 
@@ -165,7 +170,8 @@ def test_a_torn_last_line_counts_as_not_run_and_is_cut_off(results_dir: Path, to
     whole = journal.read_bytes()
     journal.write_bytes(whole + torn)
     assert [trial.trial_id for trial in read_journal(writer.path)] == ["t0001"]
-    again = RunWriter(writer.path)
+    with pytest.warns(MountlabWarning, match=rf"trials.jsonl was torn \({len(torn)} B: it begins with .*counts as not"):
+        again = RunWriter(writer.path)
     assert journal.read_bytes() == whole
     assert (again.has("t0001"), again.has("t0002")) == (True, False)
     again.record(ok(second), {})
@@ -177,7 +183,8 @@ def test_a_journal_of_nothing_but_a_torn_line_is_empty(results_dir: Path) -> Non
     assert read_journal(writer.path) == []
     (writer.path / "trials.jsonl").write_bytes(b'{"tri')
     assert read_journal(writer.path) == []
-    RunWriter(writer.path)
+    with pytest.warns(MountlabWarning, match="was torn"):
+        RunWriter(writer.path)
     assert (writer.path / "trials.jsonl").read_bytes() == b""
 
 
@@ -209,14 +216,17 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(KeepError, match="cannot be written") as caught:
         replace_file(path, b"newer")
+    assert (caught.value.where, caught.value.got) == (str(path), "Input/output error")
     assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path) -> None:
     writer = create(results_dir)
-    info = read_info(writer.path)
+    with store.held_run(writer.path):
+        info = read_info(writer.path)
     assert {
         "schema", "mountlab_version", "run_id", "status", "created_at", "finished_at", "box", "facts", "versions",
         "git_commit",
@@ -260,8 +270,11 @@ def test_the_name_of_a_run_is_time_sweep_and_box_and_is_never_used_again(
 
 def test_a_directory_that_is_there_is_never_written_over(results_dir: Path) -> None:
     create(results_dir)
-    with pytest.raises(FileExistsError):
+    before = (results_dir / "r1" / "run.json").read_bytes()
+    with pytest.raises(StoreError, match="is there already"):
         create(results_dir)
+    assert (results_dir / "r1" / "run.json").read_bytes() == before
+    assert [path.name for path in results_dir.iterdir()] == ["r1"]
 
 
 # --- what cannot be read ----------------------------------------------------------------------------------------------

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
-from mountlab.errors import InputError, MountlabError, Stopped
+from mountlab.errors import InputError, MountlabError, MountlabWarning, Stopped
 from mountlab.verbs import parser
 from mountlab.verbs.shared import Arguments
 
@@ -18,6 +20,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; what goes wrong is one clear error on standard error."""
     parsed = parser().parse_args(arguments)
     verb: Callable[[Arguments], int] = parsed.verb
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", MountlabWarning)
+        warnings.showwarning = _warn(warnings.showwarning)
+        return _code(verb, parsed)
+
+
+def _warn(show: Callable[..., None]) -> Callable[..., None]:
+    """Shows what people should know as one line of words, and the warnings of others as they are."""
+
+    def warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, MountlabWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            show(message, category, *where, **more)
+
+    return warn
+
+
+def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
     try:
         code = verb(parsed)
         sys.stdout.flush()

@@ -21,8 +21,8 @@ from mountlab import batch_view, errors, report, store, workflow
 from mountlab.batch_params import Batch, Item, Outcome, notebook_parameters, unfinished
 from mountlab.batch_store import (
     BatchDirectory,
-    held,
     held_again,
+    held_batch,
     load_batch,
     notebook_path,
     now,
@@ -65,7 +65,7 @@ def run_batch(
     where another process runs it, and KeyboardInterrupt when stopped.
     """
     check(batch)
-    return _work(held(batch, results=results, anew=anew), results, execute or in_a_kernel)
+    return _work(held_batch(batch, results=results, anew=anew), results, execute or in_a_kernel)
 
 
 def resume_batch(path: Path, *, execute: Execute | None = None) -> tuple[Path, BatchView]:
@@ -85,11 +85,21 @@ def _work(
             _do(planned, directory, results, execute)
         except KeyboardInterrupt:
             command = f"python -m mountlab batch --resume {store.shown(directory.path)}"
-            raise KeyboardInterrupt(f"go on with: {command}") from None
+            raise KeyboardInterrupt(f"go on with: {command}", *_page_so_far(directory)) from None
         finally:
             left = unfinished(directory.batch, directory.outcomes)
             directory.finish("unfinished" if left else "complete")
         return write_page(directory)
+
+
+def _page_so_far(directory: BatchDirectory) -> list[str]:
+    """A line with the page of a batch that was stopped; none where it cannot be made, or Ctrl-C is pressed again."""
+    try:
+        directory.finish("unfinished")
+        page, _ = write_page(directory)
+    except (KeyboardInterrupt, MountlabError):
+        return []
+    return [f"report so far: {store.shown(page)}"]
 
 
 def check(batch: Batch) -> None:
@@ -265,7 +275,7 @@ def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     report.execute(PAGE, executed, {"batch": str(directory.path)})
     page = report.export(executed, title=view.batch.title, kind="batch")
     written = directory.write_page(page, batch_view.entry(view))
-    report.write_index(directory.path.parent)
+    report.refresh_index(directory.path.parent, make=True)
     return written, view
 
 

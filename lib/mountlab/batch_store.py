@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -17,13 +15,18 @@ from typing import Any
 from mountlab import store
 from mountlab.batch_params import Batch, Item, Outcome, parse_batch, unfinished
 from mountlab.batch_view import BatchView, told
+from mountlab.disk import append_line, new_directory
 from mountlab.errors import ParameterError, StoreError
+from mountlab.hold import held
+from mountlab.journal import mend, whole_lines
 from mountlab.model import PublishedFigure
 from mountlab.params import parse_yaml
 
 SCHEMA = 1
 """Version of batch.json and of the journal beside it."""
 BATCHES = "batches"
+WAIT_S = 60.0
+"""How long another process that begins a batch at this moment is waited for."""
 
 
 def load_batch(path: Path) -> Batch:
@@ -55,7 +58,7 @@ def notebook_path(item: Item) -> Path:
 
 
 class BatchDirectory:
-    """A batch as it is kept; only the process that holds it (`held`) may write."""
+    """A batch as it is kept; only the process that holds it (`held_batch`) may write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,12 +70,25 @@ class BatchDirectory:
         return Batch(name=self.info["name"], title=self.info["title"], items=items)
 
     @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
     def outcomes(self) -> dict[str, Outcome]:
         """The last outcome of each item that was tried; a torn last line counts as nothing."""
-        journal = self.path / "journal.jsonl"
-        lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
-        found = [Outcome(**json.loads(line)) for line in lines]
+        found = [self._outcome(number, line) for number, line in enumerate(whole_lines(self.journal), start=1)]
         return {outcome.item: outcome for outcome in found}
+
+    def _outcome(self, number: int, line: bytes) -> Outcome:
+        try:
+            return Outcome(**json.loads(line))
+        except (ValueError, TypeError, RecursionError) as error:
+            where = f"{store.shown(self.journal)}, line {number}"
+            raise StoreError(
+                "a line of the journal is not the outcome of an item", where=where, got=str(error),
+                next_step="look at it; without that line its item counts as not done: "
+                f"sed -i.bak {number}d {store.shown(self.journal)}",
+            ) from error  # fmt: skip
 
     def mark(self, item: Item) -> str:
         """What the runs of an item have as `batch` in their run.json."""
@@ -88,13 +104,8 @@ class BatchDirectory:
         return runs[-1] if runs else None
 
     def record(self, outcome: Outcome) -> None:
-        journal = self.path / "journal.jsonl"
-        if journal.exists():
-            os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
-        with journal.open("ab") as file:
-            file.write((json.dumps(asdict(outcome)) + "\n").encode())
-            file.flush()
-            os.fsync(file.fileno())
+        mend(self.journal)
+        append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
 
     def finish(self, status: str) -> None:
         """How it stands now, in batch.json: complete, unfinished or running."""
@@ -157,7 +168,7 @@ def now() -> str:
 
 def _runs(results: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Runs below results/ with what is in their run.json, oldest first; what is not whole is no run."""
-    for file in sorted(results.glob("*/run.json")):
+    for file in sorted(results.glob("[!.]*/run.json")):
         try:
             yield file.parent, json.loads(file.read_text())
         except (OSError, ValueError):
@@ -184,41 +195,25 @@ def _read_info(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def held(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
+def held_batch(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
     """The directory of a batch, held by this process: the newest that is the same batch and is not finished, or a new
     one. Raises StoreError where another process works on it."""
-    results.mkdir(parents=True, exist_ok=True)
+    store.make_directory(results)
     with ExitStack() as stack:
-        with _locked(results, wait=True):  # of two that start together, the second sees the directory of the first
+        # Of two that start together, the second sees the directory of the first.
+        with held(results, what="list of batches", name=".batches", wait_s=WAIT_S):
             directory = None if anew else _unfinished(batch, results)
             path = directory.path if directory else _create(batch, results)
-            stack.enter_context(_locked(path, wait=False))
+            stack.enter_context(held(path, what="batch"))
         yield BatchDirectory(path)
 
 
 @contextmanager
 def held_again(path: Path) -> Iterator[BatchDirectory]:
-    """The directory of a batch that was begun, held by this process. Raises StoreError as `held` does."""
+    """The directory of a batch that was begun, held by this process. Raises StoreError as `held_batch` does."""
     directory = BatchDirectory(path)
-    with _locked(path, wait=False):
+    with held(path, what="batch"):
         yield directory
-
-
-@contextmanager
-def _locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """A lock that the kernel gives back when its process ends, however it ends."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            raise StoreError(
-                "another process is running this batch", where=store.shown(path), allowed="one process for one batch",
-                next_step="wait for it, or stop it with Ctrl-C and run this again: it goes on where that stopped",
-            ) from error  # fmt: skip
-        yield
-    finally:
-        os.close(handle)
 
 
 def _unfinished(batch: Batch, results: Path) -> BatchDirectory | None:
@@ -235,12 +230,11 @@ def _create(batch: Batch, results: Path) -> Path:
     base = f"batch-{batch.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     path = next(results / name for name in names if not (results / name).exists())
-    (path / "notebooks").mkdir(parents=True)
     info = {
         "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "status": "running", "created_at": now(),
         "finished_at": None, "git_commit": store.git_commit(), **_as_kept(batch),
     }  # fmt: skip
-    store.replace_file(path / "batch.json", json.dumps(info, indent=1, default=str).encode())
+    new_directory(path, {"batch.json": json.dumps(info, indent=1, default=str).encode()}, empty="notebooks")
     return path
 
 

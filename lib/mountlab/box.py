@@ -17,26 +17,32 @@ import re
 import shlex
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Protocol
 
 from fabric import Config, Connection
 from fabric.runners import Remote
 from invoke.exceptions import CommandTimedOut, ThreadException
 from invoke.runners import Runner
-from paramiko import HostKeys, MissingHostKeyPolicy, PKey, SSHClient, SSHConfig
-from paramiko.hostkeys import InvalidHostKey
-from paramiko.ssh_exception import (
-    AuthenticationException,
-    BadHostKeyException,
-    NoValidConnectionsError,
-    SSHException,
-)
+from paramiko import Channel, SSHConfig
+from paramiko.ssh_exception import AuthenticationException, NoValidConnectionsError, SSHException
 
-from mountlab.errors import BoxError, BoxTimeout, CommandError, HostKeyError, ParameterError, PlanError
-from mountlab.model import Box, Rights
+from mountlab import helper
+from mountlab.errors import (
+    BoxError,
+    BoxLost,
+    BoxTimeout,
+    CommandError,
+    FloodError,
+    HostKeyError,
+    ParameterError,
+    PlanError,
+)
+from mountlab.hostkeys import check_host_keys
+from mountlab.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15
 """For the TCP connection, the SSH greeting and a new channel; ConnectTimeout of the user's ssh configuration wins."""
@@ -45,7 +51,8 @@ KILL_AFTER_S = 5
 GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
 KEEPALIVE_S = 15
-SSH_PORT = 22
+LARGEST_ANSWER = 1 << 28
+"""Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 LOST_AFTER_MS = 60_000
 """Data that the box leaves unacknowledged for this long means that the connection is gone."""
 
@@ -83,13 +90,20 @@ class BoxConnection(Protocol):
 
     @property
     def rights(self) -> Rights:
-        """'root', 'sudo' (without a password) or 'none', found when the connection opened, limited by `box.become`."""
+        """'root', 'sudo' (without a password), 'helper' or 'none', found when the connection opened, limited by
+        `box.become`."""
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         """Run one command and wait for it. A non-zero exit status is an answer, not an error.
 
-        `root=True` runs it as root. Raises PlanError where the box has no rights for that, BoxTimeout when the
-        command did not end in `timeout_s` (the box then stops it), BoxError when the connection is lost.
+        `root=True` runs it as root; with the rights 'helper' what the helper is for by the helper, and all else as the
+        user. Raises PlanError where the box has no rights for that, BoxTimeout when the command did not end in
+        `timeout_s` (the box then stops it), BoxLost when the connection is lost.
+        """
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        """While a run has made something on the box. A connection that survives its own loss (mountlab.steady) runs
+        each command exactly once meanwhile; others run it as ever. `stopped` says that nobody wants to wait any more.
         """
 
     def close(self) -> None: ...
@@ -136,6 +150,11 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
     return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
 
 
+def endless_line(argv: Sequence[str], *, sudo: bool = False) -> str:
+    """The same for a command without a time limit, which reads what is sent to it."""
+    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)} >/dev/null 2>&1")
+
+
 def _for_any_shell(script: str) -> str:
     """`script` for sh, as one command of a login shell that may quote otherwise.
 
@@ -161,12 +180,23 @@ class Endpoint:
     known_hosts: Path
     log: Path
     """What its sshd says."""
+    alive: Callable[[], bool] = lambda: True
+    """Whether what listens there still runs: it does not come back by itself."""
+
+
+class _Flood(Exception):
+    """More came than is held here."""
 
 
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
-    """Fabric's runner, made quick and quiet: it polls nothing while a command is being measured."""
+    """Fabric's runner, made quick, quiet and bounded: it polls nothing while a command is being measured."""
 
     read_chunk_size = 65536
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._received: dict[int, int] = {}
+        self._flooded = False
 
     def wait(self) -> None:
         # The original looks every 10 ms; the event ends the wait at once and costs nothing meanwhile.
@@ -174,7 +204,18 @@ class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
             pass
 
     def respond(self, buffer_: list[str]) -> None:
-        """Nothing: there are no watchers, and the original joins all output so far at every chunk."""
+        """Count, and end a flood: the box's side gets SIGPIPE. (There are no watchers, for whom the original joins all
+        output so far at every chunk.)"""
+        self._received[id(buffer_)] = self._received.get(id(buffer_), 0) + len(buffer_[-1])
+        if self._flooded or sum(list(self._received.values())) > LARGEST_ANSWER:
+            self._flooded = True
+            self.channel.close()
+            buffer_.clear()
+
+    def returncode(self) -> int:
+        if self._flooded:
+            raise _Flood
+        return int(super().returncode())
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> None:
         # Closing the channel ends the reading threads; the original waits for the command to end by itself.
@@ -188,45 +229,68 @@ class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
             self.channel.close()
 
 
-class _RefuseUnknown(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no types
-    def __init__(self, ssh: str, where: str, files: Sequence[Path]) -> None:
-        self.ssh, self.where, self.files = ssh, where, files
+class Attended:
+    """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
 
-    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
-        raise HostKeyError(
-            "the box's host key is not known, so nobody can tell whether this is the box",
-            where=self.where,
-            got=f"{hostname} shows {key.get_name()} {key.fingerprint}",
-            allowed=f"a key listed in {' or '.join(map(str, self.files))}",
-            next_step=f"compare with `ssh-keygen -lf /etc/ssh/ssh_host_{_short(key)}_key.pub` on the box itself; "
-            f"if equal, run `{self.ssh}` once and say yes, or add to {self.files[0]} the line: "
-            f"{hostname} {key.get_name()} {key.get_base64()}",
-        )
+    def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
+        self._channel, self._lost = channel, lost
 
+    def send(self, data: bytes) -> None:
+        """Raises BoxLost."""
+        try:
+            self._channel.sendall(data)
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(repr(error)) from error
 
-def _short(key: PKey) -> str:
-    """'ed25519' of 'ssh-ed25519', as sshd names its key files."""
-    return next((kind for kind in ("ed25519", "ecdsa", "rsa") if kind in key.get_name()), "*")
+    def close(self) -> None:
+        """Its standard input ends."""
+        self._channel.close()
 
 
 class SshBox:
     """A box over SSH. Opened by `connect`; not safe for use by several threads at once."""
 
-    def __init__(self, box: Box, connection: Connection, where: str, log: Path | None = None) -> None:
+    def __init__(self, box: Box, connection: Connection, where: str, endpoint: Endpoint | None = None) -> None:
         self.box = box
-        self._log = log
         self.rights: Rights = "none"
         self._connection = connection
         self._where = where
+        self._endpoint = endpoint
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         if root and self.rights == "none":
             raise needs_root(argv, self.box)
-        return self._execute(argv, timeout_s, sudo=root and self.rights == "sudo")
+        return self._execute(self._said(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
+
+    def _said(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
+        """What is sent for a command."""
+        if not root or self.rights != "helper":
+            return argv
+        return helper.spoken(argv, self.box, timeout_s=timeout_s)
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         for hop in _hops(self._connection):
             hop.close()
+
+    def reopen(self) -> None:
+        """Connect anew. Raises BoxLost where that may go better later, HostKeyError or another BoxError where not."""
+        self.close()
+        if self._endpoint is not None and not self._endpoint.alive():
+            raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._said_by_itself())
+        self.open()
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+        """Start a command that lives as long as the connection. Raises BoxLost."""
+        try:
+            channel = self._connection.transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            said = self._said(argv, 0.0, root=root)
+            channel.exec_command(endless_line(said, sudo=root and self.rights == "sudo"))
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(argv, repr(error)) from error
+        return Attended(channel, lambda got: self._lost(argv, got))
 
     def open(self) -> None:
         """Connect and authenticate, unless connected. Raises BoxError or HostKeyError."""
@@ -234,9 +298,6 @@ class SshBox:
             return
         try:
             self._connection.open()
-        except BadHostKeyException as error:
-            self.close()
-            raise _changed_key(error, self._connection, self._where) from error
         except HostKeyError:
             self._connection.client.close()
             self.close()
@@ -249,9 +310,9 @@ class SshBox:
 
     def probe(self) -> None:
         """Find the rights, in one round trip. Raises ParameterError when they are less than `box.become` asks for."""
-        script = "id -u" if self.box.become == "none" else "id -u; sudo -n true"
+        script = {"none": "id -u", "helper": helper.PROBE}.get(self.box.become, "id -u; sudo -n true")
         completed = self._execute(("sh", "-c", script), CONNECT_TIMEOUT_S, sudo=False)
-        uid = completed.text.strip()
+        uid = completed.text.strip().partition("\n")[0]
         if not uid.isdecimal():
             raise BoxError(
                 "the box answers, but cannot run commands",
@@ -260,7 +321,15 @@ class SshBox:
                 allowed="a Linux system with sh and coreutils (or busybox) for the user who logs in",
                 evidence=completed.error_text or completed.text,
             )
-        self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=self._connection.user)
+        user = self._connection.user
+        if self.box.become != "helper":
+            self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=user)
+            return
+        found = helper.read_introduction(completed.text)
+        helper.check_introduction(found, self.box, user)
+        output_root = self.box.output_root or found.output_root
+        self.box = replace(self.box, mount_root=found.mount_root, output_root=output_root)
+        self.rights = "helper"
 
     def _execute(self, argv: Sequence[str], timeout_s: float, *, sudo: bool) -> Completed:
         self.open()
@@ -271,7 +340,9 @@ class SshBox:
                 line, hide=True, in_stream=False, pty=False, warn=True, encoding="latin-1", timeout=timeout_s + GRACE_S
             )
         except CommandTimedOut as error:
-            raise _timed_out(argv, timeout_s, self._where, "and the box does not answer any more") from error
+            raise self._lost(argv, f"no answer for {timeout_s + GRACE_S:g} s") from error
+        except _Flood as error:
+            raise _flood(argv, self._where) from error
         except (SSHException, EOFError, OSError, ThreadException) as error:
             raise self._lost(argv, repr(error)) from error
         elapsed_s = time.monotonic() - started
@@ -286,14 +357,18 @@ class SshBox:
     def _unreachable(self, error: Exception) -> BoxError:
         target = f"{self._connection.user}@{self._connection.host} port {self._connection.port}"
         what, next_step = _diagnosis(error)
-        if self._log is not None:  # an embedded box: the user has nothing to set up, but its sshd may know the reason
-            log = self._log.read_text(errors="replace") if self._log.exists() else ""
-            return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", evidence=log)
+        got = f"{target}: {_said(error)}"
+        if self._endpoint is not None:  # the user has nothing to set up, but its sshd may know the reason
+            return BoxLost(what, where=self._where, got=got, evidence=self._said_by_itself())
         by_hand = f"{next_step}; try by hand: {_ssh_words(self.box)} true"
-        return BoxError(what, where=self._where, got=f"{target}: {_said(error)}", next_step=by_hand)
+        return BoxLost(what, where=self._where, got=got, next_step=by_hand)
 
-    def _lost(self, argv: Sequence[str], got: str) -> BoxError:
-        return BoxError(
+    def _said_by_itself(self) -> str:
+        log = self._endpoint.log if self._endpoint else None
+        return log.read_text(errors="replace") if log and log.exists() else ""
+
+    def _lost(self, argv: Sequence[str], got: str) -> BoxLost:
+        return BoxLost(
             "the connection to the box was lost while a command ran",
             where=self._where,
             got=f"{got}, in: {shown(argv)}",
@@ -313,8 +388,8 @@ def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
     )
     connection = _private(endpoint) if endpoint else _from_user_config(box, where)
     for hop in _hops(connection):
-        _check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
-    opened = SshBox(box, connection, where, endpoint.log if endpoint else None)
+        check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
+    opened = SshBox(box, connection, where, endpoint)
     opened.open()
     try:
         opened.probe()
@@ -371,39 +446,6 @@ def _hops(connection: Connection) -> list[Connection]:
     return hops
 
 
-def _server_name(hop: Connection) -> str:
-    """As known_hosts has it."""
-    return hop.host if hop.port == SSH_PORT else f"[{hop.host}]:{hop.port}"
-
-
-def _check_host_keys(hop: Connection, ssh: str, where: str, private: list[Path] | None) -> None:
-    """Have `hop` accept only keys that the user (or we, for an embedded box) have listed. Jump hosts included."""
-    files = private or _known_hosts_files(hop.ssh_config)
-    server = _server_name(hop)
-    known = HostKeys()
-    for file in files:
-        _load_known_hosts(known, file)
-    found = known.lookup(hop.ssh_config.get("hostkeyalias", server)) or {}
-    for kind, key in found.items():
-        hop.client.get_host_keys().add(server, kind, key)
-    hop.client.set_missing_host_key_policy(_RefuseUnknown(ssh, where, files))
-
-
-def _known_hosts_files(ssh_config: Mapping[str, str]) -> list[Path]:
-    names = ssh_config.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2").split()
-    names += ssh_config.get("globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2").split()
-    return [Path(name).expanduser() for name in names if name != "none"]
-
-
-def _load_known_hosts(known: HostKeys, file: Path) -> None:
-    if not file.exists():
-        return
-    try:
-        known.load(str(file))
-    except (OSError, ValueError, InvalidHostKey) as error:
-        raise BoxError("the list of known host keys cannot be read", where=str(file), got=str(error)) from error
-
-
 def _tune(hop: Connection) -> None:
     """Make round trips quick and a lost box noticed."""
     hop.transport.set_keepalive(KEEPALIVE_S)
@@ -451,8 +493,8 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
         "this needs root on the box, and there is neither root nor password-less sudo",
         where=f"box {box.name}",
         got=f"rights none (become: {box.become}) for: {shown(argv)}",
-        next_step="log in as root (`user: root` in the box file), allow sudo without a password, "
-        "or measure file systems of type dir",
+        next_step="log in as root (`user: root` in the box file), allow sudo without a password, install the helper "
+        f"(`mountlab box helper {box.name}`, `become: helper`), or measure file systems of type dir",
     )
 
 
@@ -475,16 +517,13 @@ def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, 
     )
 
 
-def _changed_key(error: BadHostKeyException, connection: Connection, where: str) -> HostKeyError:
-    got, expected = error.key, error.expected_key
-    server = next(_server_name(hop) for hop in _hops(connection) if hop.host == error.hostname)
-    return HostKeyError(
-        f"the host key of {server} has CHANGED: this may be another machine, or somebody in between",
+def _flood(argv: Sequence[str], where: str) -> FloodError:
+    return FloodError(
+        "a command on the box sent more than this machine is ready to hold, and was ended",
         where=where,
-        got=f"{got.get_name()} {got.fingerprint}",
-        allowed=f"{expected.get_name()} {expected.fingerprint}, as known_hosts has it",
-        next_step="ask whoever keeps the box whether it was set up anew; only if so, "
-        f"`ssh-keygen -R {shlex.quote(server)}` and connect with ssh once",
+        got=f"more than {LARGEST_ANSWER >> 20} MiB from: {shown(argv)}",
+        allowed=f"{LARGEST_ANSWER >> 20} MiB of output, standard error included",
+        next_step="see on the box what it prints, and where",
     )
 
 
@@ -546,6 +585,9 @@ class RecordingBox:
         self.calls.append(Call(tuple(argv), root, timeout_s))
         return self.inner.run(argv, timeout_s=timeout_s, root=root)
 
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return self.inner.holding(lease, stopped)
+
     def close(self) -> None:
         self.inner.close()
 
@@ -567,7 +609,7 @@ class ReplayBox:
     for which a function is true. `calls` has all commands in order. An unprepared command raises UnpreparedCommand.
     """
 
-    def __init__(self, box: Box | None = None, rights: Literal["root", "sudo", "none"] = "root") -> None:
+    def __init__(self, box: Box | None = None, rights: Rights = "root") -> None:
         self.box = box or Box(name="replay", host="replay.invalid")
         self.rights: Rights = rights
         self.calls: list[Call] = []
@@ -603,6 +645,9 @@ class ReplayBox:
         if isinstance(answer, BaseException):
             raise answer
         return Completed(asked, answer.exit_status, answer.stdout, answer.stderr, answer.elapsed_s)
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         """Nothing to close."""

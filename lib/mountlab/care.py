@@ -13,6 +13,7 @@ from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError, LeftoverError, PlanError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
+from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
 
@@ -75,6 +76,8 @@ def _machine_rows(facts: Facts) -> Iterator[CheckRow]:
 
 def _rights_row(box: Box, facts: Facts) -> CheckRow:
     seen = f"{facts['rights']}, as {facts['user'] or UNKNOWN}"
+    if facts["rights"] == "helper":
+        return CheckRow("rights", "ok", f"{seen}: tools as that user, as root only what {HELPER} permits")
     if facts["rights"] != "none":
         return CheckRow("rights", "ok", seen)
     sudoers = f"echo '{facts['user']} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/mountlab"
@@ -214,7 +217,7 @@ def prepare(
         return ()
     manager, packages = _packages(box, facts, absent)
     words = shlex.join(install_words(manager, packages))
-    if facts["rights"] == "none":
+    if facts["rights"] in ("none", "helper"):
         raise PlanError(
             f"installing {', '.join(packages)} needs root, and there is neither root nor password-less sudo",
             where=f"box {box.name}",
@@ -261,16 +264,17 @@ class Leftover:
     """Why it is still there, as the box says it."""
 
 
-def clean(connection: BoxConnection, *, dry_run: bool = False) -> list[Leftover]:
+def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str, str] | None = None) -> list[Leftover]:
     """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
 
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
     directories and our root directories. What could
-    not be removed has `removed` False. Nothing is touched outside of directories that hold our marker.
+    not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
+    Nothing is touched outside of directories that hold our marker.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
-    arguments = ("list" if dry_run else "clean", uid, "", *roots(connection))
+    arguments = _arguments("list" if dry_run else "clean", uid, *(below or roots(connection)))
     return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
 
 
@@ -291,12 +295,26 @@ def kill_run(connection: BoxConnection, run_id: str) -> None:
 
 
 def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
-    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    argv = ("sh", "-c", _resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
+    argv = ("sh", "-c", *_clean_words(arguments))
     as_root = connection.rights != "none"
     return parse_leftovers(
         checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
     )
+
+
+def clean_argv(mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+    """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
+    and arguments. `uid` is the number of the user who logs in."""
+    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root)))
+
+
+def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+    return (mode, uid, "", mount_root, output_root)
+
+
+def _clean_words(arguments: Sequence[str]) -> tuple[str, ...]:
+    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
+    return (_resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:

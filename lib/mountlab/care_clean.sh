@@ -20,10 +20,14 @@ while [ "${pid:-0}" -gt 0 ]; do
     pid=$(status_of "$pid" PPid)
 done
 
+# By the run that a process belongs to, or whose lease it holds: who ends a run's load lets its lease be.
+names='s/^MOUNTLAB_RUN=//p'
+[ -n "$run" ] || names='s/^MOUNTLAB_\(RUN\|LEASE\)=//p'
+
 # Without a run id: of any run that has its directory in our roots, or works there. Others on this machine have theirs.
 is_ours() {
     case $spared in *" $1 "*) return 1 ;; esac
-    its_run=$(tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -n 's/^MOUNTLAB_RUN=//p')
+    its_run=$(tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -n "$names")
     case $its_run in '' | */* | . | ..) return 1 ;; "$run") return 0 ;; esac
     [ -z "$run" ] || return 1
     its_place=$(readlink "/proc/$1/cwd")
@@ -36,7 +40,7 @@ is_ours() {
 }
 
 processes() {
-    grep -ls 'MOUNTLAB_RUN=' /proc/[0-9]*/environ | sed 's/[^0-9]//g' | while read -r pid; do
+    grep -lsE 'MOUNTLAB_(RUN|LEASE)=' /proc/[0-9]*/environ | sed 's/[^0-9]//g' | while read -r pid; do
         if is_ours "$pid"; then echo "$pid"; fi
     done
 }

@@ -4,11 +4,16 @@
     ├── InputError                2   what was asked cannot be: mend the file or the command line
     │   ├── ParameterError        2   a key or value of a parameter file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
-    │   └── StoreError            2   a run directory that is absent or not one of ours
+    │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
+    │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
+    │       └── RunInUse          3   another process writes to this run or batch
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
     │   ├── BoxInUse              3   another run is on it
-    │   └── BoxTimeout            3   it did not answer in the time that the command was given
+    │   ├── FloodError            3   it sends more than this machine is ready to hold
+    │   ├── BoxTimeout            3   a command did not end in the time that it was given
+    │   ├── BoxLost               3   the connection is gone: it may come back, and what ran may run on
+    │   └── BoxRestarted          3   it was started again, or cleaned itself: what had been made on it is gone
     ├── UnsafeError               4   going on could destroy somebody's data
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
     ├── TrialError                1   one trial is not a measurement
@@ -26,18 +31,25 @@ An error says what happened, where, what was got, what is allowed and what to do
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 EXIT_CODES: dict[int, str] = {
     0: "Done.",
     1: "Some trial failed, or with `strict` a figure cannot be trusted. Of a check: it found something.",
-    2: "Bad input: a parameter file, a command line, a run directory; or a sweep that this box cannot run.",
-    3: "The box cannot be reached, its host key is not known, or another run is on it.",
+    2: "Bad input: a parameter file, a command line, a run directory, a disk that takes no more; or a sweep that this "
+    "box cannot run.",
+    3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
+    "the same run.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
     130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
     141: "Nobody read on: the output was cut off, as by `| head`.",
 }
 """What the command line ends with, and what that means."""
+
+
+LONGEST_PART = 4000
+"""Characters of one part of an error's text."""
 
 
 class MountlabError(Exception):
@@ -57,10 +69,10 @@ class MountlabError(Exception):
 
     def __str__(self) -> str:
         parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
-        lines = [self.what] + [f"  {label + ':':9}{text}" for label, text in parts.items() if text]
+        lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
         if self.evidence:
             lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
@@ -84,6 +96,21 @@ class Stopped(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback."""
         return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text from anywhere as a terminal may have it: what would move its cursor, or turn text round, is spelt out."""
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def _short(text: str) -> str:
+    """With the middle left out where it would fill the terminal: what was got may be a whole file."""
+    left = len(text) - LONGEST_PART
+    half = LONGEST_PART // 2
+    return text if left <= 0 else f"{text[:half]} ... ({left} characters) ... {text[-half:]}"
 
 
 def _ends(lines: list[str]) -> list[str]:
@@ -111,6 +138,14 @@ class StoreError(InputError):
     pass
 
 
+class KeepError(StoreError):
+    pass
+
+
+class RunInUse(StoreError):
+    exit_code = 3
+
+
 class BoxError(MountlabError):
     exit_code = 3
 
@@ -123,7 +158,19 @@ class BoxInUse(BoxError):
     pass
 
 
+class FloodError(BoxError):
+    pass
+
+
 class BoxTimeout(BoxError):
+    pass
+
+
+class BoxLost(BoxError):
+    pass
+
+
+class BoxRestarted(BoxError):
     pass
 
 
@@ -157,6 +204,10 @@ class PlaceError(TrialError):
 
 class LeftoverError(MountlabError):
     pass
+
+
+class MountlabWarning(UserWarning):
+    """Something that a person should know, and that does not stop what goes on."""
 
 
 def in_one_line(text: str) -> str:

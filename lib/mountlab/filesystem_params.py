@@ -17,7 +17,10 @@ from mountlab.units import SizeText, parse_bytes
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 """A directory of the box that may be named: absolute, of two parts or more, in plain characters, none of them '..'."""
 _NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit",
-                  "logdev", "rtdev", "device", "lowerdir", "upperdir", "workdir", "physaddr", "init")  # fmt: skip
+                  "logdev", "rtdev", "device", "lowerdir", "upperdir", "workdir", "datadir", "physaddr", "init",
+                  "helper", "uhelper", "encryption", "verity", "X-mount", "x-mount")  # fmt: skip
+"""Names, up to the first of '=', '.' and '+'. mount(8) itself heeds the last of them: it would look for a helper, mount
+a part of the file system, or make the mount point."""
 _PATTERNS = {
     "overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
     "journal_overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
@@ -141,7 +144,8 @@ def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
 
 def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
     for option in options:
-        if not re.fullmatch(r"[A-Za-z0-9_.:/=+%-]+(,\d[\d-]*)*", option):  # with commas in lists of numbers: bind:0,2
+        # A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option.
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.:/=+%-]*(,\d[\d-]*)*", option):
             raise ParameterError(
                 "not a mount option",
                 where=where,
@@ -149,7 +153,7 @@ def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
                 allowed="a list with one option an entry, such as [noatime, data=writeback]",
             )
     for option in options:
-        if option.partition("=")[0] in _NOT_FOR_MOUNT:
+        if re.split(r"[=.+]", option)[0] in _NOT_FOR_MOUNT:
             raise ParameterError(
                 "a mount option that reaches beyond the file system under test",
                 where=where,

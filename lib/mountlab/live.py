@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 """How often the view is drawn anew, at most."""
+MOST_NOTICES = 3
 SHARE = 1 / 20
 """The largest part of a run's time that may be spent on looking at what it has measured so far."""
 BY_KEYS = "■ in the toolbar, or I I, stops too, and also cells that wait behind this one."
@@ -86,6 +87,7 @@ class Live:
         self._plan, self._writer = plan, writer
         self._standing = Standing(plan, done)
         self._figures = _none_yet(plan)
+        self._notices: list[str] = []
         self._glance, self._look = Ration(), Ration()
         self._started = self._trial_started = time.monotonic()
         self._over = threading.Event()
@@ -107,6 +109,9 @@ class Live:
 
     def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
         self._standing.leave(stops, trials)
+
+    def notice(self, text: str) -> None:
+        self._notices.append(text)
 
     # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -156,7 +161,7 @@ class Live:
         return live_view.estimates_table(self._plan.sweep, self._figures, now=now, left=self._standing.left)
 
     def _news(self) -> html.Html:
-        return live_view.news(list(self._standing.failed), self._figures.caveats)
+        return live_view.news(list(self._standing.failed), self._figures.caveats, self._notices[-MOST_NOTICES:])
 
     def _stop(self) -> None:
         """Called in a subshell's thread: the main thread is told as the keyboard tells it, and stops where it may."""

@@ -101,9 +101,11 @@ class _Table:
         return html.stacked(running + figures.value, f"{figures.interval} n = {n:.0f}{state}".strip())
 
 
-def news(failed: Sequence[Trial], caveats: Sequence[Caveat]) -> Html:
-    """Trials that failed, and what gives reason to doubt the figures so far; notes are left for the report."""
-    lines = [html.paragraph(words.failure_text(trial), kind="told error") for trial in failed[-MOST_FAILURES:]]
+def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[str] = ()) -> Html:
+    """What was told of the box, trials that failed, and what gives reason to doubt the figures so far; notes are left
+    for the report."""
+    lines = [html.paragraph(text, kind="told") for text in notices]
+    lines += [html.paragraph(words.failure_text(trial), kind="told error") for trial in failed[-MOST_FAILURES:]]
     if len(failed) > MOST_FAILURES:
         told = f"{words.counted(len(failed), 'trial')} failed; the last {MOST_FAILURES}:"
         lines.insert(0, html.paragraph(told, kind="told error"))

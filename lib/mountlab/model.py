@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
-Rights = Literal["root", "sudo", "none"]
+Rights = Literal["root", "sudo", "helper", "none"]
+"""`helper`: an ordinary user, for whom one program on the box does as root what it permits (mountlab.helper)."""
 Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
 """`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
@@ -126,12 +127,30 @@ class Box:
     embedded: str | None = None
     """'loopback' for the control machine through a private sshd, 'vm' for a virtual machine on it; None for a machine
     of the user's."""
-    become: Literal["auto", "root", "sudo", "none"] = "auto"
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
     mount_root: str | None = None
     """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
     output_root: str | None = None
     """Directory on the box for tool output during a trial; None: /dev/shm/mountlab-<user> where that exists."""
     scratch: tuple[ScratchDevice, ...] = ()
+    grace_s: float = 600.0
+    """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What a run holds on its box, as the box must know it to give all of it back by itself."""
+
+    run_id: str
+    mount_root: str
+    output_root: str
+    owner: str
+    """As `mount_root`/lock names it."""
+
+    @property
+    def output_dir(self) -> str:
+        """The run's own directory for output."""
+        return f"{self.output_root}/{self.run_id}"
 
 
 @dataclass(frozen=True, kw_only=True)

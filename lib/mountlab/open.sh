@@ -20,6 +20,13 @@ claim() {
     fi
 }
 
+# What watches over the lease goes with the run, with what it waits in. Its name is in its environment, since numbers of
+# processes are used again.
+end_lease() {
+    [ -r "$1/lease" ] && read -r watcher <"$1/lease" || return 0
+    ! tr '\0' '\n' 2>/dev/null <"/proc/$watcher/environ" | grep -qx "MOUNTLAB_LEASE=${1##*/}" || kill -- "-$watcher"
+}
+
 give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || rm -f "$1/lock"; }
 
 # Can be done again, and by a second run at the same time.
@@ -42,6 +49,7 @@ open)
     check_root "${2%/*}" && check_root "${3%/*}" && make_root "${2%/*}" && claim "${2%/*}" "$4" \
         && mkdir -p "$2/img" && make_root "${3%/*}" && mkdir -p "$3" ;;
 close)
+    end_lease "$3"
     give_back "${2%/*}" "$4"
     (close_one "$2")
     first=$?

@@ -7,7 +7,7 @@ A list in the options of a workload is a factor: the workload is run once for ea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,16 +19,22 @@ from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
+from mountlab.safe_yaml import Raw, check_texts, parse_value
+from mountlab.safe_yaml import as_yaml as as_yaml
+from mountlab.safe_yaml import parse_yaml as parse_yaml
 from mountlab.tools import TOOLS
 from mountlab.units import TimeText, parse_seconds
 from mountlab.until_params import UntilFile, read_until
 from mountlab.workload_params import check_compared, read_exclusions, read_workloads
 
 Model = TypeVar("Model", bound=BaseModel)
-Raw = dict[str, Any]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
+_HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
+MOST_TRIALS = 50_000
+"""More than a day where each takes two seconds; planned in seconds, in a third of a gigabyte."""
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
@@ -96,6 +102,10 @@ class SweepFile(_File):
     """Files of `params/published` whose figures are set beside yours."""
 
 
+MIN_GRACE_S = 5.0
+"""Shorter than this, what holds the lease on the box could not be heard in time."""
+
+
 class BoxFile(_File):
     """A file of params/boxes/."""
 
@@ -107,8 +117,9 @@ class BoxFile(_File):
     """Without it what `~/.ssh/config` says, or 22."""
     embedded: Literal["loopback", "vm"] | None = None
     """A box that Mountlab starts by itself: this machine through a private sshd on loopback, or a virtual machine."""
-    become: Literal["auto", "root", "sudo", "none"] = "auto"
-    """How root is had: `auto` takes root, or sudo where it asks for no password; `none` measures directories only."""
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
+    """How root is had: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom a
+    program on the box does what it permits; `none` measures directories only."""
     mount_root: str | None = None
     """A directory on the box below which all is made and mounted: new, empty, or made by Mountlab. Without it
     `/var/tmp/mountlab-USER`."""
@@ -116,6 +127,9 @@ class BoxFile(_File):
     """A directory, best in memory, for what the tools print. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
     """Whole block devices that may be formatted: your name for each, and its stable id. All data on them is lost."""
+    grace: TimeText = "10min"
+    """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
+    nothing of us either, ends what runs, unmounts and cleans up by itself."""
 
 
 class PublishedRow(_File):
@@ -186,39 +200,6 @@ class Resolved(Shown):
     parameters: Raw
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """YAML that refuses a key given twice, where PyYAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key, (key_node, _) in zip(keys, node.value, strict=True):
-            if keys.count(key) > 1:
-                line = key_node.start_mark.line + 1
-                raise ParameterError(
-                    "a key is given twice", where=f"line {line}", got=repr(key), allowed="each key once"
-                )
-        return super().construct_mapping(node, deep=deep)
-
-
-def parse_yaml(text: str, *, where: str) -> Raw:
-    """A mapping from YAML text. Raises ParameterError with file and line for anything else."""
-    try:
-        loaded = yaml.load(text, Loader=_StrictLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none, endless digits, deep nests
-        raise ParameterError("not valid YAML", where=where, got=" ".join(str(error).split())) from error
-    except ParameterError as error:
-        error.where = f"{where}, {error.where}"
-        raise
-    if not isinstance(loaded, dict):
-        raise ParameterError("a mapping of keys to values is needed", where=where, got=type(loaded).__name__)
-    return loaded
-
-
-def as_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as the YAML files of a run and of a bundle hold it: the same text for the same mapping."""
-    return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
-
-
 def parse_override(text: str) -> tuple[str, Any]:
     """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
     key, equals, value = text.partition("=")
@@ -227,8 +208,8 @@ def parse_override(text: str) -> tuple[str, Any]:
             "an override is KEY=VALUE", where=f"-p {text}", got=text, allowed="such as -p repeats=3 or -p preset=small"
         )
     try:
-        return key, yaml.load(value, Loader=_StrictLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return key, parse_value(value)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, ParameterError) as error:
         raise ParameterError("the value is not valid YAML", where=f"-p {text}", got=value) from error
 
 
@@ -241,6 +222,8 @@ def resolve(
     `read` gives the text of a file that the sweep names (`job_file`), which takes the place of the name: a run holds
     all that it takes to repeat it. Raises ParameterError for the first thing that is wrong, and what `read` raises.
     """
+    check_texts(raw, where)
+    check_texts(overrides or {}, "override")
     merged = {key: value for key, value in raw.items() if value is not None}
     for key in merged:
         if key not in SWEEP_KEYS:
@@ -332,6 +315,7 @@ def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: s
 
 def validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
     """A file's mapping in its form. Raises ParameterError for the first thing that is wrong."""
+    check_texts(raw, where)
     try:
         return model.model_validate(dict(raw))
     except ValidationError as error:
@@ -377,6 +361,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
     check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
+    design = _design(file.design, file.baseline, where)
+    _check_trials(len(filesystems) * len(workloads), design.repeats + design.warmup, where)
     sweep = Sweep(
         name=file.name,
         question=file.question.strip(),
@@ -384,7 +370,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         filesystems=filesystems,
         workloads=workloads,
         excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude"),
-        design=_design(file.design, file.baseline, where),
+        design=design,
         metrics=tuple(file.metrics or ()),
         baseline=file.baseline,
         expectation=file.expectation.strip(),
@@ -392,6 +378,16 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
     check_compared(sweep, f"{where}: exclude")
     return sweep
+
+
+def _check_trials(cells: int, blocks: int, where: str) -> None:
+    """Raise ParameterError for a sweep that would fill the memory of this machine before it is begun."""
+    if cells * blocks > MOST_TRIALS:
+        raise ParameterError(
+            "too many trials for one sweep", where=where, allowed=f"{MOST_TRIALS:,}",
+            got=f"{cells * blocks:,}: {cells:,} cells in {blocks:,} blocks",
+            next_step="fewer levels, repeats (or until.max), or several sweeps",
+        )  # fmt: skip
 
 
 def check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:
@@ -443,6 +439,7 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             got="both host and embedded" if file.host else "nothing",
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
+    _check_address(file, where)
     for key in ("mount_root", "output_root"):
         path = getattr(file, key)
         if path is not None and not BOX_PATH.match(path):
@@ -461,8 +458,30 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
                 allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot "
                 "(/dev/pmem0 does not); memory:0x... for pmfs",
             )
+    grace_s = parse_seconds(file.grace, where=f"{where}: grace")
+    if grace_s < MIN_GRACE_S:
+        raise ParameterError(
+            "too short: a connection that stalls for a moment would end the run",
+            where=f"{where}: grace", got=file.grace, allowed=f"{MIN_GRACE_S:g}s or more",
+        )  # fmt: skip
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
-    return Box(name=name, scratch=scratch, **file.model_dump(exclude={"scratch"}))
+    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
+
+
+def _check_address(file: BoxFile, where: str) -> None:
+    """Raise ParameterError for what ssh would take for an option, a shell for a command, or people for a password."""
+    for key, text, shape in (("host", file.host, _HOST), ("user", file.user or "", _USER)):
+        if "@" in text and ":" in text.rpartition("@")[0]:
+            raise ParameterError(
+                "this looks like a password, and none belongs into a parameter file", where=f"{where}: {key}",
+                got="NAME:...@HOST (not shown)", allowed="a name alone: keys and the agent of ssh open the door",
+                next_step="change that password if the file has been anywhere else; then ssh-copy-id",
+            )  # fmt: skip
+        if text and not shape.match(text):
+            raise ParameterError(
+                f"not a {key}", where=f"{where}: {key}", got=repr(text),
+                allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit",
+            )  # fmt: skip
 
 
 def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:

@@ -18,7 +18,10 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.guard import OURS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.model import FILES, Box, Cell, Filesystem, Place, Program, Rights, Step, Sweep, Target, everywhere
+from mountlab.foreign import check_plain
+from mountlab.helper import COMMAND as HELPER
+from mountlab.helper import not_permitted
+from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
 from mountlab.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
@@ -91,7 +94,8 @@ class Plan:
     run_id: str
     seed: int
     privileged: bool
-    """Whether the commands run as root on the box."""
+    """Whether the commands run as root on the box, or by its helper."""
+    lease: Lease
     opening: Step
     controls: tuple[PlannedMount, ...]
     """File systems with options, made once without them: what the kernel shows by itself."""
@@ -157,12 +161,16 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
     """
+    check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     context = _Context(sweep, box, facts, run_id, owner)
     order = visits(sweep, seed)
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
     return Plan(
         sweep=sweep, box=box, run_id=run_id, seed=seed, privileged=_privileged(facts),
+        lease=Lease(
+            run_id=run_id, mount_root=facts["mount_root"], output_root=facts["output_root"], owner=owner
+        ),
         opening=context.opening(),
         controls=tuple(context.control(fs) for fs in sweep.filesystems if context.wants_control(fs)),
         lasting=tuple(lasting.values()),
@@ -330,6 +338,7 @@ class _Context:
             "direct": "yes" if asks_direct(cell.workload) else "",
             "largest_output": str(LARGEST_OUTPUT),
             "largest_archive": str(LARGEST_ARCHIVE),
+            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
         }
         limit_s = command.timeout_s
         # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.
@@ -361,7 +370,7 @@ def our_uuid(*parts: str) -> str:
 
 
 def _privileged(facts: Facts) -> bool:
-    return facts["rights"] in ("root", "sudo")
+    return bool(facts["rights"] != "none")
 
 
 def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
@@ -383,6 +392,9 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
 
 def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
     """File systems of the sweep that cannot be mounted with these rights, and why."""
+    if rights == "helper":
+        refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
+        return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
     if rights != "none":
         return {}
     reason = "mounting needs root or password-less sudo on the box"
@@ -435,6 +447,11 @@ def _check_together(sweep: Sweep, facts: Facts) -> None:
 
 def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
     refused = without_rights(sweep, facts["rights"])
+    if refused and facts["rights"] == "helper":
+        raise PlanError(
+            f"the box does not let us mount {', '.join(refused)}", where=f"params/boxes/{box.name}.yml: become: helper",
+            got="; ".join(refused.values()), next_step="leave it out, or measure it on a box that gives root",
+        )  # fmt: skip
     if refused:
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",

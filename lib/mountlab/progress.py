@@ -66,7 +66,10 @@ class Standing:
         self.now = trial
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
-        self.remaining.end(planned, trial.elapsed_s)
+        if trial.status == "ok":
+            self.remaining.end(planned, trial.elapsed_s)
+        else:
+            self.remaining.forget(trial.trial_id)
         self.now, self.done = None, self.done + 1
         if trial.status not in ("ok", "skipped"):
             self.failed.append(trial)
@@ -114,6 +117,9 @@ class Bar:
         for line in words.leaving(stops):
             self._bar.write(line, file=sys.stderr)
         self._show()
+
+    def notice(self, text: str) -> None:
+        self._bar.write(text, file=sys.stderr)
 
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)

@@ -7,6 +7,7 @@ three seconds, which nobody should wait for who only wants a plan.
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -16,7 +17,8 @@ from typing import Any
 from mountlab import catalogue, compare_many_view, compare_view, index_view, store
 from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
-from mountlab.errors import MountlabError, StoreError
+from mountlab.errors import MountlabError, MountlabWarning, StoreError, in_one_line
+from mountlab.hold import held
 from mountlab.html import JUPYTERLAB_STYLE, Html
 from mountlab.kernels import Kernels
 from mountlab.outline import without_empty_parts
@@ -39,12 +41,14 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = store.found(run_path).resolve()
     info = store.read_info(run_path)
-    executed = run_path / "notebooks" / notebook.name
-    execute(notebook, executed, {"run": str(run_path)})
+    executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
-    written = run_path / "report.html"
-    store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
-    _refresh_index(run_path.parent)
+    try:
+        with held(run_path, what="run's report", name=".reporting", wait_s=store.DERIVE_S):
+            execute(notebook, executed, {"run": str(run_path)})
+            store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+    finally:
+        refresh_index(run_path.parent)
     return written
 
 
@@ -64,7 +68,7 @@ def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
     written = directory / "report.html"
     store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
     store.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
-    _refresh_index(results.resolve())
+    refresh_index(results.resolve())
     return written
 
 
@@ -102,17 +106,23 @@ def write_index(results: Path = store.RESULTS) -> Path:
             "an index.html that Mountlab has not made is not overwritten", where=store.shown(written),
             next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
         )  # fmt: skip
-    results.mkdir(parents=True, exist_ok=True)
-    made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
-    store.replace_file(written, made.encode())
+    store.make_directory(results)
+    with held(results, what="index", name=".indexing", wait_s=store.DERIVE_S):
+        made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
+        store.replace_file(written, made.encode())
     return written
 
 
-def _refresh_index(directory: Path) -> None:
-    """The index of the directory in which a run lies, where that is the one of all runs, or has an index already."""
+def refresh_index(directory: Path, *, make: bool = False) -> None:
+    """The index of the directory in which a run lies, where that is the one of all runs, or has an index already, or
+    where one is to be made. One that cannot be written is a warning: what was measured and its report are there."""
     written = directory / INDEX
-    if directory == store.RESULTS.resolve() or (written.exists() and _is_ours(written)):
-        write_index(directory)
+    if make or directory == store.RESULTS.resolve() or (written.exists() and _is_ours(written)):
+        try:
+            write_index(directory)
+        except StoreError as error:
+            said = f"the list of all runs is as it was: {in_one_line(error.what)} ({error.where}; {error.next_step})"
+            warnings.warn(said, MountlabWarning, stacklevel=2)
 
 
 def _is_ours(written: Path) -> bool:
@@ -130,7 +140,7 @@ def execute(
     """
     from papermill import PapermillExecutionError, execute_notebook
 
-    executed.parent.mkdir(exist_ok=True)
+    store.make_directory(executed.parent)
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
     failed.unlink(missing_ok=True)
     try:
@@ -143,11 +153,13 @@ def execute(
         unfinished.replace(failed)
         raise _cell_failed(error, notebook, failed) from error
     except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
+        if unfinished.exists():
+            unfinished.replace(failed)
         raise MountlabError(
-            "the report could not be made",
+            "the notebook did not come to its end",
             where=store.shown(notebook),
             got=str(error),
-            next_step="run it in JupyterLab",
+            next_step="run it in JupyterLab; of a run, `make resume` does what is left",
         ) from error
     unfinished.replace(executed)
 

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -17,9 +18,10 @@ from typing import Any, Protocol
 import pandas as pd
 
 from mountlab.box import BoxConnection, Completed, shown
-from mountlab.care import kill_run
+from mountlab.care import clean, kill_run
 from mountlab.errors import (
     KERNEL,
+    BoxRestarted,
     BoxTimeout,
     CommandError,
     LeftoverError,
@@ -45,6 +47,8 @@ STEP_TIMEOUT_S = 1800.0
 UNDO_TRIES = 6
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The word by which trial.sh brings back what a killed trial left."""
+RESTARTS = 2
+"""So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
 GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
 """Scripts below mountlab/filesystems by the name that they are run under."""
 
@@ -65,6 +69,7 @@ class Progress(Protocol):
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
     def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
+    def notice(self, text: str) -> None: ...
 
 
 def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progress) -> None:
@@ -78,18 +83,8 @@ def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progre
     run = _Run(plan, box, journal, progress)
     with run.stops, ExitStack() as undo:
         run.do(plan.opening, undo)
-        for control in plan.controls:
-            run.control(control)
-        run.recall()
-        for mount in plan.lasting:
-            if any(run.wants(trial) for trial in plan.trials if trial.mount == mount.id):
-                run.lasting(mount, undo)
-        for block, turns in groupby(plan.turns, key=lambda turn: turn.block):
-            run.look(block)
-            for turn in turns:
-                waiting = [trial for trial in turn.trials if run.wants(trial)]
-                if waiting:
-                    run.turn(turn.mount, waiting)
+        while not run.completes():
+            run.open_again()
 
 
 class Stops:
@@ -147,8 +142,44 @@ class _Run:
     """Cell to why its later trials are skipped."""
     left: dict[str, Stop] = field(default_factory=dict)
     """Cell to why it has no more trials."""
+    restarts: Counter[str] = field(default_factory=Counter)
+    """Mount to how often the box was restarted while it was made."""
     stops: Stops = field(default_factory=Stops)
     sleep: Callable[[float], None] = time.sleep
+
+    def completes(self) -> bool:
+        """Make all that is still wanted, unless the box is restarted meanwhile: what was made on it is gone then."""
+        try:
+            with self.box.holding(self.plan.lease, lambda: self.stops.asked), ExitStack() as undo:
+                self.everything(undo)
+        except BoxRestarted as error:
+            self.progress.notice(f"{error.what}; its file systems are made again")
+            return False
+        return True
+
+    def everything(self, undo: ExitStack) -> None:
+        for control in self.plan.controls:
+            if control.filesystem.name not in self.controls:
+                self.control(control)
+        self.recall()
+        for mount in self.plan.lasting:
+            if any(self.wants(trial) for trial in self.plan.trials if trial.mount == mount.id):
+                self.lasting(mount, undo)
+        for block, turns in groupby(self.plan.turns, key=lambda turn: turn.block):
+            self.look(block)
+            for turn in turns:
+                waiting = [trial for trial in turn.trials if self.wants(trial)]
+                if waiting:
+                    self.turn(turn.mount, waiting)
+
+    def open_again(self) -> None:
+        """On a box that was restarted: remove what outlived that (images, the lock), and open it as at first."""
+        if self.stops.asked:
+            raise KeyboardInterrupt
+        clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
+        self.preconditioned.clear()
+        self.broken.clear()
+        self.do(self.plan.opening, ExitStack())  # its undo waits already
 
     def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
         return self.box.run(argv, timeout_s=timeout_s, root=self.plan.privileged)
@@ -262,11 +293,35 @@ class _Run:
         try:
             with self.mounted(mount) if mount else nullcontext():
                 for trial in wanted:
-                    self.trial(trial)
+                    self.surely(trial)
         except (CommandError, ParseError) as error:  # what failed, or evidence that cannot be read
-            for trial in wanted:
-                if not self.journal.has(trial.trial_id):
-                    self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
+            self._fail(wanted, error)
+        except BoxRestarted as error:
+            self.restarted(mount, wanted, error)
+            raise
+
+    def surely(self, trial: PlannedTrial) -> None:
+        """Run a trial. One that was interrupted by a restart of the box has failed."""
+        try:
+            self.trial(trial)
+        except BoxRestarted as error:
+            self._fail([trial], error)
+            raise
+
+    def restarted(self, mount: PlannedMount | None, wanted: list[PlannedTrial], error: BoxRestarted) -> None:
+        """A box that restarts again and again while a file system is made does so because of it: then its trials fail,
+        instead of being tried for ever."""
+        if any(self.journal.has(trial.trial_id) for trial in wanted):
+            return
+        name = mount.id if mount else wanted[0].mount
+        self.restarts[name] += 1
+        if self.restarts[name] > RESTARTS:
+            self._fail(wanted, error)
+
+    def _fail(self, trials: list[PlannedTrial], error: MountlabError) -> None:
+        for trial in trials:
+            if not self.journal.has(trial.trial_id):
+                self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
 
     def trial(self, planned: PlannedTrial) -> None:
         """Try it until it gives a measurement, or fails for a reason that stays, or has been tried often enough."""

@@ -7,13 +7,15 @@ from the measured part at any time.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import platform
 import subprocess
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,7 +30,12 @@ from mountlab import analysis, checks, stopping
 from mountlab.checks import Moved
 from mountlab.counters import FILES as COUNTER_FILES
 from mountlab.counters import Around, around
-from mountlab.errors import ParseError, StoreError, in_one_line
+from mountlab.disk import ROOT as ROOT
+from mountlab.disk import keep_directory, new_directory, read_plain, tidy
+from mountlab.disk import make_directory as make_directory
+from mountlab.disk import replace_file as replace_file
+from mountlab.disk import shown as shown
+from mountlab.errors import KeepError, MountlabWarning, ParseError, StoreError, in_one_line
 from mountlab.evidence import (
     counted_chain,
     file_system_device,
@@ -38,6 +45,11 @@ from mountlab.evidence import (
     through_cache_below,
     unseen,
 )  # fmt: skip
+from mountlab.foreign import check_info, check_plain, check_trials, kept_box
+from mountlab.hold import held, holder
+from mountlab.journal import FILE as JOURNAL
+from mountlab.journal import append, mend
+from mountlab.journal import read_journal as read_journal
 from mountlab.logs import Output, Part, decoded, read_log, read_one
 from mountlab.logs.base import LARGEST_LOG
 from mountlab.model import (
@@ -48,7 +60,6 @@ from mountlab.model import (
     Measurement,
     OptionEvidence,
     PublishedFigure,
-    ScratchDevice,
     Several,
     Shown,
     Stop,
@@ -72,12 +83,13 @@ from mountlab.units import NS_PER_S
 SCHEMA = 2
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null."""
-ROOT = Path(__file__).resolve().parents[2]
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 BATCH = "MOUNTLAB_BATCH"
 """The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+DERIVE_S = 600.0
+"""How long another process that derives the files of a run, or makes its report, is waited for."""
 _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 LIBRARIES = (
     "mountlab",
@@ -91,14 +103,6 @@ LIBRARIES = (
     "nbconvert",
     "jupyterlab",
 )
-
-
-def shown(path: Path) -> str:
-    """A path as people know it: below the repository or the current directory where it is."""
-    for start in (Path.cwd(), ROOT):
-        if path.is_relative_to(start):
-            return str(path.relative_to(start))
-    return str(path)
 
 
 def read_text(path: Path, what: str, next_step: str) -> str:
@@ -128,7 +132,8 @@ def reader_in(directory: Path) -> Callable[[str], str]:
 
 def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
-    path = PARAMS / "boxes" / f"{Path(name).name}.yml"
+    check_plain([name], "name of a box")
+    path = PARAMS / "boxes" / f"{name}.yml"
     known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
     text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
@@ -150,22 +155,22 @@ def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
 
 
 class RunWriter:
-    """Keeps what a run measures, each piece whole or not at all."""
+    """Keeps what a run measures, each piece whole or not at all. Only the process that holds the run (`held_run`) may
+    have one."""
 
     def __init__(self, path: Path) -> None:
-        """Go on writing where a journal ends; a torn last line is cut off first."""
+        """Go on writing where a journal ends: what a crash has left half-written is put right first."""
         self.path = path
-        journal = path / "trials.jsonl"
-        if journal.exists():
-            whole = journal.read_bytes()
-            os.truncate(journal, whole.rfind(b"\n") + 1)
+        tidy(path)
+        tidy(path / "raw")
+        if torn := mend(path / JOURNAL):
+            warnings.warn(torn, MountlabWarning, stacklevel=2)
         self._done = {trial.trial_id for trial in read_journal(path)}
         self._figures: dict[str, list[Measurement]] = {}
 
     @classmethod
     def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
         path = results / plan.run_id
-        (path / "raw").mkdir(parents=True)
         info = {
             "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "run_id": plan.run_id,
             "status": "running", "created_at": _now(), "finished_at": None, "box": asdict(plan.box),
@@ -175,68 +180,73 @@ class RunWriter:
             "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
             **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
-        writer = cls(path)
-        writer._write("sweep.yml", as_yaml(resolved.parameters))
-        writer._write("run.json", json.dumps(info, indent=1))
-        return writer
+        _begin(path, {"sweep.yml": as_yaml(resolved.parameters), "run.json": json.dumps(info, indent=1)})
+        return cls(path)
 
     def has(self, trial_id: str) -> bool:
         return trial_id in self._done
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
-        self._keep(mount_id, files)
+        with self._keeping():
+            keep_directory(self.path / "raw" / mount_id, files)
 
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
-        """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk."""
-        self._keep(trial.trial_id, files)
-        took = None if math.isnan(trial.elapsed_s) else trial.elapsed_s
-        line = json.dumps({**asdict(trial), "elapsed_s": took}) + "\n"
-        with (self.path / "trials.jsonl").open("ab") as journal:
-            journal.write(line.encode())
-            journal.flush()
-            os.fsync(journal.fileno())
+        """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
+
+        Files of an attempt that never reached the journal make place for these.
+        """
+        with self._keeping():
+            keep_directory(self.path / "raw" / trial.trial_id, files)
+            append(self.path, trial)
         self._done.add(trial.trial_id)
 
     def ended(self) -> list[Trial]:
         """The trials in the journal."""
         return read_journal(self.path)
 
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Says of an error of the disk what is kept all the same, and how to go on."""
+        try:
+            yield
+        except KeepError as error:
+            kept = f"{len(self._done)} trials are kept" if self.path.is_dir() else "its directory is gone"
+            raise KeepError(
+                f"what is measured cannot be written any more: the run stops, {kept}", where=error.where,
+                got=error.got, next_step=f"{error.next_step}; then: make resume RUN={shown(self.path)}",
+            ) from error  # fmt: skip
+
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         """The trials in the journal and their figures, from what is on disk: what a later session would see."""
-        journal = read_journal(self.path)
-        rows = _measurements(self.path / "raw", journal, sweep, self._figures)
-        return journal, analysis.measurement_frame(rows)
+        trials = read_journal(self.path)
+        rows = _measurements(self.path / "raw", trials, sweep, self._figures)
+        return trials, analysis.measurement_frame(rows)
 
     def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
-        info = json.loads((self.path / "run.json").read_text())
+        info = _run_json(self.path)
         told = {stop.cell: _stop_row(stop) for stop in stops}
         changed = {**info, "status": status, "finished_at": _now(), **({"stopped": told} if told else {})}
-        self._write("run.json", json.dumps(changed, indent=1))
-
-    def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
-        directory = self.path / "raw" / name
-        directory.mkdir(exist_ok=True)
-        for file, data in files.items():
-            (directory / file).parent.mkdir(exist_ok=True)
-            _write_synced(directory / file, data)
-
-    def _write(self, name: str, text: str) -> None:
-        replace_file(self.path / name, text.encode())
+        replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
 
 
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _begin(path: Path, files: Mapping[str, str]) -> None:
+    """A run directory with its first files, there with all of them or not at all."""
+    make_directory(path.parent)
+    new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file whole: a reader sees the old one or the new one, also where two processes write it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    _write_synced(temporary, data)
-    temporary.replace(path)
+def going_on(path: Path) -> str:
+    """What is to be said to a reader of a run that is being measured; '' of one that is not."""
+    other = holder(found(path))
+    return f"the run goes on ({other}): this is what it has measured until now" if other else ""
+
+
+@contextmanager
+def held_run(path: Path) -> Iterator[None]:
+    """Be the only process that writes to a run. Raises RunInUse, which names the other."""
+    with held(path, what="run"):
+        yield
 
 
 def _stop_row(stop: Stop) -> dict[str, Any]:
@@ -273,23 +283,6 @@ def git_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return out.stdout.strip()
-
-
-def read_journal(path: Path) -> list[Trial]:
-    """Every whole line of trials.jsonl. A torn last line (the control machine lost power) counts as not run."""
-    file = path / "trials.jsonl"
-    lines = file.read_bytes().split(b"\n") if file.exists() else [b""]
-    return [_journal_line(file, number, line) for number, line in enumerate(lines[:-1], start=1)]
-
-
-def _journal_line(file: Path, number: int, line: bytes) -> Trial:
-    try:
-        read = json.loads(line)
-        return Trial(**{**read, "elapsed_s": math.nan if read.get("elapsed_s") is None else read["elapsed_s"]})
-    except (ValueError, TypeError) as error:
-        raise StoreError(
-            "a line of the journal is not a trial", where=f"{shown(file)}, line {number}", got=str(error)
-        ) from error
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,7 +341,7 @@ class Run(Shown):
             report = self.path / "raw" / trial_id / FIO_REPORT
             if report.exists():
                 places: dict[str, list[Histogram]] = {}
-                for (_, place), bins in histograms_of(decode(report.read_text())).items():
+                for (_, place), bins in histograms_of(decode(read_plain(report).decode())).items():
                     places.setdefault(place, []).append(bins)
                 for place, each in places.items():
                     found.setdefault(cell, {}).setdefault(place, []).append(merge(each))
@@ -360,24 +353,31 @@ def read_info(path: Path) -> dict[str, Any]:
 
     Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
     """
-    text = read_text(path / "run.json", "run", "name a directory below results/")
-    try:
-        info: Any = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
+    info = _run_json(path)
     needed = {"schema", "run_id", "status", "box", "seed", "parameters"}
     if not isinstance(info, dict) or not needed <= info.keys():
         raise StoreError(
             "not a run of Mountlab's", where=shown(path / "run.json"), got=f"no {', '.join(sorted(needed - set(info)))}"
         )
+    check_info(info, shown(path / "run.json"))
     if info["schema"] > SCHEMA:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
         )
+    if info["status"] == "running" and holder(path) is None:
+        info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
     if "imported" in info:
         return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
+
+
+def _run_json(path: Path) -> Any:
+    text = read_text(path / "run.json", "run", "name a directory below results/")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
 
 
 def is_derived(path: Path) -> bool:
@@ -401,7 +401,7 @@ def found(path: Path | str) -> Path:
 def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
     """Runs below a directory with what is in their run.json, the newest first; what is no run is passed over."""
     found = []
-    for file in results.glob("*/run.json"):
+    for file in results.glob("[!.]*/run.json"):
         with suppress(StoreError):
             found.append((file.parent, read_info(file.parent)))
     return sorted(found, key=lambda run: str(run[1].get("created_at", "")), reverse=True)
@@ -418,8 +418,7 @@ def read_sweep(path: Path) -> Resolved:
 
 def read_box(path: Path) -> Box:
     """The box that a run was measured on, as its file said then."""
-    kept = read_info(path)["box"]
-    return Box(**{**kept, "scratch": tuple(ScratchDevice(**each) for each in kept["scratch"])})
+    return kept_box(read_info(path)["box"], f"{shown(path)}/run.json: box")
 
 
 def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
@@ -443,6 +442,8 @@ def load_run(path: Path | str) -> Run:
     path = found(path).resolve()
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
+    check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
+    check_trials(whole, f"{shown(path)}/trials.jsonl")
     journal = _without_excluded(path, whole)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
@@ -528,7 +529,6 @@ class ImportedRun:
 def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
     """Write a run directory for logs from elsewhere, and return it."""
     path = results / new_run_id(run.sweep, replace(run.box, name="imported"), results)
-    (path / "raw").mkdir(parents=True)
     info = {
         "schema": SCHEMA, "mountlab_version": metadata.version("mountlab"), "run_id": path.name, "status": "running",
         "created_at": _now(), "finished_at": None, "box": asdict(run.box), "facts": dict(run.facts),
@@ -537,9 +537,8 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
+    _begin(path, {"import.yml": as_yaml(run.parameters), "run.json": json.dumps(info, indent=1)})
     writer = RunWriter(path)
-    writer._write("import.yml", as_yaml(run.parameters))
-    writer._write("run.json", json.dumps(info, indent=1))
     for trial, files in run.trials:
         writer.record(trial, files)
     writer.finish("complete")
@@ -564,13 +563,13 @@ def _measurements(
 
 
 def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
-    output = ToolOutput.from_files({file.name: file.read_bytes() for file in raw.iterdir() if file.is_file()})
+    output = ToolOutput.from_files({file.name: read_plain(file) for file in _plain_files(raw)})
     return TOOLS[workload.tool].parse(workload, output)
 
 
 def _imported(raw: Path, workload: Workload) -> list[Measurement]:
     log = raw / "log.txt"
-    return read_one(workload.tool, decoded(log.read_bytes()), where=shown(log), known=workload.options).measurements
+    return read_one(workload.tool, decoded(read_plain(log)), where=shown(log), known=workload.options).measurements
 
 
 def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
@@ -585,7 +584,7 @@ def _made(mount: Path) -> Iterator[Measurement]:
     stand with the first workload of the sweep, once for each mount."""
     for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
         if (mount / file).exists():
-            elapsed_ns = int(sections((mount / file).read_text(errors="replace"))["elapsed_ns"])
+            elapsed_ns = int(sections(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
             yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
 
 
@@ -596,7 +595,12 @@ def _control(raw: Path, fs: Filesystem) -> dict[str, str] | None:
 
 
 def _files(directory: Path) -> dict[str, str]:
-    return {file.name: file.read_text(errors="replace") for file in directory.iterdir() if file.is_file()}
+    return {file.name: read_plain(file).decode(errors="replace") for file in _plain_files(directory)}
+
+
+def _plain_files(directory: Path) -> list[Path]:
+    """What lies in a directory of raw output, but for the directories of earlier attempts."""
+    return [path for path in directory.iterdir() if path.is_symlink() or not path.is_dir()]
 
 
 def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
@@ -632,7 +636,7 @@ def _around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
     found = {}
     for trial in journal:
         kept = {name: raw / trial.trial_id / name for name in COUNTER_FILES}
-        files = {name: file.read_text(errors="replace") for name, file in kept.items() if file.exists()}
+        files = {name: read_plain(file).decode(errors="replace") for name, file in kept.items() if file.exists()}
         if (changed := around(files)) is not None:
             found[trial.trial_id] = changed
     return found
@@ -641,7 +645,7 @@ def _around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
 def _preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:
     """Trial id to the rounds that were run before it."""
     files = {trial.trial_id: raw / trial.trial_id / ROUNDS_FILE for trial in journal}
-    return {trial_id: read_rounds(file.read_text()) for trial_id, file in files.items() if file.exists()}
+    return {trial_id: read_rounds(read_plain(file).decode()) for trial_id, file in files.items() if file.exists()}
 
 
 def _series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
@@ -650,7 +654,7 @@ def _series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
     for trial in journal:
         logs = list((raw / trial.trial_id).glob(f"{PREFIX}_bw.*.log")) if trial.tool == "fio" else []
         if logs and trial.status == "ok":
-            found[trial.trial_id] = read_series({log.name: log.read_text() for log in logs})
+            found[trial.trial_id] = read_series({log.name: read_plain(log).decode() for log in logs})
     return found
 
 
@@ -696,7 +700,7 @@ def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
     """Write files into a directory, which is made where it is not there; each is whole, or the old one."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     for name, data in files.items():
         replace_file(directory / name, data)
     return [directory / name for name in files]
@@ -729,14 +733,20 @@ def _log_text(path: Path) -> str:
 
 def write_derived(run: Run) -> None:
     """measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run."""
-    frame = _with_factors_as_text(run.measurements)
-    temporary = run.path / ".measurements.parquet.tmp"
-    frame.to_parquet(temporary, index=False)
-    temporary.replace(run.path / "measurements.parquet")
+    whole = io.BytesIO()
+    _with_factors_as_text(run.measurements).to_parquet(whole, index=False)
+    replace_file(run.path / "measurements.parquet", whole.getvalue())
     _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
     _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]
     _write_csv(run.path / "caveats.csv", pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS)))
+
+
+def derive(path: Path | str) -> None:
+    """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
+    path = found(path).resolve()
+    with held(path, what="run's figures", name=".deriving", wait_s=DERIVE_S):
+        write_derived(load_run(path))
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:

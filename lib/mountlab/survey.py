@@ -199,4 +199,4 @@ def _usable(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> i
 
 
 def _root(facts: Mapping[str, Any]) -> bool:
-    return facts["rights"] in ("root", "sudo")
+    return bool(facts["rights"] != "none")

@@ -91,16 +91,23 @@ kernel_says() {
     read -r ended < "$out/ended_ns"
     # To read it takes some milliseconds. What a kernel complains of (timeouts, retries) takes longer than half a second.
     [ "$dropped" = yes ] && [ $((ended - started)) -gt 500000000 ] || return
-    log=$(dmesg -r 2>/dev/null | awk -v mark="($$): drop_caches" '
+    log=$(kernel_log 2>/dev/null | awk -v mark="($dropper): drop_caches" '
         index($0, mark) { n = 0; seen = 1; next }
         match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 && n < 50 { line[n++] = $0 }
         END { for (i = 0; i < n; i++) print line[i]; exit !seen }') && printf '==> kernel <==\n%s\n' "$log"
 }
 
+# With a helper on the box `dropper` is then the number of its process, by which the kernel's log tells it.
+drop_all() {
+    if [ -n "$helper" ]; then dropper=$($helper 60 - drop_caches); else echo 3 > /proc/sys/vm/drop_caches; fi
+}
+
+kernel_log() { if [ -n "$helper" ]; then $helper 60 - dmesg; else dmesg -r; fi; }
+
 drop_caches() {
     sync
     [ "$cache" = as_is ] && return
-    if { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null; then
+    if drop_all 2>/dev/null; then
         dropped=yes
         put cache drop_caches
     else # without root: ask the kernel to forget the pages of our own files only
@@ -112,10 +119,14 @@ drop_caches() {
 # What the kernel complained of since the trial began, in trouble only: to read it takes some milliseconds. Its clock is
 # not that of /proc/uptime; a line of our own tells it. (Not for everybody: then there is none.)
 trouble() {
-    mark="mountlab: trial failed ($$)"
-    { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
+    if [ -n "$helper" ]; then
+        mark="($($helper 60 - drop_caches)): drop_caches"
+    else
+        mark="mountlab: trial failed ($$)"
+        { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
+    fi
     read -r now _ < /proc/uptime
-    dmesg -r 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
+    kernel_log 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
         BEGIN { n = 0 }
         !match($0, /\[ *[0-9]+\.[0-9]+\]/) { next }
         { at = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
@@ -170,6 +181,7 @@ measure() {
 umask 077
 dropped=
 uptimes=
+dropper=$$
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab import care, lock, report, store
-from mountlab.box import BoxConnection
+from mountlab import care, lock, store
 from mountlab.boxes import open_box
-from mountlab.errors import LeftoverError, PlanError, Stopped, StoreError
+from mountlab.ending import concluding
+from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
+from mountlab.steady import SteadyBox
 from mountlab.store import RunWriter
 from mountlab.survey import survey
 
@@ -29,7 +30,7 @@ class Session:
 
     plan: Plan
     resolved: Resolved
-    connection: BoxConnection
+    connection: SteadyBox
     facts: Mapping[str, Any]
 
 
@@ -41,7 +42,8 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
     """
     with planned(resolved, box=box, results=results, take=True) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
-        return _measure(session, writer)
+        with store.held_run(writer.path):
+            return _measure(session, writer)
 
 
 def resume(path: Path | str) -> Path:
@@ -55,7 +57,10 @@ def resume(path: Path | str) -> Path:
         raise StoreError(
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
         )
-    with planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session:
+    with (
+        store.held_run(path),
+        planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
+    ):
         _check_same_box(info["facts"], session.facts, store.shown(path))
         return _measure(session, RunWriter(path))
 
@@ -70,7 +75,8 @@ def planned(
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
-    with open_box(the_box) as connection:
+    with open_box(the_box) as line:
+        connection = SteadyBox(line)
         facts = gather(connection, all_programs(sweep))
         check_feasible(sweep, the_box, facts)
         if take:
@@ -100,7 +106,7 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
         )
 
 
-def _take(connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
     """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
     lock.check_free(connection, facts["mount_root"])
     stuck = [each for each in care.clean(connection) if not each.removed]
@@ -119,18 +125,18 @@ def _first(*choices: int | None) -> int:
 
 def _measure(session: Session, writer: RunWriter) -> Path:
     done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
-    status, progress = "interrupted", watched(session.plan, writer, done)
-    try:
-        with progress:
-            run_sweep(session.plan, session.connection, writer, progress)
-        status = "complete"
-    except KeyboardInterrupt:
-        if not progress.stopped:
-            run = store.shown(writer.path)
-            raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
-    finally:
-        writer.finish(status, store.read_stops(writer.path, session.plan.sweep))
-        if store.read_journal(writer.path):
-            store.write_derived(store.load_run(writer.path))
-        report.write_index(writer.path.parent)
+    progress = watched(session.plan, writer, done)
+    with concluding(writer, session.plan.sweep) as ending:
+        try:
+            with progress:
+                session.connection.say = progress.notice
+                run_sweep(session.plan, session.connection, writer, progress)
+            ending.status = "complete"
+        except KeyboardInterrupt:
+            if not progress.stopped:
+                run = store.shown(writer.path)
+                raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+        except BoxLost as error:
+            error.next_step = f"when the box is back: make resume RUN={store.shown(writer.path)}"
+            raise
     return writer.path

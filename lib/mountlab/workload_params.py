@@ -15,6 +15,7 @@ which are told by file system and workload too: [{filesystem: tmpfs, workload: f
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,10 @@ from mountlab.units import format_bytes
 Raw = dict[str, Any]
 VARY = ("all-combinations", "one-at-a-time")
 MOST_ROUNDS = 1000
+MOST_LEVELS, MOST_CELLS = 1000, 10_000
+"""Of a factor, and of a workload: more than anybody measures, and few enough to be planned in seconds."""
+MOST_LOOKS = 1_000_000
+"""Exclusions times the combinations that they are held against."""
 DESIGN_KEYS: dict[str, str] = {
     "vary": f"Which combinations of the levels become cells: {' or '.join(VARY)}. The first where nothing is said.",
     "exclude": "Without the combinations that an entry matches: `[{rw: read, bs: 1KiB}]`.",
@@ -52,6 +57,7 @@ class _Level:
         return self.read.value == other.read.value or self.read.label == other.read.label
 
 
+Said = frozenset[tuple[str, Any]]
 Levels = dict[str, list[_Level]]
 Combination = dict[str, _Level]
 
@@ -81,17 +87,20 @@ class _Entry:
     def workloads(self) -> list[Workload]:
         factors = {key: self.levels(key, raw, self.where) for key, raw in self.given.items() if isinstance(raw, list)}
         alone = self.one_at_a_time(factors)
+        _check_count(1 if alone else math.prod(map(len, factors.values())), self.where)
         designed = one_at_a_time(factors) if alone else all_combinations(factors)
         left = self.without_excluded(designed, factors)
-        found = [self.workload(each, self.where) for each in left]
+        found = {_said(each): each for each in (self.workload(each, self.where) for each in left)}
         for number, addition in enumerate(_entries(self.raw.get("also"), f"{self.where}.also")):
-            found += self.added(addition, factors, alone, found, f"{self.where}.also[{number}]")
+            for each in self.added(addition, factors, alone, found, f"{self.where}.also[{number}]"):
+                found[_said(each)] = each
+            _check_count(len(found), f"{self.where}.also")
         if not found:
             raise ParameterError(
                 "no combination is left", where=f"{self.where}.exclude", got=f"all {len(designed)} are excluded",
                 allowed="at least one", next_step="remove the workload, or an exclusion",
             )  # fmt: skip
-        return found
+        return list(found.values())
 
     def levels(self, key: str, raw: Any, where: str) -> list[_Level]:
         option = option_of(self.tool, key, where)
@@ -111,7 +120,9 @@ class _Entry:
 
     def without_excluded(self, designed: list[Combination], factors: Levels) -> list[Combination]:
         gone: set[int] = set()
-        for number, entry in enumerate(_entries(self.raw.get("exclude"), f"{self.where}.exclude")):
+        entries = _entries(self.raw.get("exclude"), f"{self.where}.exclude")
+        _check_looks(len(entries) * len(designed), f"{self.where}.exclude")
+        for number, entry in enumerate(entries):
             where = f"{self.where}.exclude[{number}]"
             pattern = {key: self.pattern(key, raw, factors, where) for key, raw in entry.items()}
             matched = {place for place, each in enumerate(designed) if _matches(each, pattern)}
@@ -134,17 +145,16 @@ class _Entry:
         return named
 
     def added(
-        self, entry: Raw, factors: Levels, alone: bool, present: Sequence[Workload], where: str
+        self, entry: Raw, factors: Levels, alone: bool, present: Mapping[Said, Workload], where: str
     ) -> list[Workload]:
         """The combinations of an addition: what it does not name has all its levels, or one at a time the first."""
         named = {key: self.levels(key, raw, where) for key, raw in entry.items()}
         others = {key: levels[:1] if alone else levels for key, levels in factors.items() if key not in named}
-        order = dict.fromkeys([*factors, *named])
-        found = [
-            self.workload(each, where) for each in all_combinations({key: {**others, **named}[key] for key in order})
-        ]
+        levels = {key: {**others, **named}[key] for key in dict.fromkeys([*factors, *named])}
+        _check_count(math.prod(map(len, levels.values())), where)
+        found = [self.workload(each, where) for each in all_combinations(levels)]
         for workload in found:
-            twin = next((each for each in present if each.options == workload.options), None)
+            twin = present.get(_said(workload))
             if twin:
                 raise ParameterError(
                     "an addition is there already", where=where, got=str(entry), allowed="what the levels do not give",
@@ -178,6 +188,27 @@ class _Entry:
         return rounds
 
 
+def _said(workload: Workload) -> Said:
+    """What tells a workload from its neighbours."""
+    return frozenset(workload.options.items())
+
+
+def _check_count(count: int, where: str) -> None:
+    if count > MOST_CELLS:
+        raise ParameterError(
+            "too many combinations for one workload", where=where, got=f"{count:,}", allowed=f"{MOST_CELLS:,}",
+            next_step="vary: one-at-a-time, fewer levels, or several sweeps",
+        )  # fmt: skip
+
+
+def _check_looks(count: int, where: str) -> None:
+    if count > MOST_LOOKS:
+        raise ParameterError(
+            "too many exclusions for so many combinations", where=where, got=f"{count:,} to look at",
+            allowed=f"{MOST_LOOKS:,}", next_step="name several levels in one exclusion: {rw: [read, write]}",
+        )  # fmt: skip
+
+
 def all_combinations(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
     """The full factorial: every level of each factor with every level of the others; one empty one of no factor."""
     return [dict(zip(factors, choice, strict=True)) for choice in itertools.product(*factors.values())]
@@ -193,6 +224,10 @@ def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
     """The levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
     if not values:
         raise ParameterError("a factor needs at least one level", where=where, got="[]")
+    if len(values) > MOST_LEVELS:
+        raise ParameterError(
+            "too many levels for one factor", where=where, got=f"{len(values):,}", allowed=f"{MOST_LEVELS:,}"
+        )
     levels = [_Level(value, read_value(value, option, where=where)) for value in values]
     if any("\n" in level.read.label for level in levels):
         raise ParameterError(
@@ -269,6 +304,7 @@ def read_exclusions(
     entry that matches nothing, and where nothing is left of a file system or of a workload."""
     cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
     gone: set[str] = set()
+    _check_looks(len(_entries(entries, where)) * len(cells), where)
     for number, entry in enumerate(_entries(entries, where)):
         gone |= _excluded(entry, cells, f"{where}[{number}]")
     left = [cell for cell in cells if cell.id not in gone]

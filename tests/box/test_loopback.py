@@ -235,6 +235,23 @@ def test_the_key_of_a_jump_host_is_checked_too(home: Path) -> None:
         connect(Box(name="far", host="far"))
 
 
+def test_the_revoked_key_of_a_jump_host_ends_it(home: Path, endpoint: Endpoint) -> None:
+    known = endpoint.known_hosts.read_text()
+    (home / "known_hosts").write_text(f"{known}@revoked * {' '.join(known.split()[1:])}\n")
+    config = home / "config"
+    config.write_text(f"Host far\n HostName far.invalid\n ProxyJump jump\n{config.read_text()}")
+    with pytest.raises(HostKeyError, match="was REVOKED"):
+        connect(Box(name="far", host="far"))
+
+
+def test_one_of_several_keys_and_a_name_with_wildcards_are_enough(home: Path, endpoint: Endpoint) -> None:
+    kind, key = endpoint.known_hosts.read_text().split()[1:]
+    listed = f"[127.0.0.*]:* {kind} {other_key(home)}\n[127.0.0.*]:* {kind} {key}\n"
+    (home / "known_hosts").write_text(f"[127.0.0.1]:{endpoint.port} ssh-rsa AAAA\n{listed}")
+    with open_box(Box(name="lab", host="lab")) as connection:
+        assert connection.run(("true",)).ok
+
+
 def test_a_known_hosts_file_that_cannot_be_read(home: Path) -> None:
     (home / "known_hosts").write_bytes(b"\xff\xfe\n")
     with pytest.raises(BoxError) as caught:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from mountlab.box import BoxConnection, Endpoint, connect
+from mountlab.box import Endpoint, SshBox, connect
 from mountlab.boxes import guest, loopback, vm
 from mountlab.boxes.guest import Say
 from mountlab.care import Ask
@@ -34,7 +34,7 @@ EMBEDDED = {
 
 
 @contextmanager
-def open_box(box: Box) -> Iterator[BoxConnection]:
+def open_box(box: Box) -> Iterator[SshBox]:
     """An open connection to `box`, closed at the end; an embedded box is started first and stopped last.
 
     Raises BoxError or HostKeyError when the box cannot be reached, ParameterError for an unknown kind of box.

@@ -21,6 +21,13 @@ modprobe -a virtio_net ext4 loop nfit nd_pmem || give_up "a module does not load
 # The NVDIMM is new at the first start: raw memory, which has no DAX. Make it fsdax (its page structures in main memory,
 # mode ram), as ndctl would; but ndctl gives it another uuid every time, and its stable name has the uuid in it.
 nd=/sys/bus/nd/devices
+# The kernel looks at it after modprobe has returned. After a reboot it finds what it was made then, a moment later.
+cat /sys/class/nd/ndctl0/device/wait_probe >/dev/null
+tries=100
+while [ "$tries" -gt 0 ] && ! [ -e /sys/block/pmem0 ]; do
+    tries=$((tries - 1))
+    sleep 0.05
+done
 if ! [ -e /sys/block/pmem0/device/uuid ]; then
     echo namespace0.0 >/sys/bus/nd/drivers/nd_pmem/unbind
     echo 6d6f756e-746c-6162-0000-6e766469006d >$nd/pfn0.0/uuid

@@ -46,7 +46,7 @@ def private_sshd(box: Box) -> Iterator[Endpoint]:
             shutil.copy(directory / "client_key.pub", directory / "authorized_keys")
             daemon, port = _start(box, sshd, directory)
             watch(daemon)
-            yield _endpoint(directory, port)
+            yield _endpoint(directory, port, daemon)
         finally:
             stop(daemon)
             _remove_privsep_dir()
@@ -80,7 +80,7 @@ def install_sshd(box: Box, *, yes: bool, ask: Ask) -> tuple[str, ...]:
 # --- the configuration ------------------------------------------------------------------------------------------------
 
 
-def _endpoint(directory: Path, port: int) -> Endpoint:
+def _endpoint(directory: Path, port: int, daemon: subprocess.Popen[bytes]) -> Endpoint:
     return Endpoint(
         host=HOST,
         port=port,
@@ -88,6 +88,7 @@ def _endpoint(directory: Path, port: int) -> Endpoint:
         key_file=directory / "client_key",
         known_hosts=known_hosts(directory, port, directory / "host_key.pub"),
         log=directory / "log",
+        alive=lambda: daemon.poll() is None,
     )
 
 

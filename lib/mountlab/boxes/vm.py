@@ -59,7 +59,7 @@ def virtual_box(box: Box) -> Iterator[Endpoint]:
     with private_directory("mountlab-vm-", parent=temporary_directory()) as (directory, watch):
         accelerator = choose_accelerator(qemu, guest)
         make_disks(directory)
-        with _running(box, qemu, guest, directory, accelerator, watch) as port:
+        with _running(box, qemu, guest, directory, accelerator, watch) as (port, machine):
             yield Endpoint(
                 host=HOST,
                 port=port,
@@ -67,6 +67,7 @@ def virtual_box(box: Box) -> Iterator[Endpoint]:
                 key_file=guest.client_key,
                 known_hosts=known_hosts(directory, port, guest.host_key),
                 log=directory / "console",
+                alive=lambda: machine.poll() is None,
             )
 
 
@@ -167,8 +168,9 @@ def kvm_boots(qemu: str, guest: Guest) -> bool:
 @contextmanager
 def _running(
     box: Box, qemu: str, guest: Guest, directory: Path, accelerator: Accelerator, watch: Watch
-) -> Iterator[int]:
-    """The guest, ready for SSH at the port that is given. If somebody takes the port first, another is tried."""
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The guest, ready for SSH at the port that is given, and its process. If somebody takes the port first, another is
+    tried."""
     # QEMU keeps what the guest writes to its own disk in a nameless file there.
     environment = {**os.environ, "TMPDIR": str(directory)}
     for attempt in range(START_ATTEMPTS):
@@ -179,7 +181,7 @@ def _running(
         try:
             got = _wait_until_ready(machine, directory / "console", port)
             if not got:
-                yield port
+                yield port, machine
                 return
         finally:
             stop(machine)

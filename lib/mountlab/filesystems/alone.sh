@@ -16,4 +16,4 @@ done <<EOT
 $options
 EOT
 # Something must be there to be unmounted, also where an option has left the file system unfit (overlay: volatile).
-"$@" 2>/dev/null || mount -t tmpfs mountlab "$directory"
+"$@" 2>/dev/null || mount -t tmpfs -o nosuid,nodev mountlab "$directory"

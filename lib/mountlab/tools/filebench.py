@@ -177,7 +177,7 @@ def _check_own(options: Mapping[str, Scalar], source: str, where: str) -> None:
             "how much space the workload takes is not known", where=f"{where}.space", got="nothing",
             allowed="the most that its files take, such as 2GiB",
         )  # fmt: skip
-    if source == "installed" and not re.fullmatch(r"[A-Za-z0-9_-]+", str(options["installed"])):
+    if source == "installed" and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}", str(options["installed"])):
         raise ParameterError(
             "not the name of a workload", where=f"{where}.installed", got=repr(options["installed"]),
             allowed="letters, digits, '_' and '-', such as fileserver",

@@ -46,6 +46,7 @@ def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job,
     own = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
         return (Job(OWN_NAME, own),)
+    _check_plain(own, where)
     jobs = list(_sections(str(options["jobs"]).removeprefix("\ufeff"), own, f"{where}.jobs"))
     if not jobs:
         raise ParameterError(
@@ -53,6 +54,15 @@ def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job,
             allowed="sections such as [log], each with options such as rw=write",
         )  # fmt: skip
     return tuple(_in_phases(jobs))
+
+
+def _check_plain(own: Mapping[str, Scalar], where: str) -> None:
+    """In a job file fio fills in what stands after '$', and has a shell compute with it."""
+    for name, value in own.items():
+        if "$" in str(value):
+            raise ParameterError(
+                "not a value for a job file", where=f"{where}.{name}", got=repr(value)[:60], allowed="text without '$'"
+            )
 
 
 def _in_phases(jobs: list[Job]) -> Iterator[Job]:

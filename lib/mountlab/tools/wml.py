@@ -416,6 +416,8 @@ def _doubts(body: str) -> Iterator[tuple[str, str]]:
     for line in body.splitlines():
         if not _PLAIN.fullmatch(_CVAR.sub("", line)):
             yield "a workload may name no path, and hold only plain characters", line
+        if "$(" in line or "${" in line:
+            yield "$ stands before the name of a variable, and nothing else", line
         if re.search(r"=\s*\.|\.\.", line):
             yield "dots are no name", line
         if found := _FORBIDDEN.search(line):

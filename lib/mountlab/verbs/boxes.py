@@ -14,6 +14,11 @@ def add(verbs: Any) -> None:
         ("check", _box_check, "is it fit, and what mends it if not"),
         ("prepare", _box_prepare, "install the tools with the box's own package manager"),
         ("clean", _box_clean, "remove whatever Mountlab left there"),
+        (
+            "helper",
+            _box_helper,
+            "print the script that installs the helper, for `become: helper`; run on the box as root",
+        ),
     ):
         parser = verb(box, name, call, text)
         parser.add_argument("name", help="a name from params/boxes")
@@ -22,6 +27,13 @@ def add(verbs: Any) -> None:
         if name == "clean":
             parser.add_argument("--dry-run", action="store_true", help="only list")
             parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
+        if name == "helper":
+            parser.add_argument("--user", help="who may use it; without it `user` of the box file")
+            parser.add_argument(
+                "--as", dest="login", metavar="LOGIN", help="log in so, with root or sudo, and run it now"
+            )
+            parser.add_argument("--remove", action="store_true", help="take the helper away again (with --as)")
+            parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _box_check(arguments: Arguments) -> int:
@@ -75,3 +87,35 @@ def _box_clean(arguments: Arguments) -> int:
     if not found:
         print("nothing of ours is on the box")
     return 0 if arguments.dry_run or all(each.removed for each in found) else 1
+
+
+def _box_helper(arguments: Arguments) -> int:
+    from dataclasses import replace
+
+    from mountlab import helper, store
+    from mountlab.box import checked
+    from mountlab.boxes import open_box
+    from mountlab.errors import InputError
+
+    box = store.load_box(arguments.name)
+    user = arguments.user or box.user
+    if not user:
+        raise InputError(
+            "the helper is for one ordinary user of the box", where=f"params/boxes/{box.name}.yml: user", got="nobody",
+            next_step=f"set `user` there, or: python -m mountlab box helper {box.name} --user mountlab",
+        )  # fmt: skip
+    script = helper.install_script(user, box)
+    if not arguments.login:
+        print(script, end="")
+        return 0
+    words = ("remove",) if arguments.remove else ()
+    does = "remove the helper" if arguments.remove else f"install the helper for {user}"
+    if not arguments.yes and not ask(f"On box {box.name}, as {arguments.login} with root: {does}?"):
+        return 0
+    as_root = replace(box, user=None if box.embedded else arguments.login, become="auto")
+    with open_box(as_root) as connection:
+        done = checked(
+            connection, ("sh", "-c", script, "mountlab-install", *words), what=f"could not {does}", root=True
+        )
+    print(done.text, end="")
+    return 0

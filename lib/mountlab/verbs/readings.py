@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.errors import StoreError
-from mountlab.verbs.shared import RUN, Arguments, verb
+from mountlab.verbs.shared import RUN, Arguments, say, verb
 
 
 def add(verbs: Any) -> None:
@@ -48,7 +48,9 @@ def _report(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.report import write_report
 
-    store.write_derived(store.load_run(arguments.run))  # trials may have been excluded since
+    store.derive(arguments.run)  # trials may have been excluded since
+    if going_on := store.going_on(arguments.run):
+        say(f"note: {going_on}")
     print(f"report: {store.shown(write_report(arguments.run))}")
     return 0
 
@@ -56,7 +58,7 @@ def _report(arguments: Arguments) -> int:
 def _reparse(arguments: Arguments) -> int:
     from mountlab import store
 
-    store.write_derived(store.load_run(arguments.run))
+    store.derive(arguments.run)
     print(f"derived again: {store.shown(arguments.run.resolve())}")
     return 0
 

@@ -1,0 +1,178 @@
+"""One process at a time writes to a directory of results: the kernel's lock on a file in it, which names its owner.
+
+The kernel gives a lock back when its process ends, however it ends, so that what a crash left is nobody's. Where a file
+system has no locks the owner's name decides: a process with that number, that start and that boot of this machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from mountlab.disk import shown, told
+from mountlab.errors import RunInUse
+
+FILE = ".owner"
+"""Of the process that measures; other files keep apart those that write other things beside it."""
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_TRIES, _PAUSE_S = 20, 0.01
+"""For the moment between the lock of another process and its name in the file."""
+_LOOK_S = 0.05
+"""How often somebody who waits looks."""
+State = Literal["running", "gone", "unknown"]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that writes to a directory. Numbers of processes are used again, so its start (in clock ticks since
+    boot) and the boot belong to it; `since` is only for people: clocks are set."""
+
+    host: str
+    pid: int
+    started: str
+    boot: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, since {self.since}"
+
+    @property
+    def state(self) -> State:
+        """Whether it still runs, as far as this machine can tell."""
+        if self.host != socket.gethostname():
+            return "unknown"
+        return "running" if self.boot == _boot() and self.started == _started(self.pid) != "" else "gone"
+
+
+def this_process() -> Holder:
+    """The holder that this process is."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Holder(socket.gethostname(), os.getpid(), _started(os.getpid()), _boot(), now)
+
+
+def holder(directory: Path) -> Holder | None:
+    """Who writes to a directory now, or may: one of another machine is believed. None where nobody does."""
+    found = _read(directory / FILE)
+    return found if found and found.state != "gone" else None
+
+
+@contextmanager
+def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -> Iterator[None]:
+    """Be the only process that does this in a directory; another one is waited for as long as `wait_s`.
+
+    Raises RunInUse, which names the other, and KeepError where nothing can be written there.
+    """
+    file = directory / name
+    handle = _taken(file, what, time.monotonic() + wait_s)
+    try:
+        with told(file):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(asdict(this_process())).encode(), 0)
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(file)
+        os.close(handle)
+
+
+def _taken(file: Path, what: str, until: float) -> int:
+    """A handle of the file, locked."""
+    while True:
+        try:
+            handle = _tried(file, what)
+        except RunInUse:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_LOOK_S)
+            continue
+        if handle is not None:
+            return handle
+
+
+def _tried(file: Path, what: str) -> int | None:
+    """None where its last owner has removed the file meanwhile: then another file has its name, or will."""
+    with told(file):
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(handle, file, what)
+        if _is_still(handle, file):
+            return handle
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
+def _lock(handle: int, file: Path, what: str) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise _in_use(file, what, _named(file)) from error
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            with told(file):
+                raise
+        other = _read(file)
+        if other and other.state != "gone":
+            raise _in_use(file, what, other) from error
+
+
+def _is_still(handle: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _named(file: Path) -> Holder | None:
+    """Who has the lock; it writes its name a moment after it has taken it."""
+    for _ in range(_TRIES):
+        found = _read(file)
+        if found and found.state != "gone":
+            return found
+        time.sleep(_PAUSE_S)
+    return None
+
+
+def _read(file: Path) -> Holder | None:
+    """Nobody, where there is no file and where what is in it is not whole."""
+    try:
+        return Holder(**json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _in_use(file: Path, what: str, other: Holder | None) -> RunInUse:
+    unsure = other is not None and other.state == "unknown"
+    return RunInUse(
+        f"another process {'may be' if unsure else 'is'} writing to this {what}", where=shown(file.parent),
+        got=str(other) if other else "one that has not said its name", allowed=f"one process for one {what}",
+        next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be gone on with"
+        + (f". If that machine is gone: rm {shown(file)}" if unsure else ""),
+    )  # fmt: skip
+
+
+def _started(pid: int) -> str:
+    """When a process began (proc(5), field 22 of stat); '' where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,212 @@
+"""A place of its own for each fault: box file, sweep, results, temporary files, and processes that may be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from faults import counting
+from faults.counting import Count, Kept
+from mountlab.box import Endpoint
+
+LIBRARY = Path(__file__).parents[2] / "lib"
+MEMORY = Path("/dev/shm")
+TMPFS = {"type": "tmpfs", "size": "64MiB"}
+EXT4 = {"type": "ext4", "image": "64MiB"}
+DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 4}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Directories that are nobody else's. Their names are random, so that whatever holds one in it belongs here."""
+
+    home: Path
+    """Box files, results, logs and the witness."""
+    temporary: Path
+    """TMPDIR of the control machine."""
+    mount_root: Path
+    output_root: Path
+
+    @property
+    def params(self) -> Path:
+        return self.home / "params"
+
+    @property
+    def results(self) -> Path:
+        return self.home / "results"
+
+    @property
+    def witness(self) -> Path:
+        """Where the tools of trials write that they were there."""
+        return self.home / "witness"
+
+    @property
+    def log(self) -> Path:
+        return self.home / "log"
+
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        """Run directories that are whole enough to go on with."""
+        return tuple(sorted(file.parent for file in self.results.glob("*/run.json")))
+
+    def environment(self) -> dict[str, str]:
+        own = {"HOME": self.home, "TMPDIR": self.temporary, "MOUNTLAB_RESULTS": self.results, "PYTHONPATH": LIBRARY}
+        return {**os.environ, **{name: str(path) for name, path in own.items()}, "OPENBLAS_NUM_THREADS": "1"}
+
+    def put_box(self, **keys: Any) -> None:
+        """The box file of `local`: with the roots of the scene, whatever else it says."""
+        own = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        kind = {} if "host" in keys else {"embedded": "loopback"}
+        (self.params / "boxes" / "local.yml").write_text(yaml.safe_dump({**kind, **own, **keys}))
+
+    def put_ssh(self, endpoint: Endpoint, port: int) -> None:
+        """An ssh configuration of the scene's own, in which `behind` is a sshd that is reached at `port`."""
+        ssh = self.home / ".ssh"
+        ssh.mkdir(mode=0o700)
+        (ssh / "config").write_text(
+            f"Host behind\n HostName {endpoint.host}\n Port {port}\n User {endpoint.user}\n"
+            f" IdentityFile {endpoint.key_file}\n"
+        )
+        kind, key = endpoint.known_hosts.read_text().split()[1:]
+        (ssh / "known_hosts").write_text(f"[{endpoint.host}]:{port} {kind} {key}\n")
+
+    def put_sweep(self, name: str = "faults", **keys: Any) -> Path:
+        """A sweep file; without `keys` the one of 30 short trials."""
+        raw = {"question": "Does every trial arrive once?", "box": "local", **(keys or self.thirty())}
+        path = self.home / f"{name}.yml"
+        path.write_text(yaml.safe_dump(raw, sort_keys=False))
+        return path
+
+    def thirty(self, repeats: int = 5) -> dict[str, Any]:
+        """Three workloads on two file systems, five times. Every second trial leaves a word with the witness."""
+        return {
+            "filesystems": {"tmpfs": TMPFS, "ext4": EXT4},
+            "workloads": {"seen": self.seen(), "again": self.seen(bytes=8192), "dd": DD},
+            "design": {"repeats": repeats, "warmup": 0, "seed": 7, "trial_timeout": "30s", "drop_caches": False},
+        }
+
+    def seen(self, seconds: float = 0.0, **options: Any) -> dict[str, Any]:
+        """A command that tells the witness of its directory, which has the trial's name, and takes `seconds`."""
+        script = f'echo "$1" >>{self.witness}; head -c "$2" /dev/zero >"$1/x"; sleep {seconds:g}; wc -c <"$1/x"'
+        return {
+            "tool": "command", "argv": f"sh -c '{script}' seen {{directory}} {{bytes}}", "bytes": 4096, "space": "1MiB",
+            "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}, **options,
+        }  # fmt: skip
+
+    def left(self, *, but: tuple[int, ...] = ()) -> Count:
+        """What is still there of the scene, results and box files aside."""
+        roots = (self.mount_root, self.output_root, self.temporary)
+        gone = tuple(f"file {root}" for root in roots[:2] if root.exists())
+        return Count(left=(*counting.left_behind(roots, but=but), *gone))
+
+
+@contextmanager
+def scene(**box: Any) -> Iterator[Scene]:
+    """A scene with its box file, removed at the end with all its directories."""
+    home = Path(tempfile.mkdtemp(prefix="mountlab-faults-", dir="/var/tmp"))
+    mark = home.name.removeprefix("mountlab-faults-")
+    made = Scene(home, home / f"tmp-{mark}", home / f"root-{mark}", MEMORY / f"mountlab-faults-{mark}")
+    for directory in (made.temporary, made.params / "boxes", made.params / "published", made.results):
+        directory.mkdir(parents=True)
+    made.put_box(**box)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(made.output_root, ignore_errors=True)
+
+
+class Control:
+    """The control machine of a scene: starts Mountlab in processes of its own, one after another."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._over = False
+        self._running = 0
+        program = Path(__file__).with_name("zygote.py")
+        self._zygote = subprocess.Popen(
+            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+            env=scene.environment(), start_new_session=True,
+        )  # fmt: skip
+        assert self._line() == "ready"
+
+    @property
+    def pid(self) -> int:
+        return self._zygote.pid
+
+    def start(self, do: str, target: Path) -> int:
+        """Start `do` (run, resume, report) and give its process number, which stays its own until `wait`."""
+        asked = {"do": do, "target": str(target), "params": str(self.scene.params), "log": str(self.scene.log)}
+        self._tell(json.dumps(asked))
+        self._running = int(self._line())
+        return self._running
+
+    def wait(self) -> int:
+        """Its exit status, negative where a signal ended it."""
+        if not self._over:
+            assert self._line() == "ended"
+        self._over, self._running = False, 0
+        self._tell("")
+        return int(self._line())
+
+    def ended(self, within_s: float) -> bool:
+        """Whether it ends by itself within this time."""
+        if not self._over and select.select([self._zygote.stdout], [], [], within_s)[0]:
+            self._over = self._line() == "ended"
+        return self._over
+
+    def do(self, do: str, target: Path) -> int:
+        self.start(do, target)
+        return self.wait()
+
+    def said(self) -> str:
+        """What the last process printed."""
+        return self.scene.log.read_text(errors="replace") if self.scene.log.exists() else ""
+
+    def _tell(self, line: str) -> None:
+        assert self._zygote.stdin is not None
+        self._zygote.stdin.write(f"{line}\n".encode())
+
+    def _line(self) -> str:
+        assert self._zygote.stdout is not None
+        return self._zygote.stdout.readline().decode().strip()
+
+    def close(self) -> None:
+        if self._running:  # the test has failed, and nobody waits for it any more
+            os.kill(self._running, signal.SIGKILL)
+        self._zygote.communicate(timeout=60)
+
+
+@contextmanager
+def control(scene: Scene) -> Iterator[Control]:
+    """A Control, ended when nobody uses it any more."""
+    made = Control(scene)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def undisturbed(control: Control, sweep: Path) -> tuple[Kept, float]:
+    """What a run keeps that nobody disturbs, and how long it takes. The run is removed again."""
+    started = time.monotonic()
+    assert control.do("run", sweep) == 0, control.said()
+    took = time.monotonic() - started
+    (run,) = control.scene.runs
+    found = counting.kept(run)
+    shutil.rmtree(run)
+    control.scene.witness.unlink(missing_ok=True)
+    return found, took

@@ -1,0 +1,113 @@
+"""kill -9 of the control process at random instants of a run, resumed each time until it is complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import counting
+from faults.counting import Count
+from faults.scenes import Control, control, scene, undisturbed
+from faults.table import Report
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+
+
+class Killer:
+    """Runs a sweep again and again, and kills it."""
+
+    def __init__(self, control: Control, sweep: Path, seed: int) -> None:
+        self.control, self.sweep = control, sweep
+        self.random = random.Random(seed)
+        self.expected, self.took = undisturbed(control, sweep)
+        self.kills = 0
+        self.phases: Counter[str] = Counter()
+        self.count = Count()
+
+    def until_complete(self, most: int) -> None:
+        """One run, killed in `most` sessions of it at most; then left to end by itself."""
+        scene, before, kills, known = self.control.scene, self.control.scene.runs, 0, ()
+        while True:
+            run = next((run for run in scene.runs if run not in before), None)
+            if run and status_of(run) == "complete":  # killed as the figures were derived, which is done again
+                assert self.control.do("reparse", run) == 0, self.control.said()
+                break
+            killed = self.session("resume" if run else "run", run or self.sweep, kill=kills < most)
+            kills += killed
+            known = self.still(known, next((run for run in scene.runs if run not in before), None))
+            if not killed:
+                break
+        (run,) = (run for run in scene.runs if run not in before)
+        self.count += counting.compare(run, self.expected)
+
+    def still(self, known: tuple[str, ...], run: Path | None) -> tuple[str, ...]:
+        """What the journal holds now. What it held before must be in it still."""
+        now = counting.kept(run).order if run else ()
+        self.count += Count(lost=tuple(f"{trial}: was in the journal" for trial in known if trial not in now))
+        return now
+
+    def session(self, do: str, target: Path, *, kill: bool) -> bool:
+        """Start it, and kill it after a random part of the time that a whole run takes. Whether it was killed."""
+        pid = self.control.start(do, target)
+        if kill:
+            time.sleep(self.random.uniform(0, self.took))
+            phase = self.phase()
+            os.kill(pid, signal.SIGKILL)
+        status = self.control.wait()
+        if kill and status == -signal.SIGKILL:
+            self.phases[phase] += 1
+            self.kills += 1
+            return True
+        assert status == 0, self.control.said()
+        return False
+
+    def phase(self) -> str:
+        """How far the run is, by what is on the disk."""
+        scene = self.control.scene
+        if not scene.runs:
+            return "before"
+        run, expected = scene.runs[-1], len(self.expected.trials)
+        done = len(counting.kept(run).trials)
+        if done == expected:
+            return "after"
+        mounted = str(scene.mount_root) in Path("/proc/self/mountinfo").read_text()
+        return "trials" if mounted else "between"
+
+
+def status_of(run: Path) -> str:
+    return str(json.loads((run / "run.json").read_text())["status"])
+
+
+@pytest.fixture
+def killer(request: pytest.FixtureRequest) -> Iterator[Killer]:
+    with scene() as place, control(place) as machine:
+        yield Killer(machine, place.put_sweep(), seed=request.param)
+
+
+def kill(killer: Killer, times: int, in_one_run: int, report: Report) -> Killer:
+    started = time.monotonic()
+    while killer.kills < times:
+        killer.until_complete(min(in_one_run, times - killer.kills))
+    left = killer.control.scene.left(but=(killer.control.pid,))
+    report("kill -9 of the control process", killer.kills, killer.count + left, time.monotonic() - started)
+    return killer
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("killer", [1], indirect=True)
+def test_six_kills(killer: Killer, report: Report) -> None:
+    kill(killer, times=6, in_one_run=6, report=report)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("killer", [2], indirect=True)
+def test_two_hundred_kills(killer: Killer, report: Report) -> None:
+    phases = kill(killer, times=200, in_one_run=5, report=report).phases
+    assert min(phases[name] for name in ("before", "trials", "between", "after")) >= 5, phases

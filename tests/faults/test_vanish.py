@@ -1,0 +1,74 @@
+"""The control machine vanishes: nobody closes the connection, nobody undoes anything. The box does it by itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from faults import counting
+from faults.counting import Count
+from faults.proxy import Link, link
+from faults.scenes import Control, Scene, control, scene
+from faults.table import Report
+from mountlab.boxes.loopback import private_sshd
+from mountlab.model import Box
+from processes import soon
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+
+GRACE_S = 5
+CLEANED_S = 20.0
+"""After the grace time: to see that it is over, to end what runs, to unmount."""
+LOAD_S = 120.0
+
+
+@contextmanager
+def linked() -> Iterator[tuple[Scene, Link]]:
+    box = Box(name="local", host="", embedded="loopback")
+    with scene() as place, private_sshd(box) as endpoint, link(endpoint.port) as wire:
+        place.put_ssh(endpoint, wire.port)
+        place.put_box(host="behind", grace=f"{GRACE_S}s")
+        yield place, wire
+
+
+def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
+    """A run loses its control machine while a tool runs. What the box still holds after its grace time."""
+    keys = place.thirty(repeats=1)
+    keys["workloads"] = {"long": place.seen(LOAD_S)}
+    pid = host.start("run", place.put_sweep(**keys))
+    assert soon(place.witness.exists, 60), host.said()
+    time.sleep(after_s)
+    wire.stall()
+    os.kill(pid, signal.SIGKILL)
+    host.wait()
+    roots = (place.mount_root, place.output_root)
+    held = counting.left_behind(roots, patience_s=GRACE_S + CLEANED_S)
+    waits = tuple(each for each in held if not each.startswith("process") or "sleep" in each)
+    wire.flow()
+    wire.reset()  # only now the sshd learns that nobody is there
+    place.witness.unlink()
+    return Count(left=waits) + place.left(but=(host.pid,))
+
+
+def vanished(report: Report, times: int) -> None:
+    dice, count = random.Random(8), Count()
+    with linked() as (place, wire), control(place) as host:
+        started = time.monotonic()
+        for _ in range(times):
+            count += vanish(place, wire, host, dice.uniform(0, 2))
+        report("the control machine vanishes while a tool runs", times, count, time.monotonic() - started)
+
+
+@pytest.mark.faults
+def test_the_box_gives_everything_back_by_itself(report: Report) -> None:
+    vanished(report, 1)
+
+
+@pytest.mark.soak
+def test_it_does_so_five_times(report: Report) -> None:
+    vanished(report, 5)

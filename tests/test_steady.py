@@ -1,0 +1,409 @@
+"""A connection that outlives its own loss: the box is a scripted one, its shell script a real one."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box import Completed
+from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
+from mountlab.model import Box, Lease, Rights
+from mountlab.steady import Answer, SteadyBox, beat_s, lease_argv
+from processes import soon
+
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+LOST = BoxLost("the connection was lost", where="box b", got="reset by peer")
+REFUSED = BoxLost("the box refused the connection", next_step="see that sshd runs there")
+
+
+class Heard:
+    """What a box hears of us."""
+
+    def __init__(self, deaf: bool) -> None:
+        self.lines, self.closed, self.deaf = 0, False, deaf
+
+    def send(self, data: bytes) -> None:
+        if self.deaf:
+            raise LOST
+        self.lines += data.count(b"\n")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Machine:
+    """This machine without SSH: it runs what it is told, and breaks where a test says so.
+
+    `before` and `after` are what is raised, in turn, in the place of a command or of its answer; None raises nothing.
+    """
+
+    box = Box(name="b", host="b", grace_s=60.0)
+    rights: Rights = "root"
+
+    def __init__(self) -> None:
+        self.before: list[BaseException | None] = []
+        self.after: list[BaseException | None] = []
+        self.opening: list[BaseException | None] = []
+        self.sent: list[tuple[str, ...]] = []
+        self.heard: list[Heard] = []
+        self.deaf: list[bool] = []
+        self.reopened = 0
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        self.sent.append(tuple(argv))
+        self._maybe(self.before)
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+        self._maybe(self.after)
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, 0.0)
+
+    def reopen(self) -> None:
+        self.reopened += 1
+        self._maybe(self.opening)
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Any:
+        self.heard.append(Heard(self.deaf.pop(0) if self.deaf else False))
+        return self.heard[-1]
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None: ...
+
+    @staticmethod
+    def _maybe(errors: list[BaseException | None]) -> None:
+        error = errors.pop(0) if errors else None
+        if error is not None:
+            raise error
+
+
+class Watch:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 0.0, list[float]()
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def steady(machine: Machine, watch: Watch, said: list[str]) -> SteadyBox:
+    box = SteadyBox(machine, sleep=watch.sleep, clock=lambda: watch.now)
+    box.say = said.append
+    return box
+
+
+@pytest.fixture
+def lease(tmp_path: Path) -> Lease:
+    (tmp_path / "out" / "R").mkdir(parents=True)
+    return Lease(run_id="R", mount_root=str(tmp_path / "m"), output_root=str(tmp_path / "out"), owner="me 1/2 R")
+
+
+@pytest.fixture
+def held(steady: SteadyBox, lease: Lease) -> Iterator[SteadyBox]:
+    with steady.holding(lease, lambda: False):
+        yield steady
+
+
+def counting(tmp_path: Path) -> tuple[str, ...]:
+    """A command that tells how often it was run, by a file that grows."""
+    return ("sh", "-c", 'echo x >> "$1/ran"; wc -l < "$1/ran"; echo told >&2; exit 3', "count", str(tmp_path))
+
+
+# --- before a run holds anything --------------------------------------------------------------------------------------
+
+
+def test_before_a_run_commands_go_to_the_box_as_they_are(steady: SteadyBox, machine: Machine) -> None:
+    assert steady.run(("echo", "hi")).text == "hi\n"
+    assert machine.sent == [("echo", "hi")]
+
+
+def test_a_lost_connection_is_made_anew_and_the_command_repeated(
+    steady: SteadyBox, machine: Machine, watch: Watch, said: list[str]
+) -> None:
+    machine.before, machine.opening = [LOST], [REFUSED, REFUSED]
+    assert steady.run(("echo", "hi")).text == "hi\n"
+    assert machine.reopened == 3
+    assert watch.slept == [0.5, 1.0]
+    assert said == [
+        "the connection to box b was lost; trying again for 60 s", "the connection to box b is back after 2 s",
+    ]  # fmt: skip
+
+
+def test_a_box_that_does_not_come_back_within_its_grace_is_lost(
+    steady: SteadyBox, machine: Machine, watch: Watch
+) -> None:
+    machine.before, machine.opening = [LOST], [REFUSED] * 99
+    with pytest.raises(BoxLost, match="was lost, and did not come back: the box refused the connection") as error:
+        steady.run(("true",))
+    assert 30 < watch.now <= 60
+    assert max(watch.slept) <= 30
+    assert "`grace` of the box file" in error.value.allowed
+    assert error.value.next_step == "see that sshd runs there"
+
+
+def test_once_lost_nothing_waits_again(steady: SteadyBox, machine: Machine, watch: Watch) -> None:
+    """What is undone at the end of a run would otherwise wait as long for each of its commands."""
+    machine.before, machine.opening = [LOST], [REFUSED] * 99
+    with pytest.raises(BoxLost):
+        steady.run(("true",))
+    slept, sent = len(watch.slept), len(machine.sent)
+    with pytest.raises(BoxLost, match="did not come back"):
+        steady.run(("umount", "/x"))
+    assert (len(watch.slept), len(machine.sent)) == (slept, sent)
+
+
+def test_a_host_key_that_has_changed_meanwhile_is_never_accepted(steady: SteadyBox, machine: Machine) -> None:
+    machine.before, machine.opening = [LOST], [REFUSED, HostKeyError("the host key has CHANGED")]
+    with pytest.raises(HostKeyError, match="CHANGED"):
+        steady.run(("true",))
+
+
+def test_an_embedded_box_that_has_ended_is_not_waited_for(steady: SteadyBox, machine: Machine, watch: Watch) -> None:
+    machine.before, machine.opening = [LOST], [BoxError("the embedded box has ended by itself")]
+    with pytest.raises(BoxLost, match="the embedded box has ended by itself"):
+        steady.run(("true",))
+    assert watch.slept == []
+
+
+# --- while it holds something: exactly once ---------------------------------------------------------------------------
+
+
+def test_a_command_gives_its_status_and_both_outputs(held: SteadyBox, tmp_path: Path) -> None:
+    done = held.run(counting(tmp_path))
+    assert (done.exit_status, done.stdout, done.stderr) == (3, b"1\n", b"told\n")
+    assert done.argv == counting(tmp_path)
+
+
+def test_every_byte_of_an_output_arrives(held: SteadyBox, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 1000 + b"mountlab-job done 0 0 x\n"
+    (tmp_path / "data").write_bytes(data)
+    assert held.run(("cat", str(tmp_path / "data"))).stdout == data
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_connection_lost_before_or_after_a_command_does_not_run_it_twice(
+    when: str, held: SteadyBox, machine: Machine, tmp_path: Path
+) -> None:
+    setattr(machine, when, [LOST, LOST])
+    done = held.run(counting(tmp_path))
+    assert (done.exit_status, done.stdout, done.stderr) == (3, b"1\n", b"told\n")
+    assert held.run(counting(tmp_path)).stdout == b"2\n", "the next one is another"
+
+
+def test_a_command_that_still_runs_when_the_connection_is_back_is_waited_for(
+    held: SteadyBox, machine: Machine, tmp_path: Path
+) -> None:
+    """The first asking is given up while the command runs: what waited for it is killed, the command is not."""
+    slow = ("sh", "-c", 'echo x >> "$1/ran"; sleep 0.5; wc -l < "$1/ran"', "slow", str(tmp_path))
+    run = Machine.run
+    begun = threading.Event()
+
+    def cut_short(self: Machine, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        if begun.is_set():
+            return run(self, argv, timeout_s=timeout_s, root=root)
+        waiting = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert soon((tmp_path / "ran").exists)
+        waiting.kill()
+        waiting.communicate()
+        begun.set()
+        raise LOST
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machine, "run", cut_short)
+        assert held.run(slow).stdout == b"1\n"
+
+
+def test_a_late_asking_for_an_earlier_command_runs_nothing(held: SteadyBox, machine: Machine, tmp_path: Path) -> None:
+    """A packet that a stalled link delivers minutes later."""
+    held.run(counting(tmp_path))
+    late = machine.sent[-1]
+    held.run(("true",))
+    answer = subprocess.run(late, capture_output=True, check=True).stdout
+    assert answer.startswith(b"mountlab-job stale")
+    assert (tmp_path / "ran").read_text() == "x\n"
+
+
+def test_a_command_beyond_its_time_is_stopped_by_the_box(held: SteadyBox) -> None:
+    with pytest.raises(BoxTimeout, match=r"did not end in 0.5 s and was stopped") as error:
+        held.run(("sleep", "60"), timeout_s=0.5)
+    assert error.value.got == "sleep 60"
+
+
+def test_a_command_that_itself_ends_with_124_has_not_run_out_of_time(held: SteadyBox) -> None:
+    assert held.run(("sh", "-c", "exit 124")).exit_status == 124
+
+
+def test_what_was_read_takes_no_room_any_more(held: SteadyBox, lease: Lease) -> None:
+    for _ in range(130):
+        held.run(("echo", "x" * 1000))
+    files = list(Path(lease.output_dir).iterdir())
+    assert sum(file.stat().st_size for file in files) < 64 * 41 * 2 + 2000
+    assert len(files) < 3 * 100
+
+
+# --- a box that is not what it was ------------------------------------------------------------------------------------
+
+
+def test_another_boot_id_is_a_restart_and_nothing_runs(steady: SteadyBox, lease: Lease, tmp_path: Path) -> None:
+    with steady.holding(lease, lambda: False):
+        steady.run(("true",))
+        steady._boot = "another"
+        with pytest.raises(BoxRestarted, match="the box was started again meanwhile") as error:
+            steady.run(counting(tmp_path))
+    assert error.value.got == "another boot id than before"
+    assert not (tmp_path / "ran").exists()
+    with steady.holding(lease, lambda: False):
+        assert steady.run(counting(tmp_path)).stdout == b"1\n", "held anew, the box is taken as it is now"
+
+
+def test_a_box_that_has_cleaned_itself_is_a_restart_too(held: SteadyBox, lease: Lease) -> None:
+    held.run(("true",))
+    subprocess.run(("rm", "-r", lease.output_dir), check=True)
+    with pytest.raises(BoxRestarted, match="what the run had made on the box is gone") as error:
+        held.run(("true",))
+    assert "at least every 60 s" in error.value.allowed
+
+
+def test_a_command_killed_with_what_keeps_its_output_counts_as_killed(held: SteadyBox) -> None:
+    done = held.run(("sh", "-c", "kill -9 $(sed -n 's/^PPid:.//p' /proc/$PPID/status) $PPID"))
+    assert done.exit_status == 137
+    assert "killed from outside" in done.error_text
+
+
+@pytest.mark.requires_root
+def test_a_box_without_room_for_output_says_so(steady: SteadyBox, tmp_path: Path) -> None:
+    room = tmp_path / "full"
+    room.mkdir()
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
+    try:
+        (room / "R").mkdir()
+        full = Lease(run_id="R", mount_root="/nowhere", output_root=str(room), owner="me")
+        with steady.holding(full, lambda: False):
+            subprocess.run(f"cat /dev/zero > {room}/filler 2>/dev/null", shell=True, check=False)
+            with pytest.raises(CommandError, match="the box cannot keep what a command prints") as error:
+                steady.run(("true",))
+            assert error.value.where == f"box b: {room}/R"
+            (room / "filler").unlink()
+            assert steady.run(("echo", "again")).text == "again\n"
+    finally:
+        subprocess.run(("umount", room), check=True)
+
+
+def test_an_answer_that_is_none_is_refused(held: SteadyBox, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "run", lambda *_, **__: Completed((), 0, b"Welcome to this machine!\n", b"motd", 0.0))
+    with pytest.raises(CommandError, match="did not answer as it should") as error:
+        held.run(("true",))
+    assert "Welcome" in error.value.got
+
+
+@pytest.mark.parametrize("printed", [b"", b"mountlab-job done", b"done 0 0 x\n", b"mountlab-job\n"])
+def test_what_is_no_answer_is_none(printed: bytes) -> None:
+    assert Answer.of(printed) is None
+
+
+# --- the lease --------------------------------------------------------------------------------------------------------
+
+
+def test_while_it_holds_something_the_box_hears_of_us_and_at_the_end_no_more(
+    steady: SteadyBox, machine: Machine, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mountlab.steady.BEAT_S", 0.01)
+    with steady.holding(lease, lambda: False):
+        assert soon(lambda: machine.heard[0].lines > 2)
+    assert machine.heard[0].closed
+    assert soon(lambda: not [thread for thread in threading.enumerate() if thread.name == "mountlab-lease"])
+
+
+def test_on_a_new_connection_the_box_hears_of_us_at_once(steady: SteadyBox, machine: Machine, lease: Lease) -> None:
+    machine.deaf = [True]
+    with steady.holding(lease, lambda: False):
+        machine.before = [LOST]
+        steady.run(("true",))
+        assert soon(lambda: len(machine.heard) == 2)
+
+
+def test_signs_of_life_come_ten_times_in_the_grace_and_every_half_minute() -> None:
+    assert beat_s(Box(name="b", host="b", grace_s=5.0)) == 0.5
+    assert beat_s(Box(name="b", host="b", grace_s=3600.0)) == 30.0
+
+
+def test_who_is_asked_to_stop_waits_no_longer(steady: SteadyBox, machine: Machine, watch: Watch, lease: Lease) -> None:
+    asked: list[bool] = []
+    with steady.holding(lease, lambda: bool(asked)):
+        asked.append(True)
+        machine.before, machine.opening = [LOST], [REFUSED] * 99
+        with pytest.raises(BoxLost):
+            steady.run(("true",))
+    assert watch.slept == []
+
+
+class TheBoxAlone:
+    """lease.sh as a process of its own, with the end of its standard input in our hand."""
+
+    def __init__(self, lease: Lease, grace_s: float) -> None:
+        Path(lease.mount_root).mkdir()
+        (Path(lease.mount_root) / ".mountlab").touch()
+        (Path(lease.output_root) / ".mountlab").touch()
+        (Path(lease.mount_root) / "lock").write_text(f"{lease.owner}\n")
+        argv = lease_argv(lease, grace_s, "0")
+        self.lease = lease
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE)
+        assert soon(lambda: self.watcher() > 0)
+
+    def watcher(self) -> int:
+        file = Path(self.lease.output_dir) / "lease"
+        return int(file.read_text() or 0) if file.exists() else 0
+
+    def gone(self) -> bool:
+        return not Path(self.lease.mount_root).exists() and not Path(self.lease.output_root).exists()
+
+
+def test_without_a_sign_of_life_the_box_ends_what_runs_and_cleans_itself(lease: Lease) -> None:
+    alone = TheBoxAlone(lease, 2)
+    load = subprocess.Popen(("sleep", "60"), env={"MOUNTLAB_RUN": lease.run_id}, cwd=lease.output_dir)
+    alone.process.communicate()
+    assert soon(alone.gone, 10)
+    assert load.wait(5) == -15
+
+
+def test_signs_of_life_keep_it(lease: Lease) -> None:
+    alone = TheBoxAlone(lease, 2)
+    assert alone.process.stdin is not None
+    for _ in range(14):
+        alone.process.stdin.write(b"\n")
+        alone.process.stdin.flush()
+        threading.Event().wait(0.25)
+    assert Path(lease.output_dir).exists()
+    alone.process.communicate()
+    assert soon(alone.gone, 10)
+
+
+def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
+    alone = TheBoxAlone(lease, 1)
+    (Path(lease.mount_root) / "lock").write_text("somebody 3/4 else\n")
+    watcher = alone.watcher()
+    alone.process.communicate()
+    assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 10)
+    assert Path(lease.output_dir).exists()
