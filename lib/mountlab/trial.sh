@@ -130,7 +130,7 @@ trouble() {
         BEGIN { n = 0 }
         !match($0, /\[ *[0-9]+\.[0-9]+\]/) { next }
         { at = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
-        index($0, mark) { end = at; next }
+        index($0, mark) { end = at; exit }
         match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 { line[n] = $0; time[n++] = at }
         END { for (i = n > 50 ? n - 50 : 0; end && i < n; i++) if (time[i] >= end - (now - began) - 0.02) print line[i] }
     ' > "$out/kernel" || lacking kernel
