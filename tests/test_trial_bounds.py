@@ -119,7 +119,8 @@ def test_a_tool_that_hangs_is_ended_with_all_that_it_has_started(machine: Machin
 
 def test_a_preparation_that_floods_its_log_is_cut_off(machine: Machine) -> None:
     (planned,) = opened(machine).trials
-    script = planned.argv[4].replace("prepare() { :; }", f"prepare() {{ head -c {3 * LARGEST_OUTPUT} /dev/zero; }}")
+    flood = f"prepares=yes\nprepare() {{ head -c {3 * LARGEST_OUTPUT} /dev/zero; }}"
+    script = planned.argv[4].replace("prepare() { :; }", flood)
     outcome = machine.outcome(planned, script)
     assert (outcome.status, type(outcome.error)) == ("failed", ToolError)
     assert "more than 16.0 MiB in its preparation" in outcome.reason

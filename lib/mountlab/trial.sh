@@ -27,10 +27,12 @@ keep() {
     head -c "$((largest_output + 1))" > "$out/$1" || lacking "$1"
 }
 
-# $1: a function, whose exit status this has; $2: where what it says is kept.
+# $1: a function, which must succeed; $2: where what it says is kept; $3: whether it does anything at all.
 logged() {
+    : > "$out/$2"
+    [ "$3" = yes ] || return 0
     status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | keep "$2" 3>&-; } 3>&1)
-    [ "$status" = 0 ] && return
+    [ "$status" = 0 ] && return 0
     tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
     trouble
     finish
@@ -199,9 +201,9 @@ said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 [ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
 stat -c %d "$directory" > "$out/st_dev" || lacking st_dev
 
-logged prepare prepare.log
+logged prepare prepare.log "$prepares"
 drop_caches
-logged fill warm.log
+logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 { measure 4>&1 | keep stderr 3>&-; } 3>&1 | keep stdout
 kernel_says >> "$out/after.txt"
