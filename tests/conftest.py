@@ -43,7 +43,7 @@ def _is_worker(config: pytest.Config) -> bool:
 
 def _long(config: pytest.Config) -> bool:
     """Whether this is `make soak`, which names its mark."""
-    return "soak" in config.option.markexpr
+    return str(config.option.markexpr) == "soak"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -336,9 +336,9 @@ class _Context:
             "cache": cache,
             "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
             "direct": "yes" if asks_direct(cell.workload) else "",
+            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "largest_output": str(LARGEST_OUTPUT),
             "largest_archive": str(LARGEST_ARCHIVE),
-            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
         }
         limit_s = command.timeout_s
         # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.

@@ -29,7 +29,7 @@ keep() {
 
 # $1: a function, which must succeed; $2: where what it says is kept; $3: whether it does anything at all.
 logged() {
-    : > "$out/$2"
+    true > "$out/$2" || lacking "$2"
     [ "$3" = yes ] || return 0
     status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | keep "$2" 3>&-; } 3>&1)
     [ "$status" = 0 ] && return 0

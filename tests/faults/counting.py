@@ -98,6 +98,18 @@ def compare(run: Path, undisturbed: Kept, *, may_fail: Iterable[str] = ()) -> Co
     return Count(tuple(lost), tuple(extra), found.strange)
 
 
+def once(run: Path, total: int, *, may_fail: Iterable[str] = ()) -> Count:
+    """What a run has not, or too often, of so many trials, where there is no undisturbed one to compare it with."""
+    found, excused = kept(run), {*may_fail}
+    times = Counter(found.order)
+    names = [f"t{number:04}" for number in range(1, total + 1)]
+    good = {each["trial_id"] for each in found.trials if each["status"] == "ok"} | excused
+    lost = [f"{name}: not in the journal, or not ok" for name in names if name not in good or name not in times]
+    lost += [f"{run.name}: {found.torn} torn lines"] if found.torn else []
+    extra = [f"{name}: {n} times in the journal" for name, n in times.items() if n > 1 or name not in names]
+    return Count(tuple(lost), tuple(extra), found.strange)
+
+
 def _places(found: Kept, undisturbed: Kept) -> bool:
     """Whether the trials are in the order of the undisturbed run, each at its first place."""
     first = tuple(dict.fromkeys(found.order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -62,9 +63,10 @@ class Scene:
         """Run directories that are whole enough to go on with."""
         return tuple(sorted(file.parent for file in self.results.glob("*/run.json")))
 
+    @property
     def environment(self) -> dict[str, str]:
-        own = {"HOME": self.home, "TMPDIR": self.temporary, "MOUNTLAB_RESULTS": self.results, "PYTHONPATH": LIBRARY}
-        return {**os.environ, **{name: str(path) for name, path in own.items()}, "OPENBLAS_NUM_THREADS": "1"}
+        """Of the control machine."""
+        return {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
 
     def put_box(self, **keys: Any) -> None:
         """The box file of `local`: with the roots of the scene, whatever else it says."""
@@ -83,15 +85,15 @@ class Scene:
         kind, key = endpoint.known_hosts.read_text().split()[1:]
         (ssh / "known_hosts").write_text(f"[{endpoint.host}]:{port} {kind} {key}\n")
 
-    def put_sweep(self, name: str = "faults", **keys: Any) -> Path:
+    def put_sweep(self, **keys: Any) -> Path:
         """A sweep file; without `keys` the one of 30 short trials."""
-        raw = {"question": "Does every trial arrive once?", "box": "local", **(keys or self.thirty())}
-        path = self.home / f"{name}.yml"
+        raw = {"question": "Does every trial arrive once?", "box": "local", **(keys or self.keys())}
+        path = self.home / "faults.yml"
         path.write_text(yaml.safe_dump(raw, sort_keys=False))
         return path
 
-    def thirty(self, repeats: int = 5) -> dict[str, Any]:
-        """Three workloads on two file systems, five times. Every second trial leaves a word with the witness."""
+    def keys(self, repeats: int = 5) -> dict[str, Any]:
+        """Three workloads on two file systems, so often. Two of the three leave a word with the witness."""
         return {
             "filesystems": {"tmpfs": TMPFS, "ext4": EXT4},
             "workloads": {"seen": self.seen(), "again": self.seen(bytes=8192), "dd": DD},
@@ -106,11 +108,11 @@ class Scene:
             "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}, **options,
         }  # fmt: skip
 
-    def left(self, *, but: tuple[int, ...] = ()) -> Count:
+    def left(self) -> Count:
         """What is still there of the scene, results and box files aside."""
         roots = (self.mount_root, self.output_root, self.temporary)
         gone = tuple(f"file {root}" for root in roots[:2] if root.exists())
-        return Count(left=(*counting.left_behind(roots, but=but), *gone))
+        return Count(left=(*counting.left_behind(roots), *gone))
 
 
 @contextmanager
@@ -125,47 +127,89 @@ def scene(**box: Any) -> Iterator[Scene]:
     try:
         yield made
     finally:
+        _strike(made)
         shutil.rmtree(home, ignore_errors=True)
         shutil.rmtree(made.output_root, ignore_errors=True)
 
 
+def _strike(scene: Scene) -> None:
+    """End, unmount and detach what a test that failed has left of its scene. It has been counted by then."""
+    undo = {"process": ("kill", "-9"), "mount": ("umount", "--lazy"), "loop": ("losetup", "--detach")}
+    for kind, command in undo.items():
+        for found in reversed(
+            counting.left_behind((scene.mount_root, scene.output_root, scene.temporary), patience_s=0)
+        ):
+            word, name = found.replace(":", "").split()[:2]
+            if word == kind:
+                subprocess.run([*command, name], cwd="/dev", capture_output=True, check=False)
+
+
+class Zygote:
+    """A process that starts Mountlab in processes of its own, one after another (zygote.py)."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(LIBRARY), "OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, bufsize=0, env=environment, start_new_session=True,
+        )  # fmt: skip
+        assert self.line() == "ready"
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().strip()
+
+    def says(self, within_s: float) -> bool:
+        """Whether there is a line to be read."""
+        return bool(select.select([self.process.stdout], [], [], within_s)[0])
+
+
+_zygotes: list[Zygote] = []
+"""The one of this session, once there is one."""
+
+
+def zygote() -> Zygote:
+    """The one of this session: all tests share it, since it is slow to start."""
+    if not _zygotes:
+        made = Zygote()
+        _zygotes.append(made)
+        atexit.register(made.process.communicate, timeout=60)
+    return _zygotes[0]
+
+
 class Control:
-    """The control machine of a scene: starts Mountlab in processes of its own, one after another."""
+    """The control machine of a scene: at most one Mountlab at a time."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
+        self._zygote = zygote()
         self._over = False
         self._running = 0
-        program = Path(__file__).with_name("zygote.py")
-        self._zygote = subprocess.Popen(
-            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-            env=scene.environment(), start_new_session=True,
-        )  # fmt: skip
-        assert self._line() == "ready"
-
-    @property
-    def pid(self) -> int:
-        return self._zygote.pid
 
     def start(self, do: str, target: Path) -> int:
         """Start `do` (run, resume, report) and give its process number, which stays its own until `wait`."""
-        asked = {"do": do, "target": str(target), "params": str(self.scene.params), "log": str(self.scene.log)}
-        self._tell(json.dumps(asked))
-        self._running = int(self._line())
+        paths = {"target": target, "params": self.scene.params, "results": self.scene.results, "log": self.scene.log}
+        asked = {"do": do, "environment": self.scene.environment, **{key: str(path) for key, path in paths.items()}}
+        self._zygote.tell(json.dumps(asked))
+        self._running = int(self._zygote.line())
         return self._running
 
     def wait(self) -> int:
         """Its exit status, negative where a signal ended it."""
         if not self._over:
-            assert self._line() == "ended"
+            assert self._zygote.line() == "ended"
         self._over, self._running = False, 0
-        self._tell("")
-        return int(self._line())
+        self._zygote.tell("")
+        return int(self._zygote.line())
 
     def ended(self, within_s: float) -> bool:
         """Whether it ends by itself within this time."""
-        if not self._over and select.select([self._zygote.stdout], [], [], within_s)[0]:
-            self._over = self._line() == "ended"
+        if not self._over and self._zygote.says(within_s):
+            self._over = self._zygote.line() == "ended"
         return self._over
 
     def do(self, do: str, target: Path) -> int:
@@ -176,18 +220,10 @@ class Control:
         """What the last process printed."""
         return self.scene.log.read_text(errors="replace") if self.scene.log.exists() else ""
 
-    def _tell(self, line: str) -> None:
-        assert self._zygote.stdin is not None
-        self._zygote.stdin.write(f"{line}\n".encode())
-
-    def _line(self) -> str:
-        assert self._zygote.stdout is not None
-        return self._zygote.stdout.readline().decode().strip()
-
     def close(self) -> None:
         if self._running:  # the test has failed, and nobody waits for it any more
             os.kill(self._running, signal.SIGKILL)
-        self._zygote.communicate(timeout=60)
+            self.wait()
 
 
 @contextmanager

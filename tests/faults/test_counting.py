@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from faults import counting, table
 from faults.counting import Count, Kept
+from faults.scenes import scene
 from faults.table import Row
 
 NAMES = ("t0001", "t0002", "t0003")
@@ -117,6 +118,33 @@ def test_a_mount_and_a_loop_device_are_left_behind(tmp_path: Path) -> None:
     finally:
         subprocess.run(["losetup", "-d", loop.strip()], check=True)
         subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.requires_root
+def test_a_scene_that_ends_takes_all_of_it_along() -> None:
+    with scene() as place:
+        image = place.mount_root / "image"
+        (place.mount_root / "m").mkdir(parents=True)
+        with image.open("wb") as file:
+            file.truncate(2**20)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", image.with_name("m")], check=True)
+        subprocess.run(["losetup", "--find", image], check=True)
+        process = subprocess.Popen(["sleep", "60"], cwd=place.mount_root)
+        assert len(counting.left_behind([place.mount_root], patience_s=0)) == 5
+    assert process.wait(5) < 0
+    assert counting.left_behind([place.home], patience_s=1) == ()
+
+
+def test_without_an_undisturbed_run_each_trial_is_wanted_once_and_ok(tmp_path: Path) -> None:
+    assert counting.once(written(tmp_path / "good", *WHOLE), 3) == Count()
+    failed = {**WHOLE[1], "status": "failed"}
+    bad = written(tmp_path / "bad", WHOLE[0], WHOLE[0], failed, tail="{")
+    found = counting.once(bad, 3)
+    assert found.lost == (
+        "t0002: not in the journal, or not ok", "t0003: not in the journal, or not ok", "bad: 1 torn lines",
+    )  # fmt: skip
+    assert found.duplicated == ("t0001: 2 times in the journal",)
+    assert counting.once(bad, 3, may_fail=["t0002", "t0003"]).lost[0].startswith("t0003")
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -88,26 +88,51 @@ def status_of(run: Path) -> str:
 @pytest.fixture
 def killer(request: pytest.FixtureRequest) -> Iterator[Killer]:
     with scene() as place, control(place) as machine:
-        yield Killer(machine, place.put_sweep(), seed=request.param)
+        seed, repeats = request.param
+        yield Killer(machine, place.put_sweep(**place.keys(repeats)), seed)
 
 
 def kill(killer: Killer, times: int, in_one_run: int, report: Report) -> Killer:
     started = time.monotonic()
     while killer.kills < times:
         killer.until_complete(min(in_one_run, times - killer.kills))
-    left = killer.control.scene.left(but=(killer.control.pid,))
+    left = killer.control.scene.left()
     report("kill -9 of the control process", killer.kills, killer.count + left, time.monotonic() - started)
     return killer
 
 
+def reports(killer: Killer, times: int, report: Report) -> None:
+    """kill -9 while the report of a complete run is written: what was measured stays, and the report can be written."""
+    host, started = killer.control, time.monotonic()
+    assert host.do("run", killer.sweep) == 0, host.said()
+    run = host.scene.runs[-1]
+    began = time.monotonic()
+    assert host.do("report", run) == 0, host.said()
+    took_s, kills = time.monotonic() - began, 0
+    while kills < times:
+        pid = host.start("report", run)
+        time.sleep(killer.random.uniform(0, took_s))
+        os.kill(pid, signal.SIGKILL)
+        kills += host.wait() == -signal.SIGKILL
+    assert host.do("report", run) == 0, host.said()
+    count = counting.compare(run, killer.expected) + host.scene.left()
+    report("kill -9 while the report is written", kills, count, time.monotonic() - started)
+
+
 @pytest.mark.faults
-@pytest.mark.parametrize("killer", [1], indirect=True)
+@pytest.mark.parametrize("killer", [(1, 2)], indirect=True)
 def test_six_kills(killer: Killer, report: Report) -> None:
     kill(killer, times=6, in_one_run=6, report=report)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("killer", [2], indirect=True)
+@pytest.mark.parametrize("killer", [(2, 5)], indirect=True)
 def test_two_hundred_kills(killer: Killer, report: Report) -> None:
     phases = kill(killer, times=200, in_one_run=5, report=report).phases
     assert min(phases[name] for name in ("before", "trials", "between", "after")) >= 5, phases
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("killer", [(3, 1)], indirect=True)
+def test_ten_kills_while_the_report_is_written(killer: Killer, report: Report) -> None:
+    reports(killer, times=10, report=report)

@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import counting
-from faults.counting import Count, Kept
 from faults.scenes import DD, EXT4, TMPFS, Scene, control, scene
 from faults.table import Report
 
@@ -44,10 +44,10 @@ class Look:
     """Temporary ones of the control machine, and in the roots of the box."""
 
 
-def look(pid: int, place: Scene, done: int, but: int) -> Look:
+def look(pid: int, place: Scene, done: int) -> Look:
     process = Path("/proc", str(pid))
     roots = (place.mount_root, place.output_root, place.temporary)
-    found = counting.left_behind(roots, but=(pid, but), patience_s=0)
+    found = counting.left_behind(roots, but=(pid,), patience_s=0)
     return Look(
         done=done,
         resident_bytes=int((process / "statm").read_text().split()[1]) * PAGE_BYTES,
@@ -68,7 +68,7 @@ def keys(blocks: int) -> dict[str, Any]:
     }
 
 
-def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Kept, Path]:
+def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Path]:
     """A run of ten trials a block, looked at until its last trial is in the journal."""
     total = 10 * blocks
     looks: list[Look] = []
@@ -78,20 +78,10 @@ def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Ke
             journal = next(place.results.glob("*/trials.jsonl"), None)
             done = journal.read_bytes().count(b"\n") if journal else 0
             if 0 < done < total:
-                looks.append(look(pid, place, done, machine.pid))
+                looks.append(look(pid, place, done))
         assert machine.wait() == 0, machine.said()
         (run,) = place.runs
-    return looks, counting.kept(run), run
-
-
-def cost(found: Kept, total: int) -> Count:
-    """Every trial once, and ok, under the names that trials have."""
-    names = [f"t{number:04}" for number in range(1, total + 1)]
-    ok = [trial["trial_id"] for trial in found.trials if trial["status"] == "ok"]
-    return Count(
-        lost=tuple(f"{name}: not ok" for name in names if name not in {*ok}),
-        duplicated=tuple(name for name in {*ok} if ok.count(name) > 1),
-    )
+    return looks, run
 
 
 def grown(looks: Sequence[Look]) -> list[str]:
@@ -111,10 +101,10 @@ def grown(looks: Sequence[Look]) -> list[str]:
     return told
 
 
-def overheads_s(found: Kept, run: Path) -> list[float]:
+def overheads_s(run: Path) -> list[float]:
     """From the beginning of a trial to that of the next on the same mount, without what the tool took."""
-    spent = []
-    for trial, after in zip(found.trials, found.trials[1:], strict=False):
+    spent, trials = [], counting.kept(run).trials
+    for trial, after in pairwise(trials):
         if trial["mount"] == after["mount"]:
             raw = run / "raw" / trial["trial_id"]
             tool_s = (int((raw / "ended_ns").read_text()) - int((raw / "started_ns").read_text())) / 1e9
@@ -127,18 +117,18 @@ def overheads_s(found: Kept, run: Path) -> list[float]:
 def test_nothing_grows_over_thirty_trials(report: Report) -> None:
     started = time.monotonic()
     with scene() as place:
-        looks, found, _ = watched(place, 3, BETWEEN_S / 4)
-        left = place.left()
+        looks, run = watched(place, 3, BETWEEN_S / 4)
+        cost = counting.once(run, 30) + place.left()
     assert grown(looks) == []
-    report("many short trials on the local box", 30, cost(found, 30) + left, time.monotonic() - started)
+    report("many short trials on the local box", 30, cost, time.monotonic() - started)
 
 
 @pytest.mark.soak
 def test_nothing_grows_over_two_thousand_trials(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     started = time.monotonic()
     with scene() as place:
-        looks, found, run = watched(place, 200, BETWEEN_S)
-        left, spent = place.left(), overheads_s(found, run)
+        looks, run = watched(place, 200, BETWEEN_S)
+        cost, spent = counting.once(run, 2000) + place.left(), overheads_s(run)
     first, last = statistics.median(spent[:200]), statistics.median(spent[-200:])
     told = {
         "resident": [looks[len(looks) * tenth // 10].resident_bytes for tenth in range(10)],
@@ -146,6 +136,6 @@ def test_nothing_grows_over_two_thousand_trials(report: Report, capsys: pytest.C
     }
     with capsys.disabled():
         print(f"\nmemory: {json.dumps(told)}")  # noqa: T201
-    report("many short trials on the local box", 2000, cost(found, 2000) + left, time.monotonic() - started)
+    report("many short trials on the local box", 2000, cost, time.monotonic() - started)
     assert grown(looks) == []
     assert last <= SLOWER * first

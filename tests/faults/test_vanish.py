@@ -38,7 +38,7 @@ def linked() -> Iterator[tuple[Scene, Link]]:
 
 def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
     """A run loses its control machine while a tool runs. What the box still holds after its grace time."""
-    keys = place.thirty(repeats=1)
+    keys = place.keys(repeats=1)
     keys["workloads"] = {"long": place.seen(LOAD_S)}
     pid = host.start("run", place.put_sweep(**keys))
     assert soon(place.witness.exists, 60), host.said()
@@ -52,7 +52,7 @@ def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
     wire.flow()
     wire.reset()  # only now the sshd learns that nobody is there
     place.witness.unlink()
-    return Count(left=waits) + place.left(but=(host.pid,))
+    return Count(left=waits) + place.left()
 
 
 def vanished(report: Report, times: int) -> None:

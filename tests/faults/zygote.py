@@ -3,9 +3,9 @@
 To start Python and import the libraries takes seconds, and a fault wants hundreds of processes that can be killed. The
 forked process is one as any other: a session of its own, its own files and threads, killed by its number.
 
-Standard input: one line of JSON a process: `do` (run, resume, report), `target` (a sweep file or a run directory),
-`params` (the directory of parameter files), `log`. Standard output: its number, and `ended` when it has; after an empty
-line its exit status.
+Standard input: one line of JSON a process: `do` (run, resume, report), `target` (sweep file or run directory), `params`
+and `results` (directories), `log`, `environment` (more of it). Standard output: its number, and `ended` when it has.
+After an empty line its exit status.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def _do(asked: dict[str, Any]) -> int:
     from mountlab.__main__ import main
     from mountlab.errors import InputError, MountlabError
 
-    store.PARAMS = Path(asked["params"])
-    target = Path(asked["target"])
+    os.environ.update(asked["environment"])
+    store.PARAMS, target = Path(asked["params"]), Path(asked["target"])
     try:
         match asked["do"]:
             case "run":
-                workflow.run(store.load_sweep(target))
+                workflow.run(store.load_sweep(target), results=Path(asked["results"]))
             case "resume":
                 workflow.resume(target)
             case verb:
