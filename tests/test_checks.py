@@ -354,6 +354,40 @@ def test_a_name_of_today_needs_no_explanation() -> None:
     assert found("historic-name", build(make())) == []
 
 
+def test_a_cell_that_was_set_aside_is_told_with_the_failure_that_did_it_and_is_not_skipped() -> None:
+    evidence = build(make(), failed=1)
+    failed = evidence.trials["status"] == "failed"
+    cell = evidence.trials[failed].iloc[0]["cell"]
+    later = evidence.trials[failed & (evidence.trials["cell"] == cell)].assign(
+        trial_id="t0099", status="skipped", reason="set aside: t0006 failed: fio: no space"
+    )
+    aside = replace(evidence, trials=pd.concat([evidence.trials, later, later]))
+    (caveat,) = [each for each in found("failed-trials", aside) if each.subject == cell]
+    assert caveat.message == (
+        "1 of its 8 trials gave no figure: fio: no space. It was set aside: 2 of its trials were not run any more. "
+        "The estimate rests on the others."
+    )
+    assert found("skipped", aside) == []
+    none = replace(aside, trials=aside.trials[aside.trials["status"] != "ok"])
+    assert "Nothing can be said of it." in found("failed-trials", none)[0].message
+
+
+def test_a_figure_of_a_second_attempt_is_noted() -> None:
+    evidence = build(make())
+    trials = evidence.trials.copy()
+    trials.loc[trials["trial_id"] == "t0003", "attempts"] = 2
+    caveat = the_only("retried", replace(evidence, trials=trials))
+    assert caveat.message.startswith("in 1 of its 5 trials (t0003) the first attempt failed for a reason that may pass")
+    assert "raw/t0003/attempt-1/reason" in caveat.message
+
+
+def test_trials_of_one_attempt_and_those_that_failed_all_the_same_are_not_noted() -> None:
+    assert found("retried", build(make())) == []
+    failed = build(make(), failed=1)
+    trials = failed.trials.assign(attempts=[2 if each == "failed" else 1 for each in failed.trials["status"]])
+    assert found("retried", replace(failed, trials=trials)) == []
+
+
 def test_cells_that_were_skipped_are_named_with_the_reason_and_count_as_no_failure() -> None:
     the_sweep = make(filesystems={"ext4": EXT4, "huge": {"type": "hugetlbfs", "size": "64MiB"}})
     evidence = build(the_sweep)

@@ -123,6 +123,7 @@ class Memory:
         self.done = set(done)
         self.trials: list[Trial] = []
         self.mounts: list[str] = []
+        self.files: dict[str, dict[str, bytes]] = {}
 
     def has(self, trial_id: str) -> bool:
         return trial_id in self.done or any(trial.trial_id == trial_id for trial in self.trials)
@@ -133,6 +134,7 @@ class Memory:
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         assert "argv" in files
         self.trials.append(trial)
+        self.files[trial.trial_id] = dict(files)
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         assert "evidence.txt" in files
@@ -212,6 +214,85 @@ def test_a_trial_that_never_ends_is_killed_and_recorded_and_the_next_one_runs() 
     assert [(trial.status, trial.reason) for trial in journal.trials] == [
         ("failed", "no answer in 180 s"), ("skipped", "set aside: t0001 failed: no answer in 180 s"),
     ]  # fmt: skip
+
+
+KILLED = archive({"exit_status": b"137\n", "stdout": b"", "stderr": b"Killed\n", "kernel": b""})
+NO_SPACE = archive({"exit_status": b"1\n", "stdout": b"", "stderr": b"dd: No space left on device\n"})
+
+
+class Giving(ScriptedBox):
+    """A box whose trials give these archives, one after the other, and at last good ones."""
+
+    def __init__(self, *archives: bytes) -> None:
+        super().__init__()
+        self.archives = list(archives)
+
+    def output(self, name: str) -> bytes:  # type: ignore[override]
+        return self.archives.pop(0) if name == "trial" and self.archives else ScriptedBox.output(name)
+
+
+def test_a_trial_that_failed_for_a_passing_reason_is_tried_again_at_once_and_is_in_the_journal_once() -> None:
+    box, journal = Giving(KILLED), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}), box, journal, Silent())
+    assert box.calls[4:7] == ["trial", "trial", "umount"]
+    (trial,) = journal.trials
+    assert (trial.status, trial.reason, trial.attempts, trial.set_aside) == ("ok", "", 2, False)
+    kept = journal.files[trial.trial_id]
+    assert kept["attempt-1/stderr"] == b"Killed\n"
+    assert kept["attempt-1/reason"].startswith(b"dd was killed by SIGKILL")
+    assert kept["stderr"] == SUMMARY
+
+
+def test_one_that_fails_as_often_as_it_may_sets_its_cell_aside_and_no_other() -> None:
+    box, journal = Giving(*[KILLED] * 3), Memory()
+    run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=3, retries=2), box, journal, Silent())
+    first, *_ = journal.trials
+    assert (first.status, first.attempts, first.set_aside) == ("failed", 3, True)
+    assert first.reason.startswith("dd was killed by SIGKILL (the last of 3 attempts)\n")
+    own, others = ([trial for trial in journal.trials if (trial.cell == first.cell) == mine] for mine in (True, False))
+    assert [trial.status for trial in own] == ["failed", "skipped", "skipped"]
+    assert {trial.reason for trial in own[1:]} == {
+        f"set aside: {first.trial_id} failed: dd was killed by SIGKILL (the last of 3 attempts) (Killed)"
+    }
+    assert [trial.status for trial in others] == ["ok"] * 3
+    mounts = [name for name in box.calls if name == "mount"]
+    assert len(mounts) == 4, "nothing is made for a cell that was set aside"
+
+
+def test_a_failure_that_stays_is_not_tried_again() -> None:
+    box, journal = Giving(NO_SPACE), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=3, retries=5), box, journal, Silent())
+    assert box.calls.count("trial") == 1
+    assert [(trial.status, trial.attempts) for trial in journal.trials] == [
+        ("failed", 1),
+        ("skipped", 1),
+        ("skipped", 1),
+    ]
+
+
+def test_what_is_no_fault_of_the_cell_sets_nothing_aside() -> None:
+    box, journal = Giving(archive({"refused": b"no tmpfs is mounted on /x\n"})), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
+    assert [(trial.status, trial.attempts) for trial in journal.trials] == [("invalid", 1), ("ok", 1)]
+
+
+def test_a_resumed_run_knows_from_the_journal_which_cells_were_set_aside() -> None:
+    """Stopped right after the failure, before any trial was skipped because of it."""
+    whole, journal, resumed = Memory(), Memory(), Giving()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=3), Giving(NO_SPACE), whole, Silent())
+    journal.trials = whole.trials[:1]
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=3), resumed, journal, Silent())
+    assert resumed.calls == ["open", "close"]
+    assert [(each.trial_id, each.status, each.reason) for each in journal.trials] == [
+        (each.trial_id, each.status, each.reason) for each in whole.trials
+    ]
+
+
+def test_a_script_that_was_killed_is_collected_and_tried_again() -> None:
+    box, journal = ScriptedBox(trial=[137]), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}), box, journal, Silent())
+    assert box.calls[4:9] == ["trial", "kill", "collect", "trial", "umount"]
+    assert [(trial.status, trial.attempts) for trial in journal.trials] == [("ok", 2)]
 
 
 def test_a_lost_box_ends_the_run_after_the_undoing_was_tried() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mountlab.errors import ParseError, PlaceError, ToolError, TransientError, TrialError
+from mountlab.errors import ParseError, PlaceError, ToolError, TransientError, TrialError, in_one_line
 from mountlab.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
 from mountlab.plan import PlannedTrial
 from test_trial_script import Machine, left, opened
@@ -119,11 +119,64 @@ def test_a_tool_that_hangs_is_ended_with_all_that_it_has_started(machine: Machin
 
 def test_a_preparation_that_floods_its_log_is_cut_off(machine: Machine) -> None:
     (planned,) = opened(machine).trials
-    script = planned.argv[4].replace("prepare() { :; }", f"prepare() {{ head -c {3 * LARGEST_OUTPUT} /dev/zero; }}")
+    flood = f"prepares=yes\nprepare() {{ head -c {3 * LARGEST_OUTPUT} /dev/zero; }}"
+    script = planned.argv[4].replace("prepare() { :; }", flood)
     outcome = machine.outcome(planned, script)
     assert (outcome.status, type(outcome.error)) == ("failed", ToolError)
     assert "more than 16.0 MiB in its preparation" in outcome.reason
     the_next_is_fine(machine, planned)
+
+
+# --- the kernel's words -----------------------------------------------------------------------------------------------
+
+DMESG = """#!/bin/sh
+[ "$1" = -r ] || exit 1
+cat <<'EOF'
+<3>[   50.000000] I/O error, dev sda, of an hour ago
+<6>[   99.999000] for your information
+{lines}
+<15>[  100.000000] mountlab: trial failed
+<3>[  100.010000] I/O error, dev sda, of somebody else
+EOF
+"""
+OUT_OF_MEMORY = "<3>[   99.990000] Out of memory: Killed process 4711 (dd) total-vm:1kB, anon-rss:1kB"
+BROKEN = (
+    "<3>[   99.990000][  T12] I/O error, dev loop7, sector 8\n"
+    "<2>[   99.999900] EXT4-fs (loop7): Remounting filesystem read-only"
+)
+
+
+def while_the_kernel_says(machine: Machine, lines: str, tool: str) -> Outcome:
+    """What comes of a trial whose kernel logs these lines meanwhile."""
+    (planned,) = opened(machine).trials
+    machine.program("dmesg", DMESG.replace("{lines}", lines))
+    script = planned.argv[4].replace("trial failed ($$)", "trial failed").replace("/dev/kmsg", "/dev/null")
+    machine.program("tool", f"#!/bin/sh\n{tool}\n")
+    return misbehaves(machine, replace(planned, argv=(*planned.argv[:4], script, *planned.argv[5:])))
+
+
+@pytest.mark.parametrize("how", ["exit 1", "kill -s KILL $$", "echo Killed >&2; exit 3"])
+def test_where_memory_ran_out_the_trial_says_so_and_may_be_tried_again(machine: Machine, how: str) -> None:
+    outcome = while_the_kernel_says(machine, OUT_OF_MEMORY, how)
+    assert isinstance(outcome.error, TransientError)
+    assert outcome.reason.startswith("the box had no memory left: its kernel killed dd\n")
+    assert "| Out of memory: Killed process 4711 (dd)" in outcome.reason
+
+
+def test_what_the_kernel_logged_since_the_trial_began_is_a_part_of_the_reason(machine: Machine) -> None:
+    outcome = while_the_kernel_says(machine, BROKEN, "echo Input/output error >&2; exit 1")
+    assert isinstance(outcome.error, ToolError)
+    assert outcome.reason.endswith(
+        "    | the kernel logged:\n    | I/O error, dev loop7, sector 8\n"
+        "    | EXT4-fs (loop7): Remounting filesystem read-only"
+    )
+    assert in_one_line(outcome.reason).endswith("(EXT4-fs (loop7): Remounting filesystem read-only)")
+
+
+def test_of_a_trial_that_is_ok_the_kernel_is_not_asked(machine: Machine) -> None:
+    outcome = while_the_kernel_says(machine, OUT_OF_MEMORY, GOOD)
+    assert outcome.reason == ""
+    assert "kernel" not in outcome.files
 
 
 # --- a script that is killed itself -----------------------------------------------------------------------------------

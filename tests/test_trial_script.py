@@ -184,7 +184,7 @@ def test_a_preparation_that_fails_is_told_and_nothing_is_measured(machine: Machi
 
 def test_warming_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:
     plan = opened(machine)
-    script = plan.trials[0].argv[4].replace("warm() { :; }", "warm() { cat /no/such/file; }")
+    script = plan.trials[0].argv[4].replace("warm() { :; }", "warms=yes\nwarm() { cat /no/such/file; }")
     files, status, reason = machine.trial(plan.trials[0], script)
     assert "exit_status" not in files
     assert (status, reason.startswith("the preparation failed: ")) == ("failed", True)

@@ -29,7 +29,7 @@ AREAS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What of the facts about a box is held against each other, by what an owner changes at a time."""
 _OF_A_DISK = ("model", "size_bytes", "rotational", "scheduler", "transport", "logical_sector_bytes")
-_NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "strict")
+_NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict")
 
 
 @dataclass(frozen=True)

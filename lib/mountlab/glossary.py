@@ -103,6 +103,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "mount": "The directory of raw/ with the evidence of the mount that it ran on.",
     "status": "ok, failed, invalid, skipped or excluded.",
     "reason": "Why it is not ok; empty where it is.",
+    "attempts": "How often it was tried: the last time counts.",
+    "set_aside": "Whether its cell had no more trials because of it.",
     "started_at": "When the first effect on the box began, in UTC.",
     "elapsed_s": "Seconds from the first to the last effect on the box, preparation and counters included.",
 }

@@ -344,10 +344,11 @@ class _Context:
         # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.
         outer = ("timeout", "-k", "5", f"{limit_s + 15:g}")
         limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
-        lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         written = tuple(
             ("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()
         )
+        variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
+        lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
         lines += [_function("load_program", tuple(self._version(program) for program in programs))]
         lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
@@ -357,6 +358,10 @@ class _Context:
 def _plain(fs: Filesystem) -> Filesystem:
     """The same file system, without what the sweep asks of mkfs and mount."""
     return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
+
+
+def _yes(asked: object) -> str:
+    return "yes" if asked else ""
 
 
 def _function(name: str, commands: tuple[tuple[str, ...], ...]) -> str:

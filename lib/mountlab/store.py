@@ -83,7 +83,7 @@ from mountlab.units import NS_PER_S
 
 SCHEMA = 2
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
-duration of a trial may be null."""
+duration of a trial may be null; a trial has `attempts` and `set_aside`, and without them was tried once."""
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""

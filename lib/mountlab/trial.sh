@@ -27,10 +27,12 @@ keep() {
     head -c "$((largest_output + 1))" > "$out/$1" || lacking "$1"
 }
 
-# $1: a function, whose exit status this has; $2: where what it says is kept.
+# $1: a function, which must succeed; $2: where what it says is kept; $3: whether it does anything at all.
 logged() {
+    true > "$out/$2" || lacking "$2"
+    [ "$3" = yes ] || return 0
     status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | keep "$2" 3>&-; } 3>&1)
-    [ "$status" = 0 ] && return
+    [ "$status" = 0 ] && return 0
     tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
     trouble
     finish
@@ -119,14 +121,18 @@ drop_caches() {
 # What the kernel complained of since the trial began, in trouble only: to read it takes some milliseconds. Its clock is
 # not that of /proc/uptime; a line of our own tells it. (Not for everybody: then there is none.)
 trouble() {
-    mark="mountlab: trial failed ($$)"
-    { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
+    if [ -n "$helper" ]; then
+        mark="($($helper 60 - drop_caches)): drop_caches"
+    else
+        mark="mountlab: trial failed ($$)"
+        { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
+    fi
     read -r now _ < /proc/uptime
-    dmesg -r 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
+    kernel_log 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
         BEGIN { n = 0 }
         !match($0, /\[ *[0-9]+\.[0-9]+\]/) { next }
         { at = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
-        index($0, mark) { end = at; next }
+        index($0, mark) { end = at; exit }
         match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 { line[n] = $0; time[n++] = at }
         END { for (i = n > 50 ? n - 50 : 0; end && i < n; i++) if (time[i] >= end - (now - began) - 0.02) print line[i] }
     ' > "$out/kernel" || lacking kernel
@@ -195,9 +201,9 @@ said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 [ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
 stat -c %d "$directory" > "$out/st_dev" || lacking st_dev
 
-logged prepare prepare.log
+logged prepare prepare.log "$prepares"
 drop_caches
-logged fill warm.log
+logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 { measure 4>&1 | keep stderr 3>&-; } 3>&1 | keep stdout
 kernel_says >> "$out/after.txt"

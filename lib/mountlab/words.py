@@ -677,7 +677,8 @@ def place_text(block: int, cell: str, *, warmup: bool) -> str:
 
 def failure_text(trial: Trial) -> str:
     """'failed: t0007 ext4/dd-write: no space left'."""
-    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}"
+    aside = "; its later trials are skipped" if trial.set_aside else ""
+    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}{aside}"
 
 
 # ── few trials ───────────────────────────────────────────────────────────────────────────────────────────────────────

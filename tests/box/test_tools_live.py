@@ -197,7 +197,7 @@ def test_fs_mark_is_not_tried_where_it_would_see_no_space(run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def too_long(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return ran(tmp_path_factory.mktemp("long"), "long", {"tmpfs": ROOM}, design={"trial_timeout": LIMIT})
+    return ran(tmp_path_factory.mktemp("long"), "long", {"tmpfs": ROOM}, design={"trial_timeout": LIMIT, "retries": 0})
 
 
 @each_tool

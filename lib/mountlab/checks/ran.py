@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, standing
+import pandas as pd
+
+from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
 from mountlab.errors import in_one_line
 from mountlab.model import Caveat, Cell, Sweep
+from mountlab.outcome import SET_ASIDE
 
 NO_FIGURE = ("failed", "invalid")
 
@@ -17,11 +20,31 @@ def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
     all_of = dict(iter(evidence.trials.groupby("cell")))
     for cell, group in evidence.trials[evidence.trials["status"].isin(NO_FIGURE)].groupby("cell", sort=False):
         reason = in_one_line(str(group.iloc[0]["reason"]))
-        whole = len(group) == len(all_of[cell])
+        whole = not all_of[cell]["status"].isin(("ok", "excluded")).any()
+        later = _set_aside(all_of[cell])
         yield Caveat(
             code="failed-trials", severity="error", scope="cell", subject=str(cell),
             message=f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
+            + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
+        )  # fmt: skip
+
+
+def _set_aside(trials: pd.DataFrame) -> int:
+    """How many trials of a cell were not run, since an earlier one had failed for good."""
+    return int(trials["reason"].astype(str).str.startswith(SET_ASIDE).sum())
+
+
+def retried_trials(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that gave their figure only when they were tried again."""
+    again = evidence.trials[(evidence.trials["status"] == "ok") & (evidence.trials["attempts"] > 1)]
+    for cell, group in again.groupby("cell", sort=False):
+        names = [str(name) for name in group["trial_id"]]
+        told = of_trials(names, list(evidence.trials.index[evidence.trials["cell"] == cell]))
+        yield Caveat(
+            code="retried", severity="note", scope="cell", subject=str(cell),
+            message=f"{told} the first attempt failed for a reason that may pass, and a later one gave the figure: see "
+            f"raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
         )  # fmt: skip
 
 
@@ -40,7 +63,8 @@ def excluded_trials(evidence: Evidence) -> Iterator[Caveat]:
 
 def skipped(evidence: Evidence) -> Iterator[Caveat]:
     """Cells that this box, or their file system, cannot run at all."""
-    cells = evidence.trials[evidence.trials["status"] == "skipped"].drop_duplicates("cell")
+    skips = evidence.trials[evidence.trials["status"] == "skipped"]
+    cells = skips[~skips["reason"].astype(str).str.startswith(SET_ASIDE)].drop_duplicates("cell")
     for filesystem, group in cells.groupby("filesystem", sort=False):
         for reason, of_reason in group.groupby("reason", sort=False):
             names = ", ".join(cell.removeprefix(f"{filesystem}/") for cell in of_reason["cell"])
@@ -123,6 +147,12 @@ CHECKS = (
         severities=("error",),
         advice="Read the reason beside it; mend the cause, then `make resume` or run again.",
         find=failed_trials,
+    ),
+    Check(
+        code="retried",
+        severities=("note",),
+        advice="Read why in the files of the first attempt; `retries: 0` in the design tries nothing again.",
+        find=retried_trials,
     ),
     Check(
         code="excluded",
