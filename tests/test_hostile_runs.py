@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -170,6 +171,36 @@ def test_a_pickle_in_a_table_is_not_read(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_batch_has_a_plain_name(name: str) -> None:
     with pytest.raises(MountlabError, match="a name that would lead elsewhere"):
         parse_batch({"groups": {}}, name=name, where="b.yml")
+
+
+def test_a_report_is_not_written_through_a_link(run: Path) -> None:
+    elsewhere = run.parent.parent / "elsewhere"
+    (run / "notebooks").symlink_to(elsewhere)
+    with nothing_is_touched(), pytest.raises(StoreError, match="files and directories only"):
+        report.write_report(run)
+    assert [each.name for each in elsewhere.iterdir()] == ["secret"]
+
+
+def test_a_comparison_has_a_place_below_the_results(run: Path, tmp_path: Path) -> None:
+    changed(run, run_id="../../elsewhere")
+    with nothing_is_touched(), pytest.raises(StoreError, match="lead elsewhere"):
+        report.write_comparison(run, run, results=tmp_path / "results")
+
+
+def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks at a run from inside of its directory must not have its files imported."""
+    for name in ("pathlib", "pandas", "planted"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / CANARY)!r}, 'w')\n")
+    cell = nbformat.v4.new_code_cell(
+        "import pandas, pathlib\ntry:\n    import planted\nexcept ImportError:\n    print('no')"
+    )
+    spec = {"display_name": "Python", "language": "python", "name": "python3"}
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": spec})
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    monkeypatch.chdir(tmp_path)
+    report.execute(tmp_path / "n.ipynb", tmp_path / "out" / "n.ipynb", {})
+    assert "no\\n" in (tmp_path / "out" / "n.ipynb").read_text()
+    assert not (tmp_path / CANARY).exists()
 
 
 # --- anything at all --------------------------------------------------------------------------------------------------
