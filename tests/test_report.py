@@ -104,7 +104,7 @@ def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None
     path = tmp_path / "run"
     shutil.copytree(store.ROOT / "results" / "tour", path)
     info = json.loads((path / "run.json").read_text())
-    fields = ("facts", "versions", "published", "git_commit", "mountlab_version", "run_id")
+    fields = ("facts", "versions", "published", "git_commit", "mountlab_version")
     asked = {**info["parameters"], "question": EVIL, "expectation": EVIL}
     changed = {key: hostile(info[key]) for key in fields} | {"parameters": asked, "left_out": {EVIL: EVIL}}
     (path / "run.json").write_text(json.dumps({**info, **changed, "status": EVIL}))
