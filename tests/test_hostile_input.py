@@ -28,7 +28,7 @@ from test_plan import FACTS
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE", "150"))
 SLOWEST_S = 30.0
-"""Of a processor: 50,000 trials are planned, told and listed in a third of that on a machine with nothing else to do."""
+"""Of a processor, with room for a machine that is busy."""
 MOST_MIB = 600
 WATCHED: list[str] = []
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
