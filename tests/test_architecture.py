@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": PURE | BOX | {"store", "progress", "parsing"},
     "kernels": BASE,
     "catalogue": PURE | {"store"},
-    "report": PURE | {"disk", "store", "hold", "catalogue", "kernels"},
+    "report": PURE | {"disk", "store", "hold", "catalogue", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
@@ -13,24 +14,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nbformat
+import pyarrow
+import pyarrow.parquet
 import pytest
 import yaml
-from hostile_input import STRINGS, Hostile
-from mountlab import export, report, store
+from hostile_input import CANARY, STRINGS, Hostile
+from mountlab import export, report, reproduce, store
+from mountlab.batch_params import parse_batch
 from mountlab.errors import MountlabError, StoreError
 from mountlab.foreign import kept_box
 from mountlab.model import Box, ScratchDevice
 from test_hostile_input import no_control_characters, nothing_is_touched
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE_RUNS", "12"))
+MANY_TRIALS = 6
 SECRET = "the words of a file elsewhere"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A copy of the recorded run."""
-    path = tmp_path / "results" / "tour"
-    shutil.copytree(store.ROOT / "results" / "tour", path)
+    """The beginning of the recorded run, as if it had been stopped there: small, so that it is soon read."""
+    path, recorded = tmp_path / "results" / "tour", store.ROOT / "results" / "tour"
+    lines = (recorded / "trials.jsonl").read_text().splitlines()[:MANY_TRIALS]
+    kept = {name for line in lines for name in (json.loads(line)["trial_id"], json.loads(line)["mount"])}
+    for name in kept:
+        shutil.copytree(recorded / "raw" / name, path / "raw" / name)
+    shutil.copy(recorded / "run.json", path)
+    (path / "trials.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "secret").write_text(SECRET)
     return path
@@ -134,6 +145,62 @@ def test_a_run_of_a_schema_that_is_no_number_is_refused(run: Path) -> None:
         changed(run, schema=value)
         with pytest.raises(StoreError, match="not a run of Mountlab's"):
             store.read_info(run)
+
+
+class Harmful:
+    """What would run a command where a pickle of it is read."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return os.mkdir, (CANARY,)
+
+
+def test_a_pickle_in_a_table_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old versions of pyarrow made objects of a column's metadata."""
+    monkeypatch.chdir(tmp_path)
+    name = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": pickle.dumps(Harmful())}
+    table = pyarrow.table({"a": [1]}, schema=pyarrow.schema([pyarrow.field("a", pyarrow.int64(), metadata=name)]))
+    pyarrow.parquet.write_table(table, tmp_path / "measurements.parquet")
+    with nothing_is_touched():
+        assert reproduce.parquet_text(tmp_path / "measurements.parquet").startswith("a")
+    (tmp_path / CANARY).mkdir()
+    with pytest.raises(FileExistsError):
+        pickle.loads(pickle.dumps(Harmful()))  # it is harmful indeed
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "-x", "$(id)", "a\nb", ""])
+def test_a_batch_has_a_plain_name(name: str) -> None:
+    with pytest.raises(MountlabError, match="a name that would lead elsewhere"):
+        parse_batch({"groups": {}}, name=name, where="b.yml")
+
+
+def test_a_report_is_not_written_through_a_link(run: Path) -> None:
+    elsewhere = run.parent.parent / "elsewhere"
+    (run / "notebooks").symlink_to(elsewhere)
+    with nothing_is_touched(), pytest.raises(StoreError, match="files and directories only"):
+        report.write_report(run)
+    assert [each.name for each in elsewhere.iterdir()] == ["secret"]
+
+
+def test_a_comparison_has_a_place_below_the_results(run: Path, tmp_path: Path) -> None:
+    changed(run, run_id="../../elsewhere")
+    with nothing_is_touched(), pytest.raises(StoreError, match="lead elsewhere"):
+        report.write_comparison(run, run, results=tmp_path / "results")
+
+
+def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks at a run from inside of its directory must not have its files imported."""
+    for name in ("pathlib", "pandas", "planted"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / CANARY)!r}, 'w')\n")
+    cell = nbformat.v4.new_code_cell(
+        "import pandas, pathlib\ntry:\n    import planted\nexcept ImportError:\n    print('no')"
+    )
+    spec = {"display_name": "Python", "language": "python", "name": "python3"}
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": spec})
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    monkeypatch.chdir(tmp_path)
+    report.execute(tmp_path / "n.ipynb", tmp_path / "out" / "n.ipynb", {})
+    assert "no\\n" in (tmp_path / "out" / "n.ipynb").read_text()
+    assert not (tmp_path / CANARY).exists()
 
 
 # --- anything at all --------------------------------------------------------------------------------------------------

@@ -143,9 +143,8 @@ def plan_with(slot: str, word: str) -> Plan | MountlabError:
         return error
 
 
-@pytest.fixture(scope="module")
-def hostile_plans() -> list[tuple[str, str, Plan]]:
-    """Those that were not refused, each slot in its turn: MANY of them, or all that there are."""
+def plans_with_hostile_words(many: int) -> list[tuple[str, str, Plan]]:
+    """Those that were not refused, each slot in its turn: so many of them, or all that there are."""
     chance, found = random.Random(7), []
     words = {slot: chance.sample(STRINGS, len(STRINGS)) for slot in SLOTS}
     pairs = ((slot, words[slot][number]) for number in range(len(STRINGS)) for slot in SLOTS)
@@ -153,9 +152,14 @@ def hostile_plans() -> list[tuple[str, str, Plan]]:
         plan = plan_with(slot, word)
         if isinstance(plan, Plan):
             found.append((slot, word, plan))
-            if len(found) == MANY:
+            if len(found) == many:
                 break
     return found
+
+
+@pytest.fixture(scope="module")
+def hostile_plans() -> list[tuple[str, str, Plan]]:
+    return plans_with_hostile_words(MANY)
 
 
 def test_hostile_words_get_as_far_as_a_plan() -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from mountlab.errors import ParameterError
+from mountlab.foreign import check_plain
 from mountlab.options import unknown_key
 from mountlab.params import validated
 
@@ -112,6 +113,7 @@ class Outcome:
 
 def parse_batch(raw: Mapping[str, Any], *, name: str, where: str) -> Batch:
     """The batch of a file's mapping. Raises ParameterError for the first thing that is wrong."""
+    check_plain([name], where)  # results/batch-NAME-... gets it
     file = validated(BatchFile, raw, where)
     for group in file.groups:
         if not _GROUP_NAME.match(group):

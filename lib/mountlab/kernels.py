@@ -14,8 +14,10 @@ from typing import Any
 class Kernels:
     """Gives papermill a class of kernel managers, and interrupts the kernel that the last one of them has started."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = dict(environment or {})
+    def __init__(self, environment: Mapping[str, str] | None = None, *, alone: bool = False) -> None:
+        """`alone`: the kernel imports nothing that lies in the current directory, which may be somebody else's run."""
+        self._environment = {**(environment or {}), **({"PYTHONSAFEPATH": "1"} if alone else {})}
+        self._options = ["--IPKernelApp.ignore_cwd=True"] if alone else []
         self._last: Any = None
 
     def manager(self) -> type:
@@ -35,7 +37,7 @@ class Kernels:
             def kernel_spec(self) -> KernelSpec:
                 spec = get_kernel_dict()
                 # It would warn on the user's terminal that loopback is not encrypted; errors of cells come another way.
-                argv = [*spec["argv"], "--IPKernelApp.log_level=CRITICAL"]
+                argv = [*spec["argv"], "--IPKernelApp.log_level=CRITICAL", *kernels._options]
                 return KernelSpec(**{**spec, "argv": argv, "env": kernels._environment})
 
         return OwnKernelManager

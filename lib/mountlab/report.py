@@ -19,11 +19,13 @@ from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
 from mountlab.disk import clear
 from mountlab.errors import MountlabError, MountlabWarning, StoreError, in_one_line
+from mountlab.foreign import check_plain
 from mountlab.hold import held
 from mountlab.html import JUPYTERLAB_STYLE, Html
 from mountlab.kernels import Kernels
 from mountlab.outline import without_empty_parts
 from mountlab.page import TEMPLATE, page
+from mountlab.plain_files import refuse_others
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
@@ -44,6 +46,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = store.found(run_path).resolve()
     info = store.read_info(run_path)
+    refuse_others(run_path, store.shown(run_path))  # a link in it would have the notebook written elsewhere
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
     try:
@@ -61,6 +64,7 @@ def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
     in a directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
     paths = [path.resolve() for path in run_paths]
     names = [str(store.read_info(path)["run_id"]) for path in paths]
+    check_plain(names, "run.json: run_id")
     entry = _comparison_entry(paths)
     notebook, parameters = MANY, dict[str, Any](runs=[str(path) for path in paths])
     if len(paths) == _TWO:
@@ -152,7 +156,7 @@ def execute(
         execute_notebook(
             notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
             request_save_on_cell_execute=False, execution_timeout=limit_s,
-            kernel_manager_class=(kernels or Kernels()).manager(),
+            kernel_manager_class=(kernels or Kernels(alone=True)).manager(),
         )  # fmt: skip
     except PapermillExecutionError as error:
         unfinished.replace(failed)

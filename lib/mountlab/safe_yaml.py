@@ -19,9 +19,11 @@ MOST_NODES = 300_000
 DEEPEST = 60
 """Mappings and lists within each other."""
 LONGEST_NUMBER = 100
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""What no text needs: control characters, which a terminal obeys and at which some programs stop reading, those that
-make text look as if it stood in another order, and halves of characters."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""What no text needs: characters that a terminal obeys and at which some programs stop reading, and halves of some."""
+_TURNING = re.compile(f"{_CONTROL.pattern[:-1]}\u2028-\u202e\u2066-\u2069]")
+"""Beside these, what makes text look as if it stood in another order. Pages show it by name, so that a run may hold it;
+a file that people read before they run it may not."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -54,6 +56,7 @@ def parse_yaml(text: str, *, where: str) -> Raw:
         raise
     if not isinstance(loaded, dict):
         raise ParameterError("a mapping of keys to values is needed", where=where, got=type(loaded).__name__)
+    check_texts(loaded, where, turning=True)
     return loaded
 
 
@@ -77,13 +80,15 @@ def as_yaml(value: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
 
 
-def check_texts(raw: object, where: str) -> None:
-    """Raise ParameterError for a text, key or value, with a character that no text needs."""
+def check_texts(raw: object, where: str, *, turning: bool = False) -> None:
+    """Raise ParameterError for a text, key or value, with a character that no text needs. `turning`: nor one that turns
+    text round."""
+    pattern = _TURNING if turning else _CONTROL
     pending: list[tuple[object, str]] = [(raw, where)]
     while pending:
         value, place = pending.pop()
         if isinstance(value, str):
-            _check_text(value, place)
+            _check_text(value, pattern, place)
         elif isinstance(value, Mapping):
             pending += [(key, place) for key in value]
             pending += [(inner, f"{place}.{key!s:.60}") for key, inner in value.items() if not isinstance(inner, int)]
@@ -91,8 +96,8 @@ def check_texts(raw: object, where: str) -> None:
             pending += [(inner, place) for inner in value]
 
 
-def _check_text(text: str, where: str) -> None:
-    found = _CONTROL.search(text)
+def _check_text(text: str, pattern: re.Pattern[str], where: str) -> None:
+    found = pattern.search(text)
     if found:
         raise ParameterError(
             "a control character in a text", where=ascii(where)[1:-1], got=f"U+{ord(found[0]):04X} in {text[:60]!a}",

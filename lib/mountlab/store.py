@@ -423,6 +423,7 @@ def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
 def read_sweep(path: Path) -> Resolved:
     """The sweep that a run was made from, as it was resolved then."""
     info = read_info(path)
+    refuse_others(path, shown(path))
     if "imported" in info:
         return Resolved(TypeAdapter(Sweep).validate_python(info["imported"]["sweep"]), info["parameters"])
     resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json", kept=True)
