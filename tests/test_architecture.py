@@ -26,7 +26,7 @@ UPPER = {
     "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "ranks", "fitness_view",
-    "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
+    "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}

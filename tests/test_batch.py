@@ -17,7 +17,7 @@ from mountlab import batch, report, store
 from mountlab.batch import Job, exit_code, plan_batch, resume_batch, run_batch
 from mountlab.batch_params import Batch, Outcome, State, parse_batch
 from mountlab.batch_store import BatchDirectory, held_batch, parameters_of, read_view
-from mountlab.errors import ParameterError, StoreError
+from mountlab.errors import KeepError, ParameterError, StoreError
 from mountlab.kernels import Kernels, own_loop
 from processes import soon
 
@@ -113,6 +113,34 @@ def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, page
     _, view = resume_batch(path, execute=rest)
     assert [name[:2] for name in rest.asked] == ["02", "03"]
     assert exit_code(view) == 0
+
+
+def test_a_disk_that_takes_no_more_ends_the_batch_and_not_only_its_item(results_dir: Path, pages: list[Path]) -> None:
+    """Each of the next items would measure, and nothing of it could be kept."""
+
+    def full(job: batch.Job) -> Outcome:
+        return replace(Fake("failed")(job), error="KeepError", reason="what is measured cannot be written any more")
+
+    with pytest.raises(KeepError) as caught:
+        run_batch(of_notebooks(), results=results_dir, execute=full)
+    (path,) = results_dir.glob("batch-some-*")
+    assert caught.value.next_step == f"make room; then: python -m mountlab batch --resume {path}"
+    assert list(BatchDirectory(path).outcomes) == [BatchDirectory(path).batch.items[0].id]
+    rest = Fake("done", "done", "done")
+    resume_batch(path, execute=rest)
+    assert [name[:2] for name in rest.asked] == ["01", "02", "03"]
+
+
+def test_a_damaged_line_of_the_journal_is_an_error_with_its_number(results_dir: Path, pages: list[Path]) -> None:
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
+    journal = pages[0] / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0] + b"garbage\n" + lines[2])
+    with pytest.raises(StoreError) as caught:
+        resume_batch(pages[0], execute=Fake())
+    assert caught.value.what == "a line of the journal is not the outcome of an item"
+    assert caught.value.where == f"{journal}, line 2"
+    assert caught.value.next_step.endswith(f"sed -i.bak 2d {journal}")
 
 
 def test_a_torn_line_of_the_journal_counts_as_nothing(results_dir: Path, pages: list[Path]) -> None:

@@ -98,6 +98,18 @@ def test_no_rights_are_a_limit_that_can_be_mended() -> None:
     assert "params/boxes/b.yml says `become: none`" in rows(box=unwilling, rights="none")["rights"].mend
 
 
+def test_check_says_what_the_rights_of_a_helper_are() -> None:
+    row = rows(rights="helper")["rights"]
+    assert (row.state, row.seen) == (
+        "ok", "helper, as alice: tools as that user, as root only what /usr/local/lib/mountlab/helper permits"
+    )  # fmt: skip
+
+
+def test_with_a_helper_packages_are_installed_by_root_only() -> None:
+    with pytest.raises(PlanError, match="installing fio needs root"):
+        care.prepare(ReplayBox(rights="helper"), fit_facts(rights="helper"), [FIO], yes=True, ask=lambda _: True)
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "seen"),
     [

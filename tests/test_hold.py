@@ -77,6 +77,36 @@ def test_one_that_waits_gets_it_when_the_first_is_gone(other: subprocess.Popen[s
         assert {path.name for path in tmp_path.iterdir()} == {FILE, ".other"}, "they are for different things"
 
 
+def test_an_owner_that_lost_its_directory_does_not_seem_to_run_when_it_comes_back(tmp_path: Path) -> None:
+    place, away = tmp_path / "run", tmp_path / "away"
+    place.mkdir()
+    with held(place, what="run"):
+        place.rename(away)
+    assert (away / FILE).exists(), "it could not be removed"
+    assert holder(away) is None, "though its process lives"
+
+
+def test_those_who_look_do_not_keep_anybody_out(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(json.dumps(asdict(this_process())))
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            holder(tmp_path)
+
+    lookers = [threading.Thread(target=look) for _ in range(3)]
+    for each in lookers:
+        each.start()
+    try:
+        for _ in range(100):
+            with held(tmp_path, what="run"):
+                pass
+    finally:
+        over.set()
+        for each in lookers:
+            each.join()
+
+
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a network file system that is mounted without them."""
 
@@ -111,6 +141,16 @@ def test_without_locks_the_name_decides(
         pass
     assert (f"If that machine is gone: rm {tmp_path / FILE}" in caught.value.next_step) == ("host" in change)
     assert (tmp_path / FILE).exists()
+
+
+def test_an_owner_of_another_machine_is_believed_though_the_lock_is_free(tmp_path: Path) -> None:
+    """A network file system that is mounted with local locks would let both in."""
+    (tmp_path / FILE).write_text(json.dumps({**asdict(this_process()), "host": "elsewhere"}))
+    with pytest.raises(RunInUse, match="may be writing") as caught, held(tmp_path, what="run"):
+        pass
+    assert caught.value.got.startswith(f"process {os.getpid()} on elsewhere, since ")
+    with held(tmp_path, what="index", wait_s=5):
+        pass
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', "\0\0"])

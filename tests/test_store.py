@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -374,6 +375,15 @@ def test_a_run_is_read_back_with_figures_from_its_raw_output(results_dir: Path) 
     assert (row["n"], row["mean"], row["low"]) == (3, pytest.approx(expected.mean), pytest.approx(expected.low))
     assert run.answer_metrics == {"r cache=cold": ("read_bandwidth",), "r cache=warm": ("read_bandwidth",)}
     assert [figure.study for figure in run.published] == ["B", "B"]
+
+
+def test_raw_output_that_somebody_has_taken_away_is_named(results_dir: Path) -> None:
+    path = written(results_dir)
+    shutil.rmtree(path / "raw" / "t0003")
+    with pytest.raises(StoreError) as caught:
+        load_run(path)
+    assert caught.value.what == "the raw output of a trial or a mount that the journal names is not there"
+    assert caught.value.where == str(path / "raw" / "t0003")
 
 
 def test_comparisons_are_of_the_raw_output_too(results_dir: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.box import Completed
 from mountlab.counters import around
+from mountlab.outcome import Ended, Outcome, judge, unpack
 from mountlab.plan import Plan, PlannedTrial, make_plan
-from mountlab.runner import judge, unpack
 from sweeps import DIR, TMPFS, sweep
 from test_plan import BOX, FACTS
 
@@ -22,7 +21,10 @@ ALWAYS = COUNTERS | {"exit_status", "stdout", "stderr", "st_dev", "prepare.log",
 
 
 class Machine:
-    """Runs the commands of a plan here. `sync` does nothing: it would wait for the whole machine."""
+    """Runs the commands of a plan here. `sync` does nothing: it would wait for the whole machine; and what the
+    machine's kernel says is not of these tests."""
+
+    time_limit_s = 60
 
     def __init__(self, path: Path) -> None:
         self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"
@@ -30,6 +32,7 @@ class Machine:
             directory.mkdir()
         self.programs = programs
         self.program("sync", "#!/bin/sh\n")
+        self.program("dmesg", "#!/bin/sh\n")
         self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C"}
 
     def program(self, name: str, text: str) -> None:
@@ -48,7 +51,9 @@ class Machine:
         return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(argv, capture_output=True, check=False, env=self.environment, timeout=60, input=b"")
+        return subprocess.run(
+            argv, capture_output=True, check=False, env=self.environment, timeout=self.time_limit_s, input=b""
+        )
 
     def do(self, argv: tuple[str, ...] | None) -> None:
         assert argv is not None
@@ -57,12 +62,14 @@ class Machine:
 
     def trial(self, planned: PlannedTrial, script: str | None = None) -> tuple[dict[str, bytes], str, str]:
         """Files that came back, and what the runner says of them."""
-        argv = (*planned.argv[:4], script or planned.argv[4], *planned.argv[5:])
-        done = self.run(argv)
+        outcome = self.outcome(planned, script)
+        return dict(outcome.files), outcome.status, outcome.reason
+
+    def outcome(self, planned: PlannedTrial, script: str | None = None) -> Outcome:
+        done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:]))
         assert done.returncode == 0, done.stderr
-        files = unpack(done.stdout)
-        completed = Completed(argv=argv, exit_status=0, stdout=done.stdout, stderr=done.stderr, elapsed_s=0.1)
-        return (files, *judge(planned, files, completed))
+        ended = Ended(exit_status=0, archive=done.stdout, said=done.stderr.decode(errors="replace"))
+        return judge(planned.cell.workload, unpack(done.stdout), ended, timeout_s=planned.command.timeout_s)
 
 
 @pytest.fixture
@@ -128,7 +135,7 @@ def test_without_the_expected_mount_the_trial_is_refused(machine: Machine) -> No
     mountpoint = machine.mount_root / "r1" / "mnt" / "t"
     mountpoint.mkdir(parents=True)
     files, status, reason = machine.trial(plan.trials[0])
-    assert set(files) == {"refused"}
+    assert set(files) == {"refused", "uptime"}
     assert (status, reason) == ("invalid", f"no tmpfs is mounted on {mountpoint}")
     assert list(mountpoint.iterdir()) == []
 
@@ -201,7 +208,7 @@ def test_a_tool_that_runs_too_long_is_ended_on_the_box(machine: Machine) -> None
 def test_a_trial_that_brought_back_too_little_fails_alone(machine: Machine) -> None:
     """Trap: one bad cell aborts the night."""
     plan = opened(machine)
-    script = plan.trials[0].argv[4].replace('echo $? > "$out/exit_status"', ': > "$out/exit_status"')
+    script = plan.trials[0].argv[4].replace("put exit_status $?", ': > "$out/exit_status"')
     _, status, reason = machine.trial(plan.trials[0], script)
     assert status == "failed"
     assert reason.startswith("the trial brought back less than it should")
@@ -304,13 +311,17 @@ def test_the_thread_that_writes_inode_tables_is_looked_for_where_it_was_asked_fo
     machine: Machine, running: bool, tmp_path: Path
 ) -> None:
     plan = opened(machine)
-    # The real thread may be there, for somebody else.
-    script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", "!= lazy-thread")
+    # The real thread may be there, for somebody else; and one that has ended for a moment.
+    thread = tmp_path / f"lazy-{running}"
+    script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", f"!= {thread.name}")
     if running:
-        thread = tmp_path / "lazy-thread"
         thread.symlink_to("/bin/sleep")
-        script = script.replace("measured() {", f"measured() {{ {thread} 30 & other=$!; ")
-        script = script.replace('kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill $other')
+        script = script.replace(
+            "measured() {", f"measured() {{ env -u MOUNTLAB_TRIAL {thread} 9 >&- 2>&- & echo $! >other; "
+        )
+        script = script.replace(
+            'kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill "$(cat other)"; rm other'
+        )
     files, _, _ = machine.trial(plan.trials[0], script)
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None

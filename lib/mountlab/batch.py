@@ -31,7 +31,7 @@ from mountlab.batch_store import (
     sweep_path,
 )
 from mountlab.batch_view import NOTEBOOK_S, Ahead, BatchView, Planned
-from mountlab.errors import MountlabError
+from mountlab.errors import KeepError, MountlabError
 from mountlab.kernels import Kernels, own_loop
 
 PAGE = store.NOTEBOOKS / "80_batch.ipynb"
@@ -167,6 +167,12 @@ def _do(planned: Sequence[Planned], directory: BatchDirectory, results: Path, ex
                 outcome = execute(Job(each.item, directory, results, progress.tick))
             directory.record(outcome)
             progress.end(each.item, outcome)
+            if outcome.error == KeepError.__name__:  # nor would the disk take what the next ones measure
+                raise KeepError(
+                    "the batch stops: what it measures cannot be written any more",
+                    where=f"{each.item.id} {each.item.label}", got=errors.in_one_line(outcome.reason),
+                    next_step=f"make room; then: python -m mountlab batch --resume {store.shown(directory.path)}",
+                )  # fmt: skip
 
 
 def _cannot(planned: Planned) -> Outcome:

@@ -138,6 +138,9 @@ class _Timed:
     def has(self, trial_id: str) -> bool:
         return self._writer.has(trial_id)
 
+    def ended(self) -> list[Trial]:
+        return self._writer.ended()
+
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         self._writer.keep_mount(mount_id, files)
 

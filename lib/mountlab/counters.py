@@ -92,7 +92,7 @@ def _wall_s(files: Mapping[str, str]) -> float | None:
 def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
     """The least and the most that the tool can have taken by the clock that nobody sets. It was read before and after
     each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by more."""
-    words = files.get("uptime", "").split()
+    words = files.get("uptime", "").split()[1:]
     if len(words) != 4 or any(_number(word) is None for word in words):
         return None
     began_after, began_before, ended_after, ended_before = map(float, words)
@@ -111,6 +111,8 @@ def _time(
 ) -> tuple[float | None, float | None]:
     """How long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run, which
     could not tell that from a machine that was busy. The wall clock is the finer one, where nobody has set it."""
+    if permitted is not None and wall is None:  # busybox knows no fractions of a second
+        return sum(permitted) / 2, None
     if permitted is None or wall is None:
         agree = uptime is None or (wall is not None and abs(wall - uptime) < _CLOCKS_AGREE_S)
         return (wall if agree else uptime), None

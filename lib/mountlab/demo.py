@@ -34,7 +34,7 @@ def _prepared(box: Box, *, ask: Callable[[str], bool]) -> Mapping[str, Any]:
     needs = needed_programs(store.load_sweep(SWEEP).sweep)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())
-        if facts["rights"] != "none" and care.prepare(connection, facts, needs, yes=False, ask=ask):
+        if facts["rights"] not in ("none", "helper") and care.prepare(connection, facts, needs, yes=False, ask=ask):
             facts = gather(connection, all_programs())
     return facts
 

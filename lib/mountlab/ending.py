@@ -57,7 +57,12 @@ def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
 
 
 def _list(writer: RunWriter, status: str) -> None:
-    """Its place in the index. A complete run comes into one that is there with its report, which follows at once."""
+    """Its place in the index. A complete run comes into one that is there with its report, which follows at once.
+
+    Where the run's directory is gone, so is the index: what lies under its name now is another disk.
+    """
     results = writer.path.parent
+    if not writer.path.is_dir():
+        return
     if status != "complete" or not (results / report.INDEX).exists():
         report.refresh_index(results, make=True)

@@ -18,7 +18,9 @@
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
     ├── TrialError                1   one trial is not a measurement
     │   ├── ToolError             1   the tool failed, or ran something else than was asked
-    │   └── ParseError            1   its output cannot be read as figures
+    │   ├── ParseError            1   its output cannot be read as figures
+    │   ├── TransientError        1   it may go another way next time: time limit, killed, no memory
+    │   └── PlaceError            1   where it was to run is not fit for it: the cell is not to blame
     └── LeftoverError             1   something of ours could not be removed from the box
 
     Stopped                     130   a person stopped a run: a KeyboardInterrupt, which no handler of errors takes
@@ -189,6 +191,14 @@ class ToolError(TrialError):
 
 
 class ParseError(TrialError):
+    pass
+
+
+class TransientError(TrialError):
+    pass
+
+
+class PlaceError(TrialError):
     pass
 
 

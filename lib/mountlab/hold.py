@@ -1,7 +1,8 @@
 """One process at a time writes to a directory of results: the kernel's lock on a file in it, which names its owner.
 
 The kernel gives a lock back when its process ends, however it ends, so that what a crash left is nobody's. Where a file
-system has no locks the owner's name decides: a process with that number, that start and that boot of this machine.
+system has no locks the owner's name decides: a process with that number, that start and that boot of this machine. An
+owner on another machine is always believed: not every network file system passes locks on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FILE = ".owner"
 """Of the process that measures; other files keep apart those that write other things beside it."""
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _TRIES, _PAUSE_S = 20, 0.01
-"""For the moment between the lock of another process and its name in the file."""
+"""For the moment in which a reader looks whether the file is locked, and that before an owner has written its name."""
 _LOOK_S = 0.05
 """How often somebody who waits looks."""
 State = Literal["running", "gone", "unknown"]
@@ -63,17 +64,36 @@ def this_process() -> Holder:
 def holder(directory: Path) -> Holder | None:
     """Who writes to a directory now, or may: one of another machine is believed. None where nobody does."""
     found = _read(directory / FILE)
-    return found if found and found.state != "gone" else None
+    if found is None or found.state == "gone":
+        return None
+    return found if found.state == "unknown" or _is_locked(directory / FILE) else None
+
+
+def _is_locked(file: Path) -> bool:
+    """Also where the file system has no locks, and the name in the file is all there is."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 @contextmanager
 def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -> Iterator[None]:
     """Be the only process that does this in a directory; another one is waited for as long as `wait_s`.
 
-    Raises RunInUse, which names the other, and KeepError where nothing can be written there.
+    What may be waited for does no harm when it is done twice at once: there the kernel's word is enough, also where the
+    file names an owner on another machine. Raises RunInUse, which names the other, and KeepError where nothing can be
+    written.
     """
     file = directory / name
-    handle = _taken(file, what, time.monotonic() + wait_s)
+    handle = _taken(file, what, wait_s)
     try:
         with told(file):
             os.ftruncate(handle, 0)
@@ -85,11 +105,12 @@ def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -
         os.close(handle)
 
 
-def _taken(file: Path, what: str, until: float) -> int:
+def _taken(file: Path, what: str, wait_s: float) -> int:
     """A handle of the file, locked."""
+    until = time.monotonic() + wait_s
     while True:
         try:
-            handle = _tried(file, what)
+            handle = _tried(file, what, careful=not wait_s)
         except RunInUse:
             if time.monotonic() >= until:
                 raise
@@ -99,12 +120,12 @@ def _taken(file: Path, what: str, until: float) -> int:
             return handle
 
 
-def _tried(file: Path, what: str) -> int | None:
+def _tried(file: Path, what: str, *, careful: bool) -> int | None:
     """None where its last owner has removed the file meanwhile: then another file has its name, or will."""
     with told(file):
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _lock(handle, file, what)
+        _lock(handle, file, what, careful=careful)
         if _is_still(handle, file):
             return handle
     except BaseException:
@@ -114,18 +135,29 @@ def _tried(file: Path, what: str) -> int | None:
     return None
 
 
-def _lock(handle: int, file: Path, what: str) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise _in_use(file, what, _named(file)) from error
-    except OSError as error:
-        if error.errno not in _WITHOUT_LOCKS:
-            with told(file):
-                raise
-        other = _read(file)
-        if other and other.state != "gone":
-            raise _in_use(file, what, other) from error
+def _lock(handle: int, file: Path, what: str, *, careful: bool) -> None:
+    for last in (*[False] * (_TRIES - 1), True):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if last:
+                raise _in_use(file, what, _read(file)) from error
+            time.sleep(_PAUSE_S)
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                with told(file):
+                    raise
+            return _refuse(file, what, "running", "unknown")
+        else:
+            return _refuse(file, what, "unknown") if careful else None
+    return None
+
+
+def _refuse(file: Path, what: str, *states: State) -> None:
+    """Raise RunInUse where the owner that the file names is in one of these states."""
+    other = _read(file)
+    if other and other.state in states:
+        raise _in_use(file, what, other)
 
 
 def _is_still(handle: int, file: Path) -> bool:
@@ -133,16 +165,6 @@ def _is_still(handle: int, file: Path) -> bool:
         return os.path.samestat(os.fstat(handle), os.stat(file))
     except FileNotFoundError:
         return False
-
-
-def _named(file: Path) -> Holder | None:
-    """Who has the lock; it writes its name a moment after it has taken it."""
-    for _ in range(_TRIES):
-        found = _read(file)
-        if found and found.state != "gone":
-            return found
-        time.sleep(_PAUSE_S)
-    return None
 
 
 def _read(file: Path) -> Holder | None:

@@ -91,8 +91,6 @@ def _wrong(trial: Trial) -> Iterator[str]:
     yield from (f"{name}: {values[name]!r} is no text" for name in _TEXTS if not isinstance(values[name], str))
     if trial.status not in _STATUSES:
         yield f"status: {trial.status!r}"
-    if not trial.trial_id or "/" in trial.trial_id or trial.trial_id.startswith("."):
-        yield f"trial_id: {trial.trial_id!r}"
 
 
 def _damaged(file: Path, number: int, what: str, got: str) -> StoreError:

@@ -262,6 +262,8 @@ class Design:
     on_ineffective: Literal["error", "caveat"] = "error"
     """What an option is that was asked for and that the kernel ignored or changed."""
     trial_timeout_s: float = 600.0
+    retries: int = 1
+    """How often a trial is tried again that failed for a reason that may pass."""
     strict: bool = False
     """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
 
@@ -386,6 +388,10 @@ class Trial:
     started_at: str
     elapsed_s: float
     """From the first to the last effect on the box, preparation and counters included."""
+    attempts: int = 1
+    """How often it was tried (design.retries): the last time counts."""
+    set_aside: bool = False
+    """Whether its cell has no more trials because of it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,9 @@ class DesignFile(_File):
     tells."""
     trial_timeout: TimeText = "10min"
     """After so long a trial is stopped, and has failed."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 1
+    """How often a trial is tried again at once that failed for a reason that may pass: it took too long, was killed, or
+    memory ran out. One that fails all the same, or for another reason, sets its cell aside: it has no more trials."""
     strict: bool = False
     """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 

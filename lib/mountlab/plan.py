@@ -22,6 +22,7 @@ from mountlab.foreign import check_plain
 from mountlab.helper import COMMAND as HELPER
 from mountlab.helper import not_permitted
 from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
+from mountlab.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command, programs_for
@@ -336,8 +337,13 @@ class _Context:
             "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
             "direct": "yes" if asks_direct(cell.workload) else "",
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
+            "largest_output": str(LARGEST_OUTPUT),
+            "largest_archive": str(LARGEST_ARCHIVE),
         }
-        limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
+        limit_s = command.timeout_s
+        # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.
+        outer = ("timeout", "-k", "5", f"{limit_s + 15:g}")
+        limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         written = tuple(
             ("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()

@@ -47,6 +47,7 @@ from mountlab.identities import (
     said_by_notebook,
     said_by_page,
 )  # fmt: skip
+from mountlab.journal import whole_lines
 from mountlab.params import as_yaml
 from mountlab.store import Run
 
@@ -190,7 +191,7 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
     if info["published"]:
         _put(copy / "published.json", json.dumps(info["published"], indent=1))
-    lines = (run.path / "trials.jsonl").read_bytes().split(b"\n")[:-1]  # a torn last line counts as not run
+    lines = whole_lines(run.path / "trials.jsonl")
     _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
     if (run.path / "exclude.yml").exists():
         _put(copy / "exclude.yml", (names.text if names else str)((run.path / "exclude.yml").read_text()))

@@ -28,6 +28,8 @@ NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
 EXECUTION_LIMIT_S = 600
 INDEX = "index.html"
+INDEX_S = 60.0
+"""How long another process that makes the index is waited for."""
 _TWO = 2
 """Runs that have a notebook of their own to be compared in."""
 
@@ -107,7 +109,7 @@ def write_index(results: Path = store.RESULTS) -> Path:
             next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
         )  # fmt: skip
     store.make_directory(results)
-    with held(results, what="index", name=".indexing", wait_s=store.DERIVE_S):
+    with held(results, what="index", name=".indexing", wait_s=INDEX_S):
         made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
         store.replace_file(written, made.encode())
     return written

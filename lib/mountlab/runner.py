@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
-import tarfile
 import threading
 import time
 from collections import Counter
@@ -29,12 +27,13 @@ from mountlab.errors import (
     LeftoverError,
     MountlabError,
     ParseError,
-    TrialError,
+    TransientError,
     UnsafeError,
 )
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import read_refusal
 from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
+from mountlab.outcome import Attempts, Ended, Files, Outcome, judge, set_aside, unpack
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, level
@@ -43,13 +42,13 @@ from mountlab.stopping import decide
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 
-Files = Mapping[str, bytes]
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
 RESTARTS = 2
 """So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
-TIMED_OUT = 124
+COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
+"""The word by which trial.sh brings back what a killed trial left."""
 GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
 """Scripts below mountlab/filesystems by the name that they are run under."""
 
@@ -60,6 +59,7 @@ class Journal(Protocol):
     def has(self, trial_id: str) -> bool: ...
     def record(self, trial: Trial, files: Files) -> None: ...
     def keep_mount(self, mount_id: str, files: Files) -> None: ...
+    def ended(self) -> list[Trial]: ...
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]: ...
 
 
@@ -138,6 +138,8 @@ class _Run:
     """Mount that was to last for the whole run to the reason for which there is none."""
     preconditioned: set[tuple[str, str]] = field(default_factory=set)
     """Mounts and cells whose rounds have been run."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Cell to why its later trials are skipped."""
     left: dict[str, Stop] = field(default_factory=dict)
     """Cell to why it has no more trials."""
     restarts: Counter[str] = field(default_factory=Counter)
@@ -251,7 +253,8 @@ class _Run:
             self.broken[mount.id] = str(error)
 
     def recall(self) -> None:
-        """What the stopping rule decided in an earlier session of the run."""
+        """What the stopping rule decided in an earlier session of the run, and which cells were set aside."""
+        self.aside |= set_aside(self.journal.ended())
         for block, turns in groupby(self.plan.turns, key=lambda turn: turn.block):
             self.look(block)
             if any(self.wants(trial) for turn in turns for trial in turn.trials):
@@ -273,13 +276,18 @@ class _Run:
         """Whether a trial is still to be run."""
         return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
 
+    def skips(self, trial: PlannedTrial) -> str:
+        """Why a trial is not run, though it was planned; '' for one that is."""
+        return trial.skip or self.aside.get(trial.cell.id, "")
+
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """All trials of one mount. A mount that fails fails its trials, and nothing else."""
-        wanted = [trial for trial in trials if not trial.skip and trial.mount not in self.broken]
+        wanted = [trial for trial in trials if not self.skips(trial) and trial.mount not in self.broken]
         for trial in trials:
-            if trial.skip or trial.mount in self.broken:
-                status: Status = "skipped" if trial.skip else "failed"
-                self._finish(trial, status, trial.skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
+            skip = self.skips(trial)
+            if skip or trial.mount in self.broken:
+                status: Status = "skipped" if skip else "failed"
+                self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
         if not wanted:
             return
         try:
@@ -316,11 +324,15 @@ class _Run:
                 self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
 
     def trial(self, planned: PlannedTrial) -> None:
+        """Try it until it gives a measurement, or fails for a reason that stays, or has been tried often enough."""
         self.progress.begin(planned)
         kept = self.precondition(planned)
         began, started = datetime.now(UTC), time.monotonic()
-        status, reason, files = self.once(planned)
-        self._finish(planned, status, reason, {**files, **kept}, began, time.monotonic() - started)
+        tried = Attempts((self.once(planned),))
+        while tried.last.transient and len(tried.each) <= self.plan.sweep.design.retries:
+            tried = Attempts((*tried.each, self.once(planned)))
+        elapsed_s = time.monotonic() - started
+        self._finish(planned, tried.last.status, tried.reason, {**tried.files, **kept}, began, elapsed_s, tried)
 
     def precondition(self, planned: PlannedTrial) -> Files:
         """Rounds before the first trial of a workload on a mount, where it asks for them: what to keep of them."""
@@ -329,35 +341,53 @@ class _Run:
             return {}
         rounds = Rounds(workload.precondition)
         while not rounds.done:
-            status, reason, files = self.once(planned)
-            if status != "ok":
-                rounds = replace(rounds, failed=reason)
+            outcome = self.once(planned)
+            if outcome.error:
+                rounds = replace(rounds, failed=outcome.reason)
             else:
-                figures = TOOLS[workload.tool].parse(workload, ToolOutput.from_files(files))
+                figures = TOOLS[workload.tool].parse(workload, ToolOutput.from_files(outcome.files))
                 rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
         self.preconditioned.add(key)
         return {ROUNDS_FILE: rounds.text().encode()}
 
-    def once(self, planned: PlannedTrial) -> tuple[Status, str, dict[str, bytes]]:
-        """Run the command of a trial: what it is worth, why, and the files that came back."""
+    def once(self, planned: PlannedTrial) -> Outcome:
+        """Run the command of a trial, and see what came of it."""
         try:
             with self.stops.allowed():
                 done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
         except BoxTimeout as error:
-            kill_run(self.box, self.plan.run_id)
-            return "failed", str(error), {}
+            return Outcome(files=self.collected(planned), error=TransientError(str(error)))
         except KeyboardInterrupt:
             kill_run(self.box, self.plan.run_id)
             raise
-        files = unpack(done.stdout) if done.ok else {"stderr": done.stderr}
-        return (*judge(planned, files, done), files)
+        files = unpack(done.stdout) if done.ok else {"stderr": done.stderr, **self.collected(planned)}
+        ended = Ended(exit_status=done.exit_status, archive=done.stdout, said=done.error_text)
+        return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s)
+
+    def collected(self, planned: PlannedTrial) -> dict[str, bytes]:
+        """End what a trial that could not end itself has left running; what it left of files, brought back and gone."""
+        kill_run(self.box, self.plan.run_id)
+        try:
+            done = self.box.run((*planned.argv, COLLECT), timeout_s=COLLECT_TIMEOUT_S, root=self.plan.privileged)
+        except BoxTimeout:
+            return {}
+        return unpack(done.stdout)
 
     def _finish(
-        self, planned: PlannedTrial, status: Status, reason: str, files: Files, began: datetime, elapsed_s: float
+        self,
+        planned: PlannedTrial,
+        status: Status,
+        reason: str,
+        files: Files,
+        began: datetime,
+        elapsed_s: float,
+        tried: Attempts | None = None,
     ) -> None:
-        trial = as_trial(planned, status, reason, began, elapsed_s)
+        attempts, hopeless = (len(tried.each), tried.last.hopeless) if tried else (1, False)
+        trial = as_trial(planned, status, reason, began, elapsed_s, attempts, hopeless)
         argv = json.dumps(list(planned.command.argv)).encode()
         self.journal.record(trial, {**files, "argv": argv})
+        self.aside |= set_aside([trial])
         self.progress.end(planned, trial)
 
 
@@ -415,49 +445,19 @@ def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
     )
 
 
-def unpack(archive: bytes) -> dict[str, bytes]:
-    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over.
-
-    An archive that is cut off or is none gives what came back as one file, `archive`, so that it can be looked at.
-    """
-    try:
-        return _plain_files(archive)
-    except tarfile.TarError:
-        return {"archive": archive}
-
-
-def _plain_files(archive: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        members = [(member, member.name.removeprefix("./")) for member in tar if member.isfile()]
-        wanted = [(member, name) for member, name in members if "/" not in name and name not in ("", "..")]
-        return {name: data.read() for member, name in wanted if (data := tar.extractfile(member))}
-
-
-def judge(planned: PlannedTrial, files: Files, done: Completed) -> tuple[Status, str]:
-    """Whether what came back is a measurement: ('ok', ''), or why not."""
-    if not done.ok:
-        return (
-            "failed",
-            f"the trial's script failed with exit status {done.exit_status}: {done.error_text.strip()[-300:]}",
-        )
-    for name, status in (("refused", "invalid"), ("unprepared", "failed")):
-        if name in files:
-            why = "the preparation failed: " if name == "unprepared" else ""
-            return status, why + files[name].decode(errors="replace").strip()[-300:]  # type: ignore[return-value]
-    try:
-        output = ToolOutput.from_files(files)
-        if output.exit_status == TIMED_OUT:
-            return "failed", f"ran longer than {planned.command.timeout_s:g} s and was ended (design.trial_timeout)"
-        TOOLS[planned.cell.workload.tool].parse(planned.cell.workload, output)
-    except TrialError as error:
-        return "failed", str(error)
-    return "ok", ""
-
-
-def as_trial(planned: PlannedTrial, status: Status, reason: str, began: datetime, elapsed_s: float) -> Trial:
+def as_trial(
+    planned: PlannedTrial,
+    status: Status,
+    reason: str,
+    began: datetime,
+    elapsed_s: float,
+    attempts: int = 1,
+    set_aside: bool = False,
+) -> Trial:
     return Trial(
         trial_id=planned.trial_id, block=planned.block, warmup=planned.warmup, cell=planned.cell.id,
         filesystem=planned.cell.filesystem.name, workload=planned.cell.workload.name, tool=planned.cell.workload.tool,
         factors=dict(planned.cell.workload.factors), mount=planned.mount, status=status, reason=reason,
-        started_at=began.isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6),
+        started_at=began.isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6), attempts=attempts,
+        set_aside=set_aside,
     )  # fmt: skip

@@ -117,9 +117,13 @@ class _Look:
         return [each.id for each in same if each.filesystem.name == baseline]
 
     def _silent(self, cell: str) -> bool:
-        """Whether it gave no figure, or can give too few until the last block."""
+        """Whether it gave no figure, has no more trials, or can give too few until the last block."""
         n = self._n(cell)
-        return n == 0 or n + self.until.max - self.done < self.until.min
+        return (
+            n == 0
+            or any(trial.set_aside for trial in self.trials.get(cell, ()))
+            or n + self.until.max - self.done < self.until.min
+        )
 
     def _n(self, cell: str) -> int:
         return max((len(values) for values in self.rows.get(cell, {}).values()), default=0)

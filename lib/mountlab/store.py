@@ -212,6 +212,10 @@ class RunWriter:
                 got=error.got, next_step=f"{error.next_step}; then: make resume RUN={shown(self.path)}",
             ) from error  # fmt: skip
 
+    def ended(self) -> list[Trial]:
+        """The trials in the journal."""
+        return read_journal(self.path)
+
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         """The trials in the journal and their figures, from what is on disk: what a later session would see."""
         trials = read_journal(self.path)
@@ -596,6 +600,11 @@ def _files(directory: Path) -> dict[str, str]:
 
 def _plain_files(directory: Path) -> list[Path]:
     """What lies in a directory of raw output, but for the directories of earlier attempts."""
+    if not directory.is_dir():
+        raise StoreError(
+            "the raw output of a trial or a mount that the journal names is not there", where=shown(directory),
+            next_step="bring it back; or take its line out of trials.jsonl: it then counts as not run",
+        )  # fmt: skip
     return [path for path in directory.iterdir() if path.is_symlink() or not path.is_dir()]
 
 

@@ -1,14 +1,39 @@
 # One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm,
 # load_program and measured in front of this text (mountlab.plan). Prints a tar archive of $out and leaves nothing behind.
+# With `collect` as $1: of a trial that was killed itself, what is left of it.
+# What cannot be written because $out is full is said on standard error, after the word `mountlab`.
 refuse() {
-    printf '%s\n' "$1" > "$out/refused"
+    put refused "$1"
     finish
 }
 
+# However much the tool has written into $out: what is brought back has an end.
 finish() {
     cd / || exit 95
-    tar -C "$out" -cf - .
+    tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"
     exit 0
+}
+
+put() {
+    printf '%s\n' "$2" > "$out/$1" || lacking "$1"
+}
+
+lacking() {
+    printf 'mountlab: %s could not be written\n' "$1" >&2
+}
+
+# Of what flows in, as much as is kept; one byte more shows that there was more. Then the pipe is closed.
+keep() {
+    head -c "$((largest_output + 1))" > "$out/$1" || lacking "$1"
+}
+
+# $1: a function, whose exit status this has; $2: where what it says is kept.
+logged() {
+    status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | keep "$2" 3>&-; } 3>&1)
+    [ "$status" = 0 ] && return
+    tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
+    trouble
+    finish
 }
 
 # The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us, '*' for any type,
@@ -34,16 +59,17 @@ snapshot() {
             /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count
         echo '==> times <=='
         times
-    } > "$out/$1" 2>/dev/null
+        echo # fails where the disk is full
+    } 2>/dev/null > "$out/$1" || lacking "$1"
 }
 
 # The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
 # waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
 stamp() {
     read -r earliest _ < /proc/uptime
-    date +%s%N > "$out/$1"
+    date +%s%N > "$out/$1" || lacking "$1"
     read -r latest _ < /proc/uptime
-    uptimes="$uptimes$earliest $latest "
+    uptimes="$uptimes $earliest $latest"
 }
 
 # What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
@@ -83,11 +109,69 @@ drop_caches() {
     [ "$cache" = as_is ] && return
     if drop_all 2>/dev/null; then
         dropped=yes
-        echo drop_caches > "$out/cache"
+        put cache drop_caches
     else # without root: ask the kernel to forget the pages of our own files only
         find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \;
-        echo fadvise > "$out/cache"
+        put cache fadvise
     fi
+}
+
+# What the kernel complained of since the trial began, in trouble only: to read it takes some milliseconds. Its clock is
+# not that of /proc/uptime; a line of our own tells it. (Not for everybody: then there is none.)
+trouble() {
+    mark="mountlab: trial failed ($$)"
+    { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
+    read -r now _ < /proc/uptime
+    dmesg -r 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
+        BEGIN { n = 0 }
+        !match($0, /\[ *[0-9]+\.[0-9]+\]/) { next }
+        { at = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
+        index($0, mark) { end = at; next }
+        match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 { line[n] = $0; time[n++] = at }
+        END { for (i = n > 50 ? n - 50 : 0; end && i < n; i++) if (time[i] >= end - (now - began) - 0.02) print line[i] }
+    ' > "$out/kernel" || lacking kernel
+    [ -s "$out/kernel" ] || rm -f "$out/kernel"
+}
+
+# What the tool has started and left running, by its environment. It would slow the next trial. (-z: the grep of busybox
+# ends a line at its first NUL.)
+stragglers() {
+    grep -lszF "MOUNTLAB_TRIAL=$out/." /proc/[0-9]*/environ
+}
+
+# They have a second to end by themselves, as those that are just ending do.
+end_stragglers() {
+    tries=20
+    while found=$(stragglers); [ -n "$found" ] && [ "$tries" -gt 0 ]; do
+        tries=$((tries - 1))
+        if [ "$tries" -lt 10 ]; then
+            for each in $found; do
+                each=${each%/environ}
+                [ "$tries" -lt 9 ] || cat "$each/comm" >> "$out/left_running" 2>/dev/null
+                kill -s KILL "${each#/proc/}" 2>/dev/null
+            done
+        fi
+        sleep 0.1
+    done
+}
+
+# Of what warms the cache only the complaints are kept: it prints the files.
+fill() {
+    warm > /dev/null
+}
+
+# Standard output and error of the tool go to 3 and 4.
+measure() {
+    snapshot before.txt
+    stamp started_ns
+    export MOUNTLAB_TRIAL="$out/."
+    measured >&3 2>&4 3>&- 4>&- < /dev/null
+    put exit_status $?
+    unset MOUNTLAB_TRIAL
+    stamp ended_ns
+    put uptime "$began$uptimes"
+    snapshot after.txt
+    end_stragglers
 }
 
 umask 077
@@ -96,24 +180,28 @@ uptimes=
 dropper=$$
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
+if [ "$1" = collect ]; then
+    [ -d "$out" ] || exit 0
+    read -r began _ < "$out/uptime"
+    trouble
+    finish
+fi
+read -r began _ < /proc/uptime
 mkdir "$out" || exit 95
 cd "$out" || exit 95
+put uptime "$began"
 expected_mount || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
-mkdir "$directory" 2> "$out/refused" || finish
+said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 [ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
-rm -f "$out/refused"
-stat -c %d "$directory" > "$out/st_dev"
+stat -c %d "$directory" > "$out/st_dev" || lacking st_dev
 
-prepare > "$out/prepare.log" 2>&1 || { cp "$out/prepare.log" "$out/unprepared"; finish; }
+logged prepare prepare.log
 drop_caches
-warm > /dev/null 2> "$out/warm.log" || { cp "$out/warm.log" "$out/unprepared"; finish; }
+logged fill warm.log
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
-snapshot before.txt
-stamp started_ns
-measured > "$out/stdout" 2> "$out/stderr" < /dev/null
-echo $? > "$out/exit_status"
-stamp ended_ns
-echo "$uptimes" > "$out/uptime"
-snapshot after.txt
+{ measure 4>&1 | keep stderr 3>&-; } 3>&1 | keep stdout
 kernel_says >> "$out/after.txt"
+status=''
+read -r status < "$out/exit_status"
+[ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
 finish

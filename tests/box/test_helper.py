@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import disks
 import pytest
 import yaml
 from mountlab import helper, store
+from mountlab.__main__ import main
 from mountlab.errors import ParameterError
-from mountlab.model import Box
+from mountlab.model import Box, ScratchDevice
 from ordinary import Ordinary, ordinary_user
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import TMPFS, sweep
 
 pytestmark = [
     pytest.mark.box,
@@ -43,6 +48,8 @@ class Helped:
 
     user: Ordinary
     mount_root: Path
+    device: str
+    """A scratch device that helper.conf lists by its stable name."""
 
     def mountlab(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.python(MAIN, *words)
@@ -77,34 +84,53 @@ def install(script: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@contextmanager
+def scratch_device(directory: Path) -> Iterator[tuple[str, str]]:
+    """A blank device by a stable name, and what it is called now."""
+    with ExitStack() as undo:
+        by_id = Path("/dev/disk/by-id")
+        for missing in [each for each in (by_id, *by_id.parents) if not each.exists()]:
+            undo.callback(missing.rmdir)
+        by_id.mkdir(parents=True, exist_ok=True)
+        device = disks.Disks(directory, undo).loop()
+        stable = by_id / f"mountlab-helper-{device.rpartition('/')[2]}"
+        undo.callback(stable.unlink)
+        stable.symlink_to(device)
+        yield str(stable), device
+
+
 @pytest.fixture(scope="module")
-def helped() -> Iterator[Helped]:
+def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
     if INSTALLED.exists() or RULE.exists():
         pytest.skip(f"a helper is installed on this machine already ({INSTALLED}, {RULE})")
-    with ordinary_user() as user:
+    with ordinary_user() as user, scratch_device(tmp_path_factory.mktemp("disk")) as (stable, device):
         root = Path(f"/var/lib/mountlab-of-{user.name}")
-        box = Box(name="local", host="", embedded="loopback", mount_root=str(root))
-        script = helper.install_script(user.name, box)
+        scratch = (ScratchDevice(name="data", device=stable),)
+        box = Box(name="local", host="", embedded="loopback", mount_root=str(root), scratch=scratch)
         boxes = user.home / "params" / "boxes"
         boxes.mkdir(parents=True)
-        (boxes / "local.yml").write_text(yaml.safe_dump({"embedded": "loopback", "become": "helper"}))
+        keys = {"embedded": "loopback", "become": "helper", "scratch": {"data": stable}, "mount_root": str(root)}
+        (boxes / "local.yml").write_text(yaml.safe_dump(keys))
         try:
-            done = install(script)
-            assert done.returncode == 0, done.stderr
-            yield Helped(user, root)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store, "PARAMS", user.home / "params")
+                assert main(["box", "helper", "local", "--user", user.name, "--as", "root", "--yes"]) == 0
+            yield Helped(user, root, device)
         finally:
-            install(script, "remove")
+            install(helper.install_script(user.name, box), "remove")
+            assert not INSTALLED.exists()
+            assert not RULE.exists()
             (root / ".mountlab").unlink(missing_ok=True)
             if root.exists():
                 root.rmdir()
 
 
 def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Helped) -> None:
+    every = {"zram": "128MiB", "journal_image": "16MiB", "tunables": {"inode_readahead_blks": 64, "queue/nomerges": 1}}
     filesystems = {
-        "tmpfs": TMPFS, "dir": {"type": "dir"}, "bind": {"type": "bind", "options": ["noatime"]},
-        "ext4": {**EXT4, "tunables": {"inode_readahead_blks": 64, "queue/read_ahead_kb": 512}},
-        "external": {"type": "ext4", "zram": "128MiB", "journal_image": "16MiB"},
-        "overlay": {"type": "overlay", "over": TMPFS},
+        "dir": {"type": "dir"}, "bind": {"type": "bind", "options": ["noatime"]},
+        "ext4": {"type": "ext4", "options": ["noatime", "data=writeback"], **every},
+        "overlay": {"type": "overlay", "over": TMPFS}, "scratch": {"type": "ext4", "device": "data"},
     }  # fmt: skip
     resolved = sweep(filesystems=filesystems, design={"repeats": 1}, baseline="ext4")
     file = helped.user.home / "x.yml"
@@ -184,6 +210,8 @@ def opened(helped: Helped, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         subprocess.run(["losetup", "-d", foreign], check=True)
 
 
+CLEAN = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+"""The environment that launch.sh leaves."""
 OURS = "6d6f756e-746c-6162-0000-0000000000aa"
 
 
@@ -244,26 +272,24 @@ def attempts(opened: Open) -> Iterator[tuple[str, ...]]:
         yield ("in", run)
 
 
+ACCOUNTS = ("passwd", "shadow", "group", "gshadow", "subuid", "subgid", "nshadow", ".pwd")
+"""Files of /etc that change where another test makes a user of its own."""
+
+
 def state_of_the_machine(opened: Open) -> dict[str, object]:
     """What no attempt may change."""
-    watched = [
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/sudoers",
-        str(RULE),
-        str(opened.secret),
-        *map(str, INSTALLED.iterdir()),
-    ]
-    mounts = [line.split()[4:6] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    places = (str(opened.helped.mount_root), "/etc", "/usr", "/root", "/home", "/boot", "/opt")
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    watched = [Path("/etc/sudoers"), RULE, opened.secret, *INSTALLED.iterdir()]
+    accounts = [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("mlab")]
     return {
-        "files": {
-            name: (Path(name).read_bytes(), Path(name).stat().st_mode, Path(name).stat().st_uid) for name in watched
-        },
-        "etc": sorted(path.name for path in Path("/etc").iterdir()),
-        "mounts": sorted(mount for mount in mounts if opened.helped.user.name in mount[0] or "/tmp" not in mount[0]),
+        "files": {file: (file.read_bytes(), file.stat().st_mode, file.stat().st_uid) for file in watched},
+        "accounts": accounts,
+        "etc": sorted(file.name for file in Path("/etc").iterdir() if not file.name.startswith(ACCOUNTS)),
+        "mounts": sorted(point for point in mounts if point == "/" or point.startswith(places)),
         "ours": sorted(str(path) for path in opened.run_dir.rglob("*") if "mnt/e/" not in str(path)),
         "core_pattern": Path("/proc/sys/kernel/core_pattern").read_text(),
-        "marks": [path.exists() for path in (Path("/tmp/mountlab-attack"),)],
+        "ran": Path("/tmp/mountlab-attack").exists(),
     }
 
 
@@ -279,6 +305,26 @@ def test_hundreds_of_hostile_lists_of_words_are_refused_and_change_nothing(opene
     assert len(said) == len(lists) > 1500 // step
     assert [(words, answer) for words, answer in zip(lists, said, strict=True) if answer != "1 refused:"] == []
     assert state_of_the_machine(opened) == before
+
+
+@pytest.mark.requires_program("busybox")
+def test_another_shell_refuses_the_same(opened: Open) -> None:
+    """Where /bin/sh is busybox. Asked by root, beside sudo: what is looked at is the same."""
+    lists = list(islice(attempts(opened), 0, None, 40))
+    for words in lists:
+        line = ["busybox", "sh", str(INSTALLED / "helper.sh"), RUN, *words]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd="/", env=CLEAN, timeout=20)
+        assert (done.returncode, done.stderr[:9]) == (1, "refused: "), words
+
+
+def test_what_hangs_is_ended_at_its_limit_though_the_user_could_not_end_it(opened: Open) -> None:
+    with subprocess.Popen(["flock", str(INSTALLED / "lock"), "sleep", "30"], start_new_session=True) as hanging:
+        try:
+            began = time.monotonic()
+            done = opened.helped.sh(shlex.join((*helper.COMMAND, "1", RUN, "umount", opened.path("mnt", "free"))))
+            assert (done.returncode, time.monotonic() - began < 10) == (124, True)
+        finally:
+            os.killpg(hanging.pid, signal.SIGKILL)
 
 
 def test_other_programs_and_other_ways_of_sudo_are_not_for_the_user(opened: Open) -> None:
@@ -331,7 +377,7 @@ def test_a_program_that_is_roots_on_a_file_system_of_the_users_makes_nobody_root
 
 
 def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: Open) -> None:
-    image, mine = opened.path("img", "e.img"), opened.path("mnt", "e")
+    image, mine, free = opened.path("img", "e.img"), opened.path("mnt", "e"), opened.path("mnt", "free")
     attach = ("losetup", "--find", "--show", "--direct-io=off", image)
     opened.refuses(*attach, because="has a loop device already")
     opened.refuses("mke2fs", "-F", "-U", OURS, opened.loop, because="is mounted")
@@ -339,6 +385,11 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
     opened.refuses(
         "mount", "-t", "ext4", opened.foreign, opened.path("mnt", "free"), because="is not mounted by the helper"
     )
+    scratch = opened.helped.device
+    subprocess.run(["mke2fs", "-q", "-F", "-U", "11111111-2222-3333-4444-555555555555", scratch], check=True)
+    opened.refuses("mount", "-t", "ext4", scratch, free, because="is not mounted by the helper")  # somebody's data
+    opened.refuses("mke2fs", "-F", "-U", OURS, scratch, because="formatted below the guard only")
+    opened.refuses("guard.sh", scratch, "", "", because="is not among the scratch devices")  # not its stable name
     opened.refuses("mount", "-t", "tmpfs", "-o", "size=1m", "mountlab", mine, because="is mounted on")
     opened.refuses(
         "mount", "-t", "tmpfs", "-o", "noatime", "mountlab", opened.path("mnt", "free"), because="tmpfs of mountlab"
@@ -391,12 +442,6 @@ def test_a_helper_that_was_changed_is_another_version(helped: Helped) -> None:
             introduced()
     finally:
         checks.write_text(text)
-
-
-def test_check_says_which_rights_there_are(helped: Helped) -> None:
-    rights = next(line for line in helped.mountlab("box", "check", "local").stdout.splitlines() if " rights " in line)
-    assert rights.startswith("ok")
-    assert f"helper, as {helped.user.name}: tools as that user" in rights
 
 
 def test_it_is_not_installed_for_who_could_become_root_anyway_nor_where_others_may_write(tmp_path: Path) -> None:

@@ -104,11 +104,16 @@ def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(sweep_file: 
     process = start(results_dir, "run", str(sweep_file), "-p", "repeats=20")
     wait_for(lambda: bool(running_tool()), process)
     (path,) = (file.parent for file in results_dir.glob("*/run.json"))
-    for arguments in (["run", str(sweep_file)], ["box", "clean", "local"], ["resume", str(path)]):
+    on_this_box, to_this_run = f"run {path.name} is running on this box", "another process is writing to this run"
+    for arguments, said in (
+        (["run", str(sweep_file)], on_this_box),
+        (["box", "clean", "local"], on_this_box),
+        (["resume", str(path)], to_this_run),
+    ):
         second = start(results_dir, *arguments)
         _, stderr = second.communicate(timeout=60)
         assert second.returncode == 3, arguments
-        assert f"error: run {path.name} is running on this box" in stderr
+        assert f"error: {said}" in stderr
         assert f"process {process.pid} on " in stderr
     assert list(results_dir.glob("*")) == [path], "a refused run leaves no directory"
     os.kill(process.pid, signal.SIGINT)

@@ -58,6 +58,8 @@ def _duration(run: RunView) -> str:
     if not start or not end or run.sweep.imported:
         return ""
     seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    if seconds < 0:  # the clock was set back meanwhile
+        return ""
     return f"took {words.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
 
 
