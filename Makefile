@@ -24,7 +24,7 @@ EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
-	fuzz soak lint lock docs clean-env
+	fuzz soak audit lint lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -112,6 +112,9 @@ fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make t
 
 soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the table into docs/safety.md: about 40 minutes
 	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
+
+audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
+	@$(PY) -m mountlab audit $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .

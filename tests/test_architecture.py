@@ -51,14 +51,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hostkeys": BASE | {"known_hosts"},
     "box": BASE | {"tools", "filesystems", "hostkeys", "helper"},
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper"} | BOX),
+    "parsing": BASE | {"tools"},
+    "audit": {"errors"},
+    "plain_files": {"errors"},
     "disk": {"errors"},
     "journal": BASE | {"disk"},
     "hold": {"errors", "disk"},
-    "store": PURE | {"disk", "journal", "hold"},
+    "store": PURE | {"disk", "journal", "hold", "parsing", "plain_files"},
     "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
-    "runner": PURE | BOX | {"store", "progress"},
+    "runner": PURE | BOX | {"store", "progress", "parsing"},
     "kernels": BASE,
     "catalogue": PURE | {"store"},
     "report": PURE | {"store", "hold", "catalogue", "kernels"},
@@ -76,7 +79,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": PURE
     | BOX
     | SHELL
-    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"},
+    | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
+    | {"audit"},
     "__main__": {"errors", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""

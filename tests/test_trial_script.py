@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mountlab.counters import around
 from mountlab.outcome import Ended, Outcome, judge, unpack
+from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedTrial, make_plan
 from sweeps import DIR, TMPFS, sweep
 from test_plan import BOX, FACTS
@@ -69,7 +70,9 @@ class Machine:
         done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:]))
         assert done.returncode == 0, done.stderr
         ended = Ended(exit_status=0, archive=done.stdout, said=done.stderr.decode(errors="replace"))
-        return judge(planned.cell.workload, unpack(done.stdout), ended, timeout_s=planned.command.timeout_s)
+        return judge(
+            planned.cell.workload, unpack(done.stdout), ended, timeout_s=planned.command.timeout_s, parse=parsed
+        )
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1
 
 def _logs(repeats: int, directory: Path) -> Iterator[Row]:
     """10,000 reports of fio as one tidy frame; only decoding them; and what pandas makes of them by itself."""
-    recorded, rng = (store.ROOT / RECORDED).read_text(), random.Random(1)
+    recorded, rng = (store.ROOT / RECORDED).read_text(), random.Random(1)  # noqa: S311  # no secret
     varied = (
         _DECIMAL.sub(lambda found: f"{float(found[0]) * rng.uniform(0.9, 1.1):.6f}", recorded) for _ in range(LOGS)
     )
@@ -330,7 +330,7 @@ def recorded_run(results: Path) -> Path:
     resolved = resolve(raw, where="bench")
     with workflow.planned(resolved, results=results) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
-    rng, tour = random.Random(1), store.ROOT / "results" / "tour" / "raw" / "t0001"
+    rng, tour = random.Random(1), store.ROOT / "results" / "tour" / "raw" / "t0001"  # noqa: S311  # no secret
     counters = {name: (tour / name).read_bytes() for name in ("before.txt", "after.txt")}
     recorded = (store.ROOT / RECORDED).read_text()
     for planned in session.plan.trials:

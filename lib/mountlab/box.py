@@ -419,7 +419,10 @@ def _from_user_config(box: Box, where: str) -> Connection:
     config = _config(None)
     try:
         config.load_ssh_config()
-        return Connection(box.host, box.user, box.port, config=config, connect_kwargs=dict(_CONNECT))
+        # The agent opens the door of the box, and is never handed to it, whatever ForwardAgent says.
+        return Connection(
+            box.host, box.user, box.port, config=config, connect_kwargs=dict(_CONNECT), forward_agent=False
+        )
     except SSHException as error:
         raise BoxError("the ssh configuration cannot be read", where="~/.ssh/config", got=str(error)) from error
     except RecursionError as error:

@@ -80,4 +80,4 @@ def advice(port: int) -> Sequence[str]:
 
 def run_lab(port: int, *, browser: bool) -> None:
     """Become JupyterLab: this process is replaced, so that signals and the exit code are its own."""
-    os.execve(sys.executable, command(port, browser=browser), environment(os.environ))
+    os.execve(sys.executable, command(port, browser=browser), environment(os.environ))  # noqa: S606  # becomes JupyterLab

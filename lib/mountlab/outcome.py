@@ -9,13 +9,12 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mountlab.counters import around
 from mountlab.errors import KERNEL, ParseError, PlaceError, ToolError, TransientError, TrialError, in_one_line
 from mountlab.model import Status, Trial, Workload
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.units import MIB, format_bytes
 
@@ -107,13 +106,17 @@ class Ended:
     """On standard error: nothing, where all went well."""
 
 
-def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float) -> Outcome:
+Parse = Callable[[Workload, ToolOutput], object]
+"""Finds the figures in what a tool said, and raises ToolError or ParseError."""
+
+
+def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, parse: Parse) -> Outcome:
     """Whether what came back is a measurement."""
     try:
         _check_script(files, ended)
         _check_bounds(files, ended)
         _check_preparation(files)
-        _check_end(workload, files, timeout_s)
+        _check_end(workload, files, timeout_s, parse)
     except TrialError as error:
         return Outcome(files=files, error=_out_of_memory(files, error) or error)
     return Outcome(files=files)
@@ -164,12 +167,12 @@ def _text(files: Files, name: str) -> str:
     return files[name].decode(errors="replace").strip()[-300:]
 
 
-def _check_end(workload: Workload, files: Files, timeout_s: float) -> None:
+def _check_end(workload: Workload, files: Files, timeout_s: float, parse: Parse) -> None:
     output = _output(files)
     _check_time(output, timeout_s)
     _check_left(files)
     try:
-        TOOLS[workload.tool].parse(workload, output)
+        parse(workload, output)
     except TrialError as error:
         signal = _SIGNALS.get(output.exit_status - 128)
         if signal:

@@ -34,12 +34,12 @@ from mountlab.evidence import sections
 from mountlab.filesystems.guard import read_refusal
 from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
 from mountlab.outcome import Attempts, Ended, Files, Outcome, judge, set_aside, unpack
+from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, level
 from mountlab.read_back import ineffective, options_in_effect
 from mountlab.stopping import decide
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 
 STEP_TIMEOUT_S = 1800.0
@@ -345,7 +345,7 @@ class _Run:
             if outcome.error:
                 rounds = replace(rounds, failed=outcome.reason)
             else:
-                figures = TOOLS[workload.tool].parse(workload, ToolOutput.from_files(outcome.files))
+                figures = parsed(workload, ToolOutput.from_files(outcome.files))
                 rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
         self.preconditioned.add(key)
         return {ROUNDS_FILE: rounds.text().encode()}
@@ -362,7 +362,7 @@ class _Run:
             raise
         files = unpack(done.stdout) if done.ok else {"stderr": done.stderr, **self.collected(planned)}
         ended = Ended(exit_status=done.exit_status, archive=done.stdout, said=done.error_text)
-        return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s)
+        return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s, parse=parsed)
 
     def collected(self, planned: PlannedTrial) -> dict[str, bytes]:
         """End what a trial that could not end itself has left running; what it left of files, brought back and gone."""

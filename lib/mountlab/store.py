@@ -68,11 +68,12 @@ from mountlab.model import (
     Workload,
 )
 from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
+from mountlab.parsing import parsed
+from mountlab.plain_files import check_text, refuse_others
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
@@ -108,6 +109,7 @@ LIBRARIES = (
 def read_text(path: Path, what: str, next_step: str) -> str:
     """The text of a file. Raises StoreError where it is not there, and where it is none."""
     try:
+        check_text(path, shown(path))
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise StoreError(f"a {what} is text in UTF-8", where=shown(path), got=str(error)) from error
@@ -440,6 +442,19 @@ def load_run(path: Path | str) -> Run:
     A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
     """
     path = found(path).resolve()
+    if path.is_dir():
+        refuse_others(path, shown(path))
+    try:
+        return _load_run(path)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise StoreError(
+            "the run cannot be read: a file of it is damaged, or was not written by Mountlab", where=shown(path),
+            got=f"{type(error).__name__}: {error}"[:300],
+            next_step="compare run.json, trials.jsonl and raw/ with a copy; of a bundle, `reproduce` says which",
+        ) from error  # fmt: skip
+
+
+def _load_run(path: Path) -> Run:
     info, sweep = read_info(path), read_sweep(path).sweep
     whole, figures = read_journal(path), dict[str, list[Measurement]]()
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
@@ -564,7 +579,7 @@ def _measurements(
 
 def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
     output = ToolOutput.from_files({file.name: read_plain(file) for file in _plain_files(raw)})
-    return TOOLS[workload.tool].parse(workload, output)
+    return parsed(workload, output)
 
 
 def _imported(raw: Path, workload: Workload) -> list[Measurement]:

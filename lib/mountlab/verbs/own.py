@@ -1,8 +1,9 @@
-"""Verbs about Mountlab itself: lab, bench, calibrate, docs."""
+"""Verbs about Mountlab itself: lab, bench, calibrate, docs, audit."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from mountlab.verbs.shared import Arguments, say, verb
@@ -21,6 +22,9 @@ def add(verbs: Any) -> None:
     bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
     docs = verb(verbs, "docs", _docs, "make docs/reference again from the code")
     docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+    audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
+    audit.add_argument("--database", type=Path, help="an export of OSV for PyPI (all.zip), in the place of its service")
+    audit.add_argument("--offline", action="store_true", help="ask nobody")
 
 
 def _lab(arguments: Arguments) -> int:
@@ -70,3 +74,13 @@ def _docs(arguments: Arguments) -> int:
         state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
         print(f"{state}: {store.shown(directory / name)}")
     return 1 if arguments.check and changed else 0
+
+
+def _audit(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.audit import audit
+
+    outcomes = audit(store.ROOT, database=arguments.database, offline=arguments.offline)
+    for outcome in outcomes:
+        print(outcome)
+    return 1 if any(outcome.findings for outcome in outcomes) else 0

@@ -1,0 +1,217 @@
+"""Run directories from others: looked at, they execute nothing, wait for nothing, and read nothing but themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hostile_input import STRINGS, Hostile
+from mountlab import export, report, store
+from mountlab.errors import MountlabError, StoreError
+from mountlab.foreign import kept_box
+from mountlab.model import Box, ScratchDevice
+from test_hostile_input import no_control_characters, nothing_is_touched
+
+MANY = int(os.environ.get("MOUNTLAB_HOSTILE_RUNS", "12"))
+SECRET = "the words of a file elsewhere"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A copy of the recorded run."""
+    path = tmp_path / "results" / "tour"
+    shutil.copytree(store.ROOT / "results" / "tour", path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret").write_text(SECRET)
+    return path
+
+
+@contextmanager
+def not_for_ever() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise AssertionError("it waits for ever")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 60)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def changed(run: Path, **keys: Any) -> None:
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**info, **keys}))
+
+
+def journal(run: Path, **keys: Any) -> None:
+    first, *rest = (run / "trials.jsonl").read_text().splitlines()
+    (run / "trials.jsonl").write_text("\n".join([json.dumps({**json.loads(first), **keys}), *rest]) + "\n")
+
+
+PIECES = (
+    "raw/t0001/stdout", "raw/t0001", "raw/m001-tmpfs/evidence.txt", "raw", "run.json", "trials.jsonl", "exclude.yml",
+    "raw/t0001/more",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("kind", ["link to a file", "link to a directory", "dangling link", "pipe"])
+def test_a_link_or_a_pipe_in_the_place_of_a_piece_is_refused(piece: str, kind: str, run: Path) -> None:
+    place = run / piece
+    if place.is_dir():
+        shutil.rmtree(place)
+    place.unlink(missing_ok=True)
+    targets = {"link to a file": "secret", "link to a directory": ".", "dangling link": "nothing"}
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(run.parent.parent / "elsewhere" / targets[kind])
+    with not_for_ever(), nothing_is_touched(), pytest.raises(StoreError) as caught:
+        store.load_run(run)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_pipe_in_the_place_of_a_run_is_passed_over_in_the_index(run: Path) -> None:
+    (run / "run.json").unlink()
+    os.mkfifo(run / "run.json")
+    with not_for_ever():
+        assert store.runs_below(run.parent) == []
+        report.write_index(run.parent)
+
+
+NAMES = ("../elsewhere", "..", ".", "/etc", "a/../../elsewhere", "-rf", "a\0b", "a\nb", "$(id)", "x" * 300)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", ["trial_id", "mount"])
+def test_a_name_in_the_journal_leads_nowhere_else(key: str, name: str, run: Path) -> None:
+    journal(run, **{key: name})
+    with nothing_is_touched(), pytest.raises(StoreError):
+        store.load_run(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_in_run_json_leads_nowhere_else(name: str, run: Path) -> None:
+    changed(run, run_id=name)
+    with nothing_is_touched(), pytest.raises(StoreError):
+        store.load_run(run)
+    info = json.loads((run / "run.json").read_text())
+    changed(run, run_id="tour", box={**info["box"], "name": name})
+    with nothing_is_touched(), pytest.raises(StoreError):
+        store.load_run(run)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"host": "-oProxy=x"}, {"mount_root": "/"}, {"mount_root": "/srv/$(id)/x"}, {"output_root": "/a/../b"},
+     {"scratch": [{"name": "a", "device": "/dev/sda"}]}, {"scratch": "x"}, {"become": "maybe"}, {"more": 1},
+     {"port": "x"}, {"user": "-l"}],
+)  # fmt: skip
+def test_the_box_of_a_run_is_held_against_the_rules_of_a_box_file(change: dict[str, Any]) -> None:
+    kept = {"name": "lab", "host": "lab", "user": None, "port": None, "embedded": None, "become": "auto",
+            "mount_root": None, "output_root": None, "scratch": []}  # fmt: skip
+    assert kept_box(kept, "run.json") == Box(name="lab", host="lab")
+    whole = {**kept, "scratch": [{"name": "data", "device": "/dev/pmem0"}], "mount_root": "/srv/a"}
+    assert kept_box(whole, "run.json").scratch == (ScratchDevice(name="data", device="/dev/pmem0"),)
+    with pytest.raises(StoreError, match="box is not one of Mountlab's"):
+        kept_box({**kept, **change}, "run.json")
+
+
+def test_a_run_of_a_schema_that_is_no_number_is_refused(run: Path) -> None:
+    for value in ("2", None, [], 2.5, True):
+        changed(run, schema=value)
+        with pytest.raises(StoreError, match="not a run of Mountlab's"):
+            store.read_info(run)
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+
+def look_at(run: Path) -> str:
+    """What people do with a run that is not theirs, but for executing its report."""
+    try:
+        read = store.load_run(run)
+        tables = store.tables(read)
+        export.export_files(tables, read.sweep, "csv", export.Pivot.read(None, None, None))
+        repr(read)
+        str(read)
+    except MountlabError as error:
+        no_control_characters(str(error))
+        return type(error).__name__
+    return "read"
+
+
+class Damage:
+    """One change to a run directory, drawn by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.hostile = random.Random(seed), Hostile(seed)
+        self.ways: tuple[Callable[[Path], None], ...] = (
+            self.info,
+            self.info,
+            self.line,
+            self.line,
+            self.raw,
+            self.text,
+        )
+
+    def change(self, run: Path) -> None:
+        self.random.choice(self.ways)(run)
+
+    def info(self, run: Path) -> None:
+        info = json.loads((run / "run.json").read_text())
+        self.random.choice(self.hostile.changes)(info)
+        (run / "run.json").write_text(json.dumps(info, default=str))
+
+    def line(self, run: Path) -> None:
+        lines = (run / "trials.jsonl").read_text().splitlines()
+        number = self.random.randrange(len(lines))
+        trial = json.loads(lines[number])
+        trial[self.random.choice(list(trial))] = self.random.choice([*STRINGS[:40], 1, None, [], {}, -1.5, True])
+        lines[number] = json.dumps(trial)
+        (run / "trials.jsonl").write_text("\n".join(lines) + "\n")
+
+    def raw(self, run: Path) -> None:
+        files = sorted(each for each in (run / "raw").rglob("*") if each.is_file())
+        file = self.random.choice(files)
+        data = file.read_bytes()
+        at = self.random.randrange(len(data) + 1)
+        word = self.hostile.word().encode("utf-8", "surrogatepass")
+        file.write_bytes(self.random.choice((b"", data[:at], data[:at] + word + data[at:], data * 2, b"\xff\0" * 500)))
+
+    def text(self, run: Path) -> None:
+        (run / "exclude.yml").write_text(
+            yaml.safe_dump({"exclude": {"t0001": self.hostile.word(), self.hostile.word(): 1}})
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that no number of trials can be
+def test_runs_that_were_damaged_or_made_up_are_read_or_refused(run: Path) -> None:
+    damage, seen = Damage(7), Counter[str]()
+    for number in range(MANY):
+        copy = run.parent / f"damaged-{number}"
+        shutil.copytree(run, copy)
+        damage.change(copy)
+        try:
+            with not_for_ever(), nothing_is_touched():
+                seen[look_at(copy)] += 1
+        except Exception as error:
+            changes = [
+                each for each in ("run.json", "trials.jsonl") if (copy / each).read_bytes() != (run / each).read_bytes()
+            ]
+            raise AssertionError(f"{error!r} of {copy}, {changes}") from error
+        shutil.rmtree(copy)
+    assert seen["read"] > 0
+    assert seen["StoreError"] + seen["ParameterError"] > 0
