@@ -100,11 +100,12 @@ def test_hostile_text_stays_text(made: Path, page: Page) -> None:
 
 
 def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None:
-    """Of the recorded run: every text of its facts, versions, prose, figures of others and trials."""
+    """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the
+    name of a directory is refused: test_hostile_runs.)"""
     path = tmp_path / "run"
     shutil.copytree(store.ROOT / "results" / "tour", path)
     info = json.loads((path / "run.json").read_text())
-    fields = ("facts", "versions", "published", "git_commit", "mountlab_version", "run_id")
+    fields = ("facts", "versions", "published", "git_commit", "mountlab_version")
     asked = {**info["parameters"], "question": EVIL, "expectation": EVIL}
     changed = {key: hostile(info[key]) for key in fields} | {"parameters": asked, "left_out": {EVIL: EVIL}}
     (path / "run.json").write_text(json.dumps({**info, **changed, "status": EVIL}))

@@ -52,8 +52,12 @@ def check_plain(names: Iterable[object], where: str) -> None:
 
 def kept_box(kept: Mapping[str, Any], where: str) -> Box:
     """The box of a run.json, held against the same rules as a box file. Raises StoreError."""
-    said = {key: value for key, value in kept.items() if value is not None and key not in ("name", "scratch")}
+    said = {
+        key: value for key, value in kept.items() if value is not None and key not in ("name", "scratch", "grace_s")
+    }
     try:
+        if "grace_s" in kept:
+            said["grace"] = f"{float(kept['grace_s']):g}s"
         scratch = {str(each["name"]): each["device"] for each in kept.get("scratch") or ()}
         raw = {**said, **({"scratch": scratch} if scratch else {})}
         return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(kept["name"]), where=where)

@@ -215,15 +215,17 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 def resolve(
     raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] | None = None,
-    read: Callable[[str], str] | None = None,
+    read: Callable[[str], str] | None = None, kept: bool = False,
 ) -> Resolved:  # fmt: skip
     """Apply presets and overrides to a sweep file's mapping and check the whole.
 
     `read` gives the text of a file that the sweep names (`job_file`), which takes the place of the name: a run holds
-    all that it takes to repeat it. Raises ParameterError for the first thing that is wrong, and what `read` raises.
+    all that it takes to repeat it. `kept`: of a run that was measured, whose texts are shown as they are. Raises
+    ParameterError for the first thing that is wrong, and what `read` raises.
     """
-    check_texts(raw, where)
-    check_texts(overrides or {}, "override")
+    if not kept:
+        check_texts(raw, where)
+        check_texts(overrides or {}, "override")
     merged = {key: value for key, value in raw.items() if value is not None}
     for key in merged:
         if key not in SWEEP_KEYS:
@@ -233,7 +235,7 @@ def resolve(
     for key, value in changes.items():
         _set(merged, key, value)
     merged = _with_texts(merged, read, f"{where}: workloads")
-    return Resolved(_sweep(validated(SweepFile, merged, where), where), merged)
+    return Resolved(_sweep(validated(SweepFile, merged, where, kept=True), where), merged)
 
 
 def _apply_presets(merged: Raw, where: str) -> Raw:
@@ -313,9 +315,11 @@ def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: s
     return read(path)
 
 
-def validated(model: type[Model], raw: Mapping[str, Any], where: str) -> Model:
-    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong."""
-    check_texts(raw, where)
+def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False) -> Model:
+    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
+    characters its texts have."""
+    if not kept:
+        check_texts(raw, where)
     try:
         return model.model_validate(dict(raw))
     except ValidationError as error:

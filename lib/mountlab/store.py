@@ -414,7 +414,7 @@ def read_sweep(path: Path) -> Resolved:
     info = read_info(path)
     if "imported" in info:
         return Resolved(TypeAdapter(Sweep).validate_python(info["imported"]["sweep"]), info["parameters"])
-    resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json")
+    resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json", kept=True)
     return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
 
 
