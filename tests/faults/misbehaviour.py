@@ -39,7 +39,7 @@ WAYS = (
     Way("has done more than anybody can", "changed 'tr 0-8 9'"),
     Way("says that it is not a number", "changed 'sed s/[0-9][0-9]*/nan/g'"),
     Way("answers with another program's words", "echo '{\"a\": [1, 2]}'; echo done >&2"),
-    Way("leaves children behind", "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; real", honest=True, short=True),
+    Way("leaves children behind", "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; real", short=True),
     Way("forks and forks, and all of them talk",
         "fork() { for i in 1 2 3 4 5 6; do (eval \"$1\") & done; }; talk='yes $i | head -c 100000; sleep 300'; "
         "fork 'fork \"$talk\"; sleep 300'; exit 0"),

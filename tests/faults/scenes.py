@@ -61,7 +61,7 @@ class Scene:
     @property
     def runs(self) -> tuple[Path, ...]:
         """Run directories that are whole enough to go on with."""
-        return tuple(sorted(file.parent for file in self.results.glob("*/run.json")))
+        return tuple(sorted(file.parent for file in self.results.glob("[!.]*/run.json")))
 
     @property
     def environment(self) -> dict[str, str]:

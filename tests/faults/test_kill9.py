@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -123,6 +125,23 @@ def reports(killer: Killer, times: int, report: Report) -> None:
 @pytest.mark.parametrize("killer", [(1, 2)], indirect=True)
 def test_six_kills(killer: Killer, report: Report) -> None:
     kill(killer, times=6, in_one_run=6, report=report)
+
+
+@pytest.mark.faults
+def test_a_private_sshd_goes_though_we_are_killed_while_it_starts() -> None:
+    """Before the watchdog could be told of it."""
+    code = """
+import os, signal
+from mountlab.boxes import loopback
+from mountlab.model import Box
+waits = loopback._wait_for_greeting
+loopback._wait_for_greeting = lambda daemon, port: waits(daemon, port) and os.kill(os.getpid(), signal.SIGKILL)
+with loopback.private_sshd(Box(name="local", host="", embedded="loopback")): pass
+"""
+    with scene() as place:
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **place.environment}, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert place.left() == Count()
 
 
 @pytest.mark.soak

@@ -75,7 +75,7 @@ def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Pa
     with control(place) as machine:
         pid = machine.start("run", place.put_sweep(**keys(blocks)))
         while not machine.ended(between_s):
-            journal = next(place.results.glob("*/trials.jsonl"), None)
+            journal = next(place.results.glob("[!.]*/trials.jsonl"), None)
             done = journal.read_bytes().count(b"\n") if journal else 0
             if 0 < done < total:
                 looks.append(look(pid, place, done))

@@ -120,7 +120,7 @@ def test_one_press_of_the_button(vm_box: Box, report: Report) -> None:
 
 def begun(button: Button) -> bool:
     """Waits for the first trial to be in the journal."""
-    return soon(lambda: any(button.control.scene.results.glob("*/trials.jsonl")), timeout_s=120)
+    return soon(lambda: any(button.control.scene.results.glob("[!.]*/trials.jsonl")), timeout_s=120)
 
 
 @pytest.mark.soak

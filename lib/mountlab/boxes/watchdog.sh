@@ -12,6 +12,11 @@ done
 # A number may be another process's by now.
 ours() { tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$directory"; }
 directory=$1
+# What was started right before the end was not told of any more.
+for each in $(grep -lszF -- "$directory" /proc/[0-9]*/cmdline); do
+    each=${each#/proc/} each=${each%/cmdline}
+    [ "$each" = "$$" ] || pids="$pids $each"
+done
 for pid in $pids; do
     if ours "$pid"; then kill "$pid"; fi 2>/dev/null
 done
