@@ -121,12 +121,8 @@ drop_caches() {
 # What the kernel complained of since the trial began, in trouble only: to read it takes some milliseconds. Its clock is
 # not that of /proc/uptime; a line of our own tells it. (Not for everybody: then there is none.)
 trouble() {
-    if [ -n "$helper" ]; then
-        mark="($($helper 60 - drop_caches)): drop_caches"
-    else
-        mark="mountlab: trial failed ($$)"
-        { echo "<7>$mark" > /dev/kmsg; } 2>/dev/null || return
-    fi
+    mark="mountlab: trial failed ($$)"
+    if [ -n "$helper" ]; then $helper 60 - kernel_mark $$; else echo "<7>$mark" > /dev/kmsg; fi 2>/dev/null || return
     read -r now _ < /proc/uptime
     kernel_log 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
         BEGIN { n = 0 }
