@@ -228,7 +228,8 @@ def _head(trial: PlannedTrial) -> str:
 def _expected(trial: PlannedTrial) -> list[tuple[str, ...]]:
     command = trial.command
     written = [("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()]
-    limited = ("timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
+    outer = ("timeout", "-k", "5", f"{command.timeout_s + 15:g}")
+    limited = (*outer, "timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
     return [*written, *command.prepare, *command.warm, limited]
 
 
