@@ -292,23 +292,40 @@ def test_a_command_killed_with_what_keeps_its_output_counts_as_killed(held: Stea
     assert "killed from outside" in done.error_text
 
 
-@pytest.mark.requires_root
-def test_a_box_without_room_for_output_says_so(steady: SteadyBox, tmp_path: Path) -> None:
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Lease]:
+    """A box whose directory for output has no room left."""
     room = tmp_path / "full"
     room.mkdir()
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
-    try:
-        (room / "R").mkdir()
-        full = Lease(run_id="R", mount_root="/nowhere", output_root=str(room), owner="me")
-        with steady.holding(full, lambda: False):
-            subprocess.run(f"cat /dev/zero > {room}/filler 2>/dev/null", shell=True, check=False)
-            with pytest.raises(CommandError, match="the box cannot keep what a command prints") as error:
-                steady.run(("true",))
-            assert error.value.where == f"box b: {room}/R"
-            (room / "filler").unlink()
-            assert steady.run(("echo", "again")).text == "again\n"
-    finally:
-        subprocess.run(("umount", room), check=True)
+    (room / "R").mkdir()
+    subprocess.run(("dd", "if=/dev/zero", f"of={room}/filler", "bs=4k"), check=False, stderr=subprocess.DEVNULL)
+    yield Lease(run_id="R", mount_root="/nowhere", output_root=str(room), owner="me")
+    subprocess.run(("umount", room), check=True)
+
+
+@pytest.mark.requires_root
+def test_on_a_box_without_room_for_output_commands_run_once_all_the_same(
+    steady: SteadyBox, full: Lease, tmp_path: Path
+) -> None:
+    """What was mounted must be undone."""
+    with steady.holding(full, lambda: False):
+        assert steady.run(counting(tmp_path)).stdout == b"1\n"
+        (Path(full.output_root) / "filler").unlink()
+        assert steady.run(counting(tmp_path)).stdout == b"2\n"
+        assert (Path(full.output_dir) / "last").exists(), "a job again"
+
+
+@pytest.mark.requires_root
+def test_a_connection_lost_on_a_box_without_room_does_not_run_a_command_twice(
+    steady: SteadyBox, machine: Machine, full: Lease, tmp_path: Path
+) -> None:
+    with steady.holding(full, lambda: False):
+        machine.after = [None, LOST]
+        with pytest.raises(CommandError, match="nobody knows whether it was run") as error:
+            steady.run(counting(tmp_path))
+    assert error.value.where == f"box b: {full.output_dir}"
+    assert (tmp_path / "ran").read_text() == "x\n"
 
 
 def test_an_answer_that_is_none_is_refused(held: SteadyBox, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,9 @@ unable() {
 }
 
 if (set -C; : > "$job") 2>/dev/null; then
-    if ! { state running > "$job" && echo "$number" > "$base/last" && : > "$job.out" && : > "$job.err"; } 2>/dev/null; then
+    # What most commands say finds room in what is taken, and given back, right before.
+    if ! { state running > "$job" && echo "$number" > "$base/last" && : > "$job.err" \
+        && printf '%16384s' '' > "$job.out" && : > "$job.out"; } 2>/dev/null; then
         rm -f "$job" "$job.out" "$job.err"
         unable
     fi

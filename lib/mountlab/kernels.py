@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -20,8 +21,12 @@ class Kernels:
         self._options = ["--IPKernelApp.ignore_cwd=True"] if alone else []
         self._last: Any = None
 
-    def manager(self) -> type:
-        """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another."""
+    def manager(self, connection: Path) -> type:
+        """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another.
+
+        `connection` is the file that tells the kernel its ports. It is removed at the end; what a crash leaves there
+        the next one writes over.
+        """
         from ipykernel.kernelspec import get_kernel_dict
         from jupyter_client.kernelspec import KernelSpec
         from jupyter_client.manager import AsyncKernelManager
@@ -31,6 +36,7 @@ class Kernels:
         class OwnKernelManager(AsyncKernelManager):
             def __init__(self, *arguments: Any, **keywords: Any) -> None:
                 super().__init__(*arguments, **keywords)
+                self.connection_file = str(connection)
                 kernels._last = self
 
             @property

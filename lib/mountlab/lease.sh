@@ -7,7 +7,7 @@
 base=$1
 beat() {
     read -r now _ < /proc/uptime
-    echo "${now%.*}" > "$base/alive"
+    printf '%-20s\n' "${now%.*}" 1<> "$base/alive" # in its place, which takes no room that might have gone
 }
 
 # shellcheck disable=SC2016 # for the inner shell
@@ -21,7 +21,7 @@ period=$((grace / 10))
 while MOUNTLAB_LEASE=$run sleep "$period"; do
     [ -r "$base/alive" ] || exit
     read -r now _ < /proc/uptime
-    read -r seen < "$base/alive" || continue
+    read -r seen _ < "$base/alive" || continue
     [ $((${now%.*} - seen)) -ge "$grace" ] || continue
     [ "$(cat "$lock" 2>/dev/null)" = "$owner" ] || exit
     # What is busy now may be free the next time.

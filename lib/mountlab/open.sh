@@ -20,11 +20,13 @@ claim() {
     fi
 }
 
-# What watches over the lease goes with the run, with what it waits in. Its name is in its environment, since numbers of
-# processes are used again.
+# What watches over the lease goes with the run, and what it waits in: by its environment, since numbers of processes are
+# used again, and there may have been no room to write its own down.
 end_lease() {
-    [ -r "$1/lease" ] && read -r watcher <"$1/lease" || return 0
-    ! tr '\0' '\n' 2>/dev/null <"/proc/$watcher/environ" | grep -qx "MOUNTLAB_LEASE=${1##*/}" || kill -- "-$watcher"
+    for each in $(grep -lszxF -- "MOUNTLAB_LEASE=${1##*/}" /proc/[0-9]*/environ 2>/dev/null); do
+        each=${each#/proc/}
+        kill "${each%/environ}" 2>/dev/null
+    done
 }
 
 give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || rm -f "$1/lock"; }

@@ -151,12 +151,13 @@ def execute(
 
     store.make_directory(executed.parent)
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
+    connection = executed.with_name(f".{executed.stem}.kernel.json")
     failed.unlink(missing_ok=True)
     try:
         execute_notebook(
             notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
             request_save_on_cell_execute=False, execution_timeout=limit_s,
-            kernel_manager_class=(kernels or Kernels(alone=True)).manager(),
+            kernel_manager_class=(kernels or Kernels(alone=True)).manager(connection),
         )  # fmt: skip
     except PapermillExecutionError as error:
         unfinished.replace(failed)

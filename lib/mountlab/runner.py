@@ -24,9 +24,11 @@ from mountlab.errors import (
     BoxRestarted,
     BoxTimeout,
     CommandError,
+    FloodError,
     LeftoverError,
     MountlabError,
     ParseError,
+    ToolError,
     TransientError,
     UnsafeError,
 )
@@ -357,6 +359,8 @@ class _Run:
                 done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
         except BoxTimeout as error:
             return Outcome(files=self.collected(planned), error=TransientError(str(error)))
+        except FloodError as error:
+            return Outcome(files=self.collected(planned), error=ToolError(str(error)))
         except KeyboardInterrupt:
             kill_run(self.box, self.plan.run_id)
             raise

@@ -104,7 +104,20 @@ class SteadyBox:
         done = self._steadily(
             lambda: self._line.run((*job, self._boot, *argv), timeout_s=timeout_s + MARGIN_S, root=root)
         )
-        return self._read(tuple(argv), done, timeout_s, self._clock() - before)
+        answer = self._read(tuple(argv), done, timeout_s, self._clock() - before)
+        return answer or self._unkept(argv, timeout_s, root=root)
+
+    def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
+        """Where the box has no room to keep what a command says, run it as it is: what was made must be undone."""
+        try:
+            return self._line.run(argv, timeout_s=timeout_s, root=root)
+        except BoxLost as error:
+            self._regain(error)
+            raise CommandError(
+                "the connection was lost in a command whose output the box has no room to keep: nobody knows whether "
+                "it was run", where=f"box {self.box.name}: {self._where()}", got=shown(argv),
+                next_step=f"see what fills it (df); then python -m mountlab box clean {self.box.name}",
+            ) from error  # fmt: skip
 
     @contextmanager
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> Iterator[None]:
@@ -124,7 +137,8 @@ class SteadyBox:
 
     # --- a job's answer -----------------------------------------------------------------------------------------------
 
-    def _read(self, argv: tuple[str, ...], done: Completed, timeout_s: float, elapsed_s: float) -> Completed:
+    def _read(self, argv: tuple[str, ...], done: Completed, timeout_s: float, elapsed_s: float) -> Completed | None:
+        """None where the box had no room to run it as a job: then it was not run."""
         answer = Answer.of(done.stdout)
         where = f"box {self.box.name}"
         if answer is None:
@@ -139,10 +153,12 @@ class SteadyBox:
         self._boot = head.boot
         if head.word == "died":
             return Completed(argv, KILLED, b"", b"killed from outside, with the shell that kept its output", elapsed_s)
+        if head.word == "unable":
+            return None
         if head.word != "done":
             raise CommandError(
-                "the box cannot keep what a command prints", where=f"{where}: {self._where()}",
-                got=f"{head.word} for: {shown(argv)}", next_step="see that there is room (df), and run again",
+                "what runs a command on the box did not answer as it should", where=where,
+                got=f"{head.word} for: {shown(argv)}",
             )  # fmt: skip
         status, centiseconds = head.numbers
         if status in (124, 137) and centiseconds >= 100 * timeout_s:
