@@ -125,7 +125,7 @@ def imported(*folders: str) -> set[str]:
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module.split(".")[0])
-    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} | {"mountlab"}
+    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} | {"mountlab", "faults"}
     return names - set(sys.stdlib_module_names) - own
 
 

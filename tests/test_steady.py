@@ -397,6 +397,7 @@ class TheBoxAlone:
         return not Path(self.lease.mount_root).exists() and not Path(self.lease.output_root).exists()
 
 
+@pytest.mark.slow
 def test_without_a_sign_of_life_the_box_ends_what_runs_and_cleans_itself(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 2)
     load = subprocess.Popen(("sleep", "60"), env={"MOUNTLAB_RUN": lease.run_id}, cwd=lease.output_dir)
@@ -405,10 +406,11 @@ def test_without_a_sign_of_life_the_box_ends_what_runs_and_cleans_itself(lease: 
     assert load.wait(5) == -15
 
 
+@pytest.mark.slow
 def test_signs_of_life_keep_it(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 2)
     assert alone.process.stdin is not None
-    for _ in range(14):
+    for _ in range(10):
         alone.process.stdin.write(b"\n")
         alone.process.stdin.flush()
         threading.Event().wait(0.25)
@@ -417,6 +419,7 @@ def test_signs_of_life_keep_it(lease: Lease) -> None:
     assert soon(alone.gone, 10)
 
 
+@pytest.mark.slow
 def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 1)
     (Path(lease.mount_root) / "lock").write_text("somebody 3/4 else\n")

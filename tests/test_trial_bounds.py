@@ -34,7 +34,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
 
 
 def with_each(hows: Iterable[str], with_busybox: Iterable[str]) -> pytest.MarkDecorator:
-    each = [*(("dash", how) for how in hows), *(("busybox", how) for how in with_busybox)]
+    other = (pytest.param("busybox", how, marks=pytest.mark.slow) for how in with_busybox)
+    each = [*(("dash", how) for how in hows), *other]
     return pytest.mark.parametrize(("machine", "how"), each, indirect=["machine"])
 
 
