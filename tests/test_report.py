@@ -210,7 +210,7 @@ def test_a_cell_that_fails_leaves_no_half_report(run_directory: Path) -> None:
 @pytest.mark.slow
 def test_a_kernel_that_dies_leaves_no_half_report(run_directory: Path) -> None:
     notebook = notebook_with(run_directory, "import os; os._exit(3)")
-    with pytest.raises(MountlabError, match="the report could not be made"):
+    with pytest.raises(MountlabError, match="the notebook did not come to its end"):
         report.write_report(run_directory, notebook=notebook)
     assert (run_directory / "report.html").read_text() == "the report of yesterday"
     assert list((run_directory / "notebooks").iterdir()) == []
