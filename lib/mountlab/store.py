@@ -81,9 +81,9 @@ from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.histograms import Histogram, merge
 from mountlab.units import NS_PER_S
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
-duration of a trial may be null; a trial has `attempts` and `set_aside`, and without them was tried once."""
+duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once."""
 PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
