@@ -181,8 +181,8 @@ class Unmounter(RecordingBox):
 
 
 def test_the_program_of_the_tool_is_not_taken_for_reads_of_the_device(results_dir: Path) -> None:
-    """fio and its libraries are tens of MB; dropped with the caches, they would be read between the counters. (What others
-    read from the same disk meanwhile is counted too: then it is tried again.)"""
+    """fio and its libraries are tens of MB; dropped with the caches, they would be read between the counters. (What
+    others read from the same disk meanwhile is counted too: then it is tried again.)"""
     warm = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "16MiB", "cache": "warm"}
     for _ in range(3):
         path = workflow.run(sweep(filesystems={"disk": DIR}, workloads={"warm": warm}), results=results_dir)
