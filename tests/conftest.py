@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faults.table import PAGE, Rows
+from hypothesis import settings
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
     from mountlab.box import BoxConnection
     from mountlab.model import Box
+
+# How long an example takes says nothing on a machine that others use.
+settings.register_profile("mountlab", deadline=None)
+settings.load_profile("mountlab")
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
