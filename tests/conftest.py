@@ -98,9 +98,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     for reason in _obstacles(item):
         item.add_marker(pytest.mark.skip(reason=reason))
     if item.get_closest_marker("box"):
-        item.add_marker(pytest.mark.xdist_group("vm" if _on_the_vm(item) else "box"))
+        item.add_marker(pytest.mark.xdist_group(_box_of(item)))
     elif item.path.stem in MADE_ONCE:
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _box_of(item: pytest.Item) -> str:
+    """The box that a test is on: tests on one run one after another. The faults make places of their own here."""
+    if _on_the_vm(item):
+        return "vm"
+    return "faults" if item.get_closest_marker("faults") or item.get_closest_marker("soak") else "box"
 
 
 def _on_the_vm(item: pytest.Item) -> bool:
@@ -115,7 +122,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         loose = [
             item.nodeid
             for item in session.items
-            if item.get_closest_marker("box") and not item.nodeid.endswith(("@box", "@vm"))
+            if item.get_closest_marker("box") and not item.nodeid.endswith(("@box", "@vm", "@faults"))
         ]
         if loose:
             raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")

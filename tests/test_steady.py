@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -116,8 +117,10 @@ def steady(machine: Machine, watch: Watch, said: list[str]) -> SteadyBox:
 
 @pytest.fixture
 def lease(tmp_path: Path) -> Lease:
-    (tmp_path / "out" / "R").mkdir(parents=True)
-    return Lease(run_id="R", mount_root=str(tmp_path / "m"), output_root=str(tmp_path / "out"), owner="me 1/2 R")
+    """Of a run that no other test has: what cleans the box ends the processes of that run."""
+    run_id = f"{os.getpid()}-{tmp_path.name}"
+    (tmp_path / "out" / run_id).mkdir(parents=True)
+    return Lease(run_id=run_id, mount_root=str(tmp_path / "m"), output_root=str(tmp_path / "out"), owner="me 1/2 it")
 
 
 @pytest.fixture

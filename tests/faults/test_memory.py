@@ -92,8 +92,9 @@ def grown(looks: Sequence[Look]) -> list[str]:
     if max(each.files for each in late) > MOST_FILES:
         told.append(f"files: {max(each.files for each in late)}")
     for name in ("descriptors", "threads", "others", "mounts"):
-        before, after = (max(getattr(each, name) for each in part) for part in (early, late))
-        if after > before * 1.5 + 2:
+        # The fewest, since a look may catch a trial with all its processes at work; what stays is among the fewest too.
+        before, after = (min(getattr(each, name) for each in part) for part in (early, late))
+        if after > before + 2:
             told.append(f"{name}: {before} at first, {after} at the end")
     resident = [each.resident_bytes for each in looks if each.done > looks[-1].done * 0.1]
     if max(resident) - min(resident) > FLAT_BYTES:
