@@ -235,7 +235,7 @@ def resolve(
     for key, value in changes.items():
         _set(merged, key, value)
     merged = _with_texts(merged, read, f"{where}: workloads")
-    return Resolved(_sweep(validated(SweepFile, merged, where, kept=True), where), merged)
+    return Resolved(_sweep(validated(SweepFile, merged, where, kept=kept), where), merged)
 
 
 def _apply_presets(merged: Raw, where: str) -> Raw:
