@@ -11,6 +11,7 @@ from typing import Any
 
 from mountlab import checks, words
 from mountlab.filesystems import FAMILIES
+from mountlab.html import visible
 from mountlab.model import Filesystem, Sweep, Workload
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import WINDOW
@@ -74,8 +75,9 @@ def _new_device(fs: Filesystem) -> str:
 
 
 def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
-    """The plan for the terminal: what, where, how long, and each different command once."""
-    return "\n".join(_lines(plan, facts))
+    """The plan for the terminal: what, where, how long, and each different command once. Nothing in it turns text
+    round."""
+    return visible("\n".join(_lines(plan, facts)))
 
 
 def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:

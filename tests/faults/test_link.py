@@ -63,16 +63,22 @@ class Saboteur:
             assert status == UNREACHABLE, self.control.said()
             self.again += 1
         (run,) = (run for run in scene.runs if run not in before)
-        self.count += counting.compare(run, self.expected) + self.executions()
+        self.count += counting.compare(run, self.expected) + self.executions(run)
 
-    def executions(self) -> Count:
-        """What the tools of the trials themselves say: each was there once."""
+    def executions(self, run: Path) -> Count:
+        """What the tools of the trials themselves say: each was there once, and tried once."""
+        tried = {each["trial_id"]: each["attempts"] for each in counting.kept(run).trials}
+        why = {file.parent.parent.name: file.read_text() for file in run.glob("raw/*/attempt-*/reason")}
         seen = counting.witnessed(self.control.scene.witness)
         self.control.scene.witness.unlink(missing_ok=True)
         mine = [each["trial_id"] for each in self.expected.trials if each["tool"] == "command"]
         return Count(
             lost=tuple(f"{trial}: never executed" for trial in mine if not seen[trial]),
-            duplicated=tuple(f"{trial}: executed {n} times" for trial, n in seen.items() if n > 1),
+            duplicated=tuple(
+                f"{trial}: executed {n} times, tried {tried[trial]} times {why.get(trial, '')} ({self.again} resumed)"
+                for trial, n in seen.items()
+                if n > 1
+            ),
         )
 
     def fault(self, longest_s: float) -> None:
