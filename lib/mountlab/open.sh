@@ -55,5 +55,10 @@ close)
     give_back "${2%/*}" "$4"
     (close_one "$2")
     first=$?
-    close_one "$3" && exit "$first" ;;
+    close_one "$3" || exit
+    # A lock that a power cut brings back would keep the next run out.
+    place=${2%/*}
+    [ -e "$place" ] || place=${place%/*}
+    sync -f "$place" 2>/dev/null || sync
+    exit "$first" ;;
 esac

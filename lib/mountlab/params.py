@@ -33,8 +33,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
 _HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
-MOST_TRIALS = 50_000
-"""More than a day where each takes two seconds; planned in seconds, in a third of a gigabyte."""
+MOST_TRIALS = 15_000
+"""Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
 
 
