@@ -13,6 +13,7 @@ from mountlab.box import ReplayBox
 from mountlab.errors import BoxInUse
 from mountlab.lock import Owner
 from mountlab.model import Box
+from mountlab.process import started
 
 ROOT = "/srv/m"
 HOST = socket.gethostname()
@@ -26,7 +27,7 @@ def box_held_by(owner: Owner | None) -> ReplayBox:
 def ended_process() -> str:
     """The name of a process that has ended, as it was while it ran."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        name = f"{process.pid}/{lock._started(process.pid)}"
+        name = f"{process.pid}/{started(process.pid)}"
         process.communicate(b"\n")
     return name
 

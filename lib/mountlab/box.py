@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import math
 import re
 import shlex
 import socket
@@ -43,6 +42,7 @@ from mountlab.errors import (
 )
 from mountlab.hostkeys import check_host_keys
 from mountlab.model import Box, Lease, Rights
+from mountlab.units import whole_seconds
 
 CONNECT_TIMEOUT_S = 15
 """For the TCP connection, the SSH greeting and a new channel; ConnectTimeout of the user's ssh configuration wins."""
@@ -145,8 +145,7 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
     `timeout` runs below sudo, since an ordinary user could not stop a process of root. The shell stays above it and
     turns a death by signal into an exit status, which SSH libraries otherwise lose.
     """
-    limit = max(1, math.ceil(timeout_s))
-    command = f"timeout -k {KILL_AFTER_S} {limit} {shlex.join(argv)} </dev/null"
+    command = f"timeout -k {KILL_AFTER_S} {whole_seconds(timeout_s)} {shlex.join(argv)} </dev/null"
     return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
 
 

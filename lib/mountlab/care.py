@@ -197,7 +197,7 @@ def install_words(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
 def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
     """The command that we run, as root: without questions, and without starting services (only apt's packages do)."""
     if manager == "apt":
-        return ("sh", "-c", _resource("care_install.sh"), "mountlab-install", *packages)
+        return ("sh", "-c", resource("care_install.sh"), "mountlab-install", *packages)
     return install_words(manager, packages)
 
 
@@ -314,7 +314,7 @@ def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[
 
 def _clean_words(arguments: Sequence[str]) -> tuple[str, ...]:
     borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (_resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
+    return (resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
@@ -331,5 +331,6 @@ def _leftover(line: str) -> Leftover:
 
 
 @cache
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """The text of a script beside this module."""
     return files("mountlab").joinpath(name).read_text()

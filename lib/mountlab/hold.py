@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from mountlab.disk import shown, told
 from mountlab.errors import RunInUse
+from mountlab.process import State, started
 
 FILE = ".owner"
 """Of the process that measures; other files keep apart those that write other things beside it."""
@@ -30,7 +30,6 @@ _TRIES, _PAUSE_S = 20, 0.01
 """For the moment in which a reader looks whether the file is locked, and that before an owner has written its name."""
 _LOOK_S = 0.05
 """How often somebody who waits looks."""
-State = Literal["running", "gone", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,13 @@ class Holder:
         """Whether it still runs, as far as this machine can tell."""
         if self.host != socket.gethostname():
             return "unknown"
-        return "running" if self.boot == _boot() and self.started == _started(self.pid) != "" else "gone"
+        return "running" if self.boot == _boot() and self.started == started(self.pid) != "" else "gone"
 
 
 def this_process() -> Holder:
     """The holder that this process is."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(socket.gethostname(), os.getpid(), _started(os.getpid()), _boot(), now)
+    return Holder(socket.gethostname(), os.getpid(), started(os.getpid()), _boot(), now)
 
 
 def holder(directory: Path) -> Holder | None:
@@ -186,14 +185,6 @@ def _in_use(file: Path, what: str, other: Holder | None) -> RunInUse:
         next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be gone on with"
         + (f". If that machine is gone: rm {shown(file)}" if unsure else ""),
     )  # fmt: skip
-
-
-def _started(pid: int) -> str:
-    """When a process began (proc(5), field 22 of stat); '' where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
 
 
 def _boot() -> str:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from mountlab.box import BoxConnection
 from mountlab.errors import BoxInUse
-
-State = Literal["running", "gone", "unknown"]
+from mountlab.process import State, started
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Owner:
 
 def this_process(run_id: str) -> Owner:
     """The owner that a run of this process has."""
-    return Owner(socket.gethostname(), f"{os.getpid()}/{_started(os.getpid())}", run_id)
+    return Owner(socket.gethostname(), f"{os.getpid()}/{started(os.getpid())}", run_id)
 
 
 def holder(connection: BoxConnection, mount_root: str) -> Owner | None:
@@ -46,8 +43,8 @@ def state(owner: Owner) -> State:
     """Whether the owner still runs, as far as this machine can tell."""
     if owner.host != socket.gethostname():
         return "unknown"
-    pid, _, started = owner.process.partition("/")
-    return "running" if pid.isdigit() and _started(int(pid)) == started else "gone"
+    pid, _, since = owner.process.partition("/")
+    return "running" if pid.isdigit() and started(int(pid)) == since else "gone"
 
 
 def check_free(connection: BoxConnection, mount_root: str) -> Owner | None:
@@ -64,11 +61,3 @@ def check_free(connection: BoxConnection, mount_root: str) -> Owner | None:
         next_step=f"wait for it, or stop it with Ctrl-C; if it is gone: "
         f"python -m mountlab box clean {connection.box.name} --force",
     )
-
-
-def _started(pid: int) -> str:
-    """When a process began, in clock ticks since boot (proc(5), field 22 of stat); '' where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""

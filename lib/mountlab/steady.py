@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Protocol, TypeVar
 
 from mountlab import care
 from mountlab.box import Attended, BoxConnection, Completed, shown
 from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
 from mountlab.model import Box, Lease, Rights
+from mountlab.units import whole_seconds
 
 T = TypeVar("T")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
@@ -34,6 +33,8 @@ BEAT_S = 30.0
 """And at least so often."""
 KILLED = 137
 HEADER = b"mountlab-job "
+WORDS = ("done", "restarted", "gone", "died", "unable")
+"""What job.sh answers to a command that it was just sent; to a late one it says something else."""
 
 
 class Line(BoxConnection, Protocol):
@@ -98,7 +99,7 @@ class SteadyBox:
         if self._lease is None:
             return self._steadily(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
         self._number += 1
-        limit = str(max(1, round(timeout_s + 0.5)))
+        limit = str(whole_seconds(timeout_s))
         job = script_argv("job.sh", self._lease.output_dir, str(self._number), limit)
         before = self._clock()
         done = self._steadily(
@@ -141,7 +142,7 @@ class SteadyBox:
         """None where the box had no room to run it as a job: then it was not run."""
         answer = Answer.of(done.stdout)
         where = f"box {self.box.name}"
-        if answer is None:
+        if answer is None or answer[0].word not in WORDS:
             raise CommandError(
                 "what runs a command on the box did not answer as it should", where=where,
                 got=f"exit status {done.exit_status} and {done.stdout[:80]!r} for: {shown(argv)}",
@@ -155,11 +156,6 @@ class SteadyBox:
             return Completed(argv, KILLED, b"", b"killed from outside, with the shell that kept its output", elapsed_s)
         if head.word == "unable":
             return None
-        if head.word != "done":
-            raise CommandError(
-                "what runs a command on the box did not answer as it should", where=where,
-                got=f"{head.word} for: {shown(argv)}",
-            )  # fmt: skip
         status, centiseconds = head.numbers
         if status in (124, 137) and centiseconds >= 100 * timeout_s:
             raise BoxTimeout(
@@ -191,20 +187,18 @@ class SteadyBox:
                 self._line.reopen()
             except HostKeyError:
                 raise
-            except BoxLost as error:
-                if self._clock() - began + wait_s > self.box.grace_s or self._stopped():
+            except BoxError as error:
+                too_late = self._clock() - began + wait_s > self.box.grace_s
+                if not isinstance(error, BoxLost) or too_late or self._stopped():
                     self._lost = _gave_up(error, first, self.box)
                     raise self._lost from error
-            except BoxError as error:  # it will not come back
-                self._lost = _gave_up(error, first, self.box)
-                raise self._lost from error
             else:
-                self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
-                if self._heart is not None:
-                    self._heart.beat_now()
-                return
+                break
             self._sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+        self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
+        if self._heart is not None:
+            self._heart.beat_now()
 
 
 class _Heart:
@@ -259,14 +253,9 @@ def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@cache
-def _script(name: str) -> str:
-    return files("mountlab").joinpath(name).read_text()
-
-
 def script_argv(name: str, *arguments: str) -> tuple[str, ...]:
     """The argument list that runs one of the shell scripts beside this file."""
-    return ("sh", "-c", _script(name), name, *arguments)
+    return ("sh", "-c", care.resource(name), name, *arguments)
 
 
 def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:

@@ -176,3 +176,8 @@ def scale_for(unit: str, largest: float) -> Scale:
         if abs(largest) >= factor:
             return Scale(factor, name)
     return Scale(1.0, unit)
+
+
+def whole_seconds(seconds: float) -> int:
+    """As timeout(1) is told of a limit: rounded up, and never 0, which would be none."""
+    return max(1, math.ceil(seconds))

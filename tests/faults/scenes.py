@@ -21,7 +21,10 @@ from typing import Any
 import yaml
 from faults import counting
 from faults.counting import Count, Kept
+from faults.proxy import Link, link
 from mountlab.box import Endpoint
+from mountlab.boxes.loopback import private_sshd
+from mountlab.model import Box
 
 LIBRARY = Path(__file__).parents[2] / "lib"
 MEMORY = Path("/dev/shm")
@@ -246,3 +249,13 @@ def undisturbed(control: Control, sweep: Path) -> tuple[Kept, float]:
     shutil.rmtree(run)
     control.scene.witness.unlink(missing_ok=True)
     return found, took
+
+
+@contextmanager
+def linked(grace: str) -> Iterator[tuple[Scene, Link]]:
+    """A scene whose box is a sshd of its own behind a link, found by an ssh configuration of its own."""
+    box = Box(name="local", host="", embedded="loopback")
+    with scene() as place, private_sshd(box) as endpoint, link(endpoint.port) as wire:
+        place.put_ssh(endpoint, wire.port)
+        place.put_box(host="behind", grace=grace)
+        yield place, wire

@@ -5,34 +5,21 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from faults import counting
 from faults.counting import Count
-from faults.proxy import Link, link
-from faults.scenes import Control, Scene, control, scene, undisturbed
+from faults.proxy import Link
+from faults.scenes import Control, control, linked, undisturbed
 from faults.table import Report
-from mountlab.boxes.loopback import private_sshd
-from mountlab.model import Box
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 GRACE = "60s"
 LONGEST_CUT_S = 8.0
 UNREACHABLE = 3
-
-
-@contextmanager
-def linked() -> Iterator[tuple[Scene, Link]]:
-    """A scene whose box is a sshd of its own behind a link, found by an ssh configuration of its own."""
-    box = Box(name="local", host="", embedded="loopback")
-    with scene() as place, private_sshd(box) as endpoint, link(endpoint.port) as broken:
-        place.put_ssh(endpoint, broken.port)
-        place.put_box(host="behind", grace=GRACE)
-        yield place, broken
 
 
 class Saboteur:
@@ -93,7 +80,7 @@ class Saboteur:
 
 
 def sabotage(report: Report, *, times: int, in_one_run: int, longest_s: float, repeats: int, seed: int) -> Counter[str]:
-    with linked() as (place, broken), control(place) as machine:
+    with linked(GRACE) as (place, broken), control(place) as machine:
         saboteur = Saboteur(machine, broken, place.put_sweep(**place.keys(repeats)), seed)
         started = time.monotonic()
         while (done := sum(saboteur.faults.values())) < times:

@@ -6,17 +6,13 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from faults import counting
 from faults.counting import Count
-from faults.proxy import Link, link
-from faults.scenes import Control, Scene, control, scene
+from faults.proxy import Link
+from faults.scenes import Control, Scene, control, linked
 from faults.table import Report
-from mountlab.boxes.loopback import private_sshd
-from mountlab.model import Box
 from processes import soon
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -25,15 +21,6 @@ GRACE_S = 5
 CLEANED_S = 20.0
 """After the grace time: to see that it is over, to end what runs, to unmount."""
 LOAD_S = 120.0
-
-
-@contextmanager
-def linked() -> Iterator[tuple[Scene, Link]]:
-    box = Box(name="local", host="", embedded="loopback")
-    with scene() as place, private_sshd(box) as endpoint, link(endpoint.port) as wire:
-        place.put_ssh(endpoint, wire.port)
-        place.put_box(host="behind", grace=f"{GRACE_S}s")
-        yield place, wire
 
 
 def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
@@ -57,7 +44,7 @@ def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
 
 def vanished(report: Report, times: int) -> None:
     dice, count = random.Random(8), Count()
-    with linked() as (place, wire), control(place) as host:
+    with linked(f"{GRACE_S}s") as (place, wire), control(place) as host:
         started = time.monotonic()
         for _ in range(times):
             count += vanish(place, wire, host, dice.uniform(0, 2))

@@ -9,7 +9,6 @@ user.
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from importlib.resources import files
 
 from mountlab.errors import ParameterError
 from mountlab.model import Box, Filesystem
+from mountlab.units import whole_seconds
 
 PROGRAM = "/usr/local/lib/mountlab/helper"
 """The only program that the sudoers file names."""
@@ -245,7 +245,7 @@ class _Helper:
     timeout_s: float
 
     def asked(self, run: str, *words: str) -> tuple[str, ...]:
-        limit = min(LONGEST_S, max(1, math.ceil(self.timeout_s)))
+        limit = min(LONGEST_S, whole_seconds(self.timeout_s))
         return (*COMMAND, str(limit), run or _WITHOUT_RUN, *words)
 
 
