@@ -24,7 +24,9 @@ LOCK = (ROOT / "requirements.lock").read_text()
 RUN = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
 TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencies"]["test"]]
 
-ON_CONDA_FORGE = {"jupyter-client": "jupyter_client", "playwright": "playwright-python"}
+ON_CONDA_FORGE = {
+    "duckdb": "python-duckdb", "jupyter-client": "jupyter_client", "playwright": "playwright-python",
+}  # fmt: skip
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 
 IMPORTED_AS = {
