@@ -3,8 +3,8 @@
 Before a run has made anything on the box, commands only look, or can be done twice: after a loss they are repeated.
 While it holds something (`holding`), each command is a *job* of the box, asked of a shell that stays there (resident,
 job.sh): detached, with its output in files of the run. After a loss the same job is asked for again, of a new shell,
-and is found running, done, or never begun. Meanwhile the box
-keeps a *lease* (lease.sh): when it hears nothing of us for its `grace`, it ends what runs, unmounts and cleans up.
+and is found running, done, or never begun. Meanwhile the box keeps a *lease* (lease.sh): when it hears nothing of us
+for its `grace`, it ends what runs, unmounts and cleans up.
 """
 
 from __future__ import annotations
