@@ -16,10 +16,11 @@ from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreErr
 from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
+from mountlab.model import Box
 from mountlab.params import Resolved
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
-from mountlab.steady import SteadyBox
+from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
 from mountlab.survey import survey
 
@@ -76,18 +77,26 @@ def planned(
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
     with open_box(the_box) as line:
-        connection = SteadyBox(line)
-        facts = gather(connection, all_programs(sweep))
-        check_feasible(sweep, the_box, facts)
-        if take:
-            _take(connection, facts)
-        surveyed = survey(sweep, connection, facts)
-        name = run_id or store.new_run_id(sweep, the_box, results)
-        plan = make_plan(
-            sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
-            seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
-        )  # fmt: skip
-        yield Session(plan, resolved, connection, surveyed)
+        yield planned_on(line, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
+
+
+def planned_on(
+    line: Line, resolved: Resolved, the_box: Box, *, run_id: str | None = None, seed: int | None = None,
+    results: Path = store.RESULTS, take: bool = False,
+) -> Session:  # fmt: skip
+    """The same on a box that is connected already."""
+    sweep, connection = resolved.sweep, SteadyBox(line)
+    facts = gather(connection, all_programs(sweep))
+    check_feasible(sweep, the_box, facts)
+    if take:
+        _take(connection, facts)
+    surveyed = survey(sweep, connection, facts)
+    name = run_id or store.new_run_id(sweep, the_box, results)
+    plan = make_plan(
+        sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
+        seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+    )  # fmt: skip
+    return Session(plan, resolved, connection, surveyed)
 
 
 def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
