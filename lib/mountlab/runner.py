@@ -33,7 +33,7 @@ from mountlab.errors import (
     UnsafeError,
 )
 from mountlab.evidence import sections
-from mountlab.filesystems.guard import read_refusal
+from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
 from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
 from mountlab.outcome import Attempts, Ended, Files, Outcome, judge, set_aside, unpack
 from mountlab.parsing import parsed
@@ -51,7 +51,7 @@ RESTARTS = 2
 """So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The word by which trial.sh brings back what a killed trial left."""
-GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
+TIMED, IMAGE = "timed.sh", "image.sh"
 """Scripts below mountlab/filesystems by the name that they are run under."""
 
 
@@ -146,6 +146,8 @@ class _Run:
     """Cell to why it has no more trials."""
     restarts: Counter[str] = field(default_factory=Counter)
     """Mount to how often the box was restarted while it was made."""
+    cut_off: set[str] = field(default_factory=set)
+    """Scratch devices that were being formatted when the box was restarted."""
     stops: Stops = field(default_factory=Stops)
     sleep: Callable[[float], None] = time.sleep
 
@@ -189,12 +191,16 @@ class _Run:
     def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
         """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
         names = bound if bound is not None else {}
-        argv = _bind(step.argv, names)
+        argv = permitting(_bind(step.argv, names), self.cut_off)
         try:
             done = self.execute(argv)
         except BoxTimeout:
             kill_run(self.box, self.plan.run_id)
             raise
+        except BoxRestarted:
+            self.cut_off |= {*formatted(argv)}
+            raise
+        self.cut_off -= {*formatted(argv)} if done.ok else set()
         if not done.ok:
             raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
         if step.binds:
