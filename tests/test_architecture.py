@@ -29,7 +29,7 @@ UPPER = {
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
-BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident"}
 SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
