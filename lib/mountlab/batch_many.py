@@ -148,7 +148,7 @@ class _Many:
     def look(self, engine: Cluster) -> None:
         """Say which workers are not fit; raise SchedulerError where all are not."""
         sights = engine.look_around()
-        self.say_unfit(engine)
+        self.say_news(engine)
         bad = [sight.why for sight in sights.values() if sight.why]
         if bad and len(bad) == len(engine.workers):
             raise SchedulerError(
@@ -160,7 +160,9 @@ class _Many:
         if not engine.workers:
             self.watch.say("the scheduler has no worker yet; waiting for one")
 
-    def say_unfit(self, engine: Cluster) -> None:
+    def say_news(self, engine: Cluster) -> None:
+        for worker in engine.gone():
+            self.watch.say(f"worker {worker} is gone; what it was doing goes on at another")
         for worker, sight in engine.sights.items():
             if sight.why and worker not in self.unfit_said:
                 self.unfit_said.add(worker)
@@ -179,7 +181,7 @@ class _Many:
                 self.give(engine, work)
             for key, answer in engine.ended(TICK_S):
                 self.take(self.queue.running[key], answer)
-            self.say_unfit(engine)
+            self.say_news(engine)
             self.watch.tick()
 
     def tell(self, engine: Cluster) -> None:

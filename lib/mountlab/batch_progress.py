@@ -99,6 +99,8 @@ class _Box:
     run: Path | None = None
     note: str = ""
     """Why it does nothing."""
+    said: str = ""
+    """The last of such reasons."""
 
 
 class Watch:
@@ -129,7 +131,9 @@ class Watch:
     def end(self, order: Order, outcome: Outcome | None, note: str = "") -> None:
         """How an order ended; without an outcome it is to be done once more, for the reason in `note`."""
         known = self._of(order.box)
-        known.order, known.note = None, note
+        if note and note != known.said:
+            self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id} {note}")
+        known.order, known.note, known.said = None, note, note or known.said
         if outcome is not None:
             known.states[outcome.state] += 1
             known.ahead.end(outcome.item, outcome.elapsed_s)

@@ -158,6 +158,7 @@ class Cluster:
     """Worker to what it says of itself; of those that have not said it yet nothing."""
     _given: dict[str, _Given] = field(default_factory=dict)
     _looks: dict[str, Future[Any]] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
     _ended: queue.SimpleQueue[tuple[str, Future[Any]]] = field(default_factory=queue.SimpleQueue)
 
     @property
@@ -189,6 +190,12 @@ class Cluster:
             if future.done():
                 del self._looks[address]
                 self.sights[address] = _sight(future)
+
+    def gone(self) -> list[str]:
+        """The workers that have left since this was asked last: what they did the scheduler gives to others."""
+        there = set(self.workers)
+        left, self._known = sorted(self._known - there), there
+        return left
 
     def fit(self, machine: str) -> tuple[str, ...] | None:
         """The workers that may have a task; () for any, None where none of those that are there may."""
