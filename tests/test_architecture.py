@@ -25,11 +25,12 @@ UPPER = {
     "outline", "page", "plots", "sections",
     "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
-    "batch_params", "batch_view", "ranks", "fitness_view",
+    "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident"}
+BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progress"}
 SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -72,7 +73,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pickers": PURE | {"store", "live"},
     "lab": {"errors", "store"},
     "batch_store": PURE | {"disk", "journal", "hold", "store"},
-    "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store"},
+    "batch_plan": PURE | {"store", "workflow", "batch_store"},
+    "batch_item": PURE | {"store", "report", "kernels", "batch_store"},
+    "batch_work": PURE | {"store", "batch_store", "batch_plan", "batch_item"},
+    "batch_progress": PURE | {"store", "live", "batch_store"},
+    "cluster": PURE,
+    "batch_many": PURE | {"store", "cluster", *BATCH},
+    "batch": PURE | {"store", "report", *BATCH, "batch_many"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
     "reproduce": PURE | SHELL | {"workflow"},
@@ -90,6 +97,8 @@ ONLY_IN = {
     "fabric": {"box", "boxes"},
     "invoke": {"box", "boxes"},
     "paramiko": {"box", "boxes", "hostkeys"},
+    "distributed": {"cluster"},
+    "dask": {"cluster"},
     "papermill": {"report"},
     "nbconvert": {"report"},
     "matplotlib": {"plots"},
