@@ -31,7 +31,7 @@ UPPER = {
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident"}
 BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progress"}
-SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -57,16 +57,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plain_files": {"errors"},
     "disk": {"errors"},
     "journal": BASE | {"disk"},
+    "stamp": {"disk"},
     "process": set(),
     "hold": {"errors", "disk", "process"},
-    "store": PURE | {"disk", "journal", "hold", "parsing", "plain_files"},
+    "store": PURE | {"disk", "journal", "hold", "parsing", "plain_files", "stamp"},
     "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
     "runner": PURE | BOX | {"store", "progress", "parsing"},
     "kernels": BASE,
-    "catalogue": PURE | {"store"},
-    "report": PURE | {"disk", "store", "hold", "catalogue", "kernels", "plain_files"},
+    "listing": PURE | {"store"},
+    "bench_catalog": PURE | {"store", "stamp"},
+    "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
+    "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench", "notebook"), PURE | BOX | SHELL | {"workflow"}),
@@ -103,8 +106,20 @@ ONLY_IN = {
     "nbconvert": {"report"},
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
+    "duckdb": {"catalog"},
 }
-WRITERS = {"disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce"}
+WRITERS = {
+    "disk",
+    "hold",
+    "store",
+    "report",
+    "boxes",
+    "batch_store",
+    "publish",
+    "reproduce",
+    "catalog",
+    "bench_catalog",
+}
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
