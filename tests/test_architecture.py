@@ -21,7 +21,8 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
-    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "foreign", "read_back", "permanent", "checks", "plan", "plan_clients",
+    "planview", "analysis", "words", "terminal", "html",
     "outline", "page", "plots", "sections",
     "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
@@ -29,8 +30,8 @@ UPPER = {
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
-BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
-SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "steps"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "clients", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -62,7 +63,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
-    "runner": PURE | BOX | {"store", "progress", "parsing"},
+    "clients": PURE | BOX,
+    "runner": PURE | BOX | {"store", "progress", "parsing", "clients"},
     "kernels": BASE,
     "catalogue": PURE | {"store"},
     "report": PURE | {"disk", "store", "hold", "catalogue", "kernels", "plain_files"},
