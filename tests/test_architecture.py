@@ -21,7 +21,8 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
-    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "foreign", "read_back", "permanent", "checks", "plan", "plan_clients",
+    "planview", "analysis", "words", "terminal", "html",
     "outline", "page", "plots", "sections",
     "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
@@ -29,9 +30,9 @@ UPPER = {
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
-BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}
 BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progress"}
-SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "runner", "report"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "clients", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -64,7 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
-    "runner": PURE | BOX | {"store", "progress", "parsing"},
+    "clients": PURE | BOX,
+    "runner": PURE | BOX | {"store", "progress", "parsing", "clients"},
     "kernels": BASE,
     "listing": PURE | {"store"},
     "bench_catalog": PURE | {"store", "stamp"},

@@ -191,7 +191,7 @@ def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> Non
 
 
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mountlab.runner.UNDO_TRIES", 2)
+    monkeypatch.setattr("mountlab.steps.UNDO_TRIES", 2)
     box = ScriptedBox(umount=[32] * 99)
     with pytest.raises(LeftoverError, match="could not undo: umount") as error:
         run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
