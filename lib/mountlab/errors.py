@@ -44,6 +44,7 @@ EXIT_CODES: dict[int, str] = {
     3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
     "the same run; or the scheduler of a batch cannot be reached.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
+    5: "Of `gate`: it cannot be told, with as many blocks as there are. Nothing is shown, neither way.",
     130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
     141: "Nobody read on: the output was cut off, as by `| head`.",
 }

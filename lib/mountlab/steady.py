@@ -120,6 +120,7 @@ class SteadyBox:
         except BaseException:
             self._shells.pop(root).close()
             raise
+
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
         """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
         return self._steadily(lambda: self._line.attend(argv, root=root))
