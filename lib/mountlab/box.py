@@ -245,6 +245,11 @@ class Attended:
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(repr(error)) from error
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, or the connection to it."""
+        return bool(self._channel.closed or self._channel.exit_status_ready())
+
     def close(self) -> None:
         """Its standard input ends."""
         self._channel.close()
@@ -328,6 +333,20 @@ class SshBox:
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(argv, repr(error)) from error
         return channel
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """How OpenSSH's own client reaches the same box: options and destination. Host keys are as strictly checked."""
+        if self._endpoint is None:
+            return (*_ssh_arguments(self.box)[:-1], "--", self.box.host)
+        own = self._endpoint
+        keys = {
+            "IdentityFile": own.key_file,
+            "UserKnownHostsFile": own.known_hosts,
+            "GlobalKnownHostsFile": "/dev/null",
+        }
+        options = (f"-o{name}={value}" for name, value in {**keys, "IdentitiesOnly": "yes"}.items())
+        return ("-F", "none", *options, "-p", str(own.port), "-l", own.user, "--", own.host)
 
     def open(self) -> None:
         """Connect and authenticate, unless connected. Raises BoxError or HostKeyError."""
@@ -543,9 +562,13 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
 
 def _ssh_words(box: Box) -> str:
     """The ssh command by which the user can try the same by hand."""
+    return shlex.join(("ssh", *_ssh_arguments(box)))
+
+
+def _ssh_arguments(box: Box) -> tuple[str, ...]:
     port = ("-p", str(box.port)) if box.port else ()
     user = ("-l", box.user) if box.user else ()
-    return shlex.join(("ssh", *port, *user, box.host or "localhost"))
+    return (*port, *user, box.host or "localhost")
 
 
 def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, stderr: bytes = b"") -> BoxTimeout:

@@ -42,6 +42,8 @@ WORDS = ("done", "restarted", "gone", "died", "unable")
 class Line(BoxConnection, Speaks, Protocol):
     """A connection that can be made anew (box.SshBox)."""
 
+    @property
+    def ssh(self) -> tuple[str, ...]: ...
     def reopen(self) -> None: ...
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
 
@@ -118,6 +120,15 @@ class SteadyBox:
         except BaseException:
             self._shells.pop(root).close()
             raise
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+        """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
+        return self._steadily(lambda: self._line.attend(argv, root=root))
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """How OpenSSH's own client reaches the same box (box.SshBox)."""
+        return self._line.ssh
 
     def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
         """Where the box has no room to keep what a command says, run it as it is: what was made must be undone."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mountlab import store
+from mountlab import bench_catalog, store
 from mountlab.bench import clone, control, logs, naive, peer, perturbation, reports, statistics, table, trials
 from mountlab.bench.reports import recorded_run
 from mountlab.bench.statistics import many_cells
@@ -48,6 +48,11 @@ def _in_memory(session: Session, rows: Callable[[Box, int, Path], Iterator[Row]]
         yield from rows(session.box, session.repeats, Path(scratch))
 
 
+def _catalog(session: Session) -> Iterator[Row]:
+    for name, goal, values, unit in bench_catalog.rows(session.few, session.scratch):
+        yield Row(name, values, unit, under=goal)
+
+
 SUBJECTS: dict[str, Subject] = {
     "trials": lambda session: trials.rows(session.box, session.repeats, session.scratch / "trials"),
     "naive": lambda session: _in_memory(session, naive.rows),
@@ -58,6 +63,7 @@ SUBJECTS: dict[str, Subject] = {
     "logs": lambda session: logs.rows(session.few, session.scratch / "logs"),
     "statistics": lambda session: statistics.rows(session.few),
     "reports": lambda session: reports.rows(session.box, session.few, session.scratch / "reports"),
+    "catalog": _catalog,
 }
 """What can be asked for, in the order in which it is measured: while the process is young and small first."""
 

@@ -81,7 +81,7 @@ def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
         return
     resolved, turns = a_sweep(FIO, pairs, warmup=0), InTurns()
     with open_box(box) as connection:
-        session = workflow.planned_on(connection, resolved, box, results=scratch)
+        session = workflow.planned_on({box.name: connection}, resolved, box, results=scratch)
         journal = Figures(RunWriter.create(session.plan, resolved, session.facts, results=scratch))
         run_sweep(session.plan, session.connection, journal, turns)
     through = [figure(trial, files) for trial, files in zip(session.plan.trials, journal.found, strict=True)]

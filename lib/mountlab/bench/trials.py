@@ -85,7 +85,7 @@ def a_sweep(workload: Mapping[str, object], repeats: int, *, caches: bool = Fals
 
 def measured(connection: SshBox, resolved: Resolved, results: Path, wire: Link | None = None) -> Timed:
     """Run a sweep on a box that is connected."""
-    session = workflow.planned_on(connection, resolved, connection.box, results=results)
+    session = workflow.planned_on({connection.box.name: connection}, resolved, connection.box, results=results)
     writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
     journal = Timed(writer, lambda: wire.turns if wire else 0)
     run_sweep(session.plan, session.connection, journal, Silent())
