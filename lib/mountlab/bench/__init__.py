@@ -12,7 +12,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mountlab import bench_catalog, store
-from mountlab.bench import clone, control, logs, naive, peer, perturbation, reports, statistics, table, trials
+from mountlab.bench import (
+    clone,
+    control,
+    logs,
+    naive,
+    peer,
+    perturbation,
+    precision,
+    reports,
+    statistics,
+    table,
+    trials,
+)
 from mountlab.bench.reports import recorded_run
 from mountlab.bench.statistics import many_cells
 from mountlab.bench.table import Row
@@ -58,6 +70,7 @@ SUBJECTS: dict[str, Subject] = {
     "naive": lambda session: _in_memory(session, naive.rows),
     "peer": lambda session: _in_memory(session, peer.rows),
     "perturbation": lambda session: perturbation.rows(session.box, perturbation.PAIRS, session.scratch / "pairs"),
+    "precision": lambda _: precision.rows(),
     "memory": lambda session: control.memory(session.box, session.scratch),
     "startup": lambda session: control.startup(session.repeats),
     "logs": lambda session: logs.rows(session.few, session.scratch / "logs"),
