@@ -29,6 +29,7 @@ UPPER = {
     "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
     "gate_view",
+    "history", "history_text", "history_view",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}
@@ -72,6 +73,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "listing": PURE | {"store"},
     "bench_catalog": PURE | {"store", "stamp"},
     "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
+    "years": PURE | {"catalog", "store"},
+    "chronicle": PURE | {"disk", "store", "report", "years"},
     "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
@@ -95,7 +98,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | BOX
     | SHELL
     | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
-    | {"audit"},
+    | {"audit", "catalog", "years", "chronicle"},
     "__main__": {"errors", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""
