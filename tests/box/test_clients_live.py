@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,7 @@ import yaml
 from mountlab import care, store, workflow
 from mountlab.box import SshBox
 from mountlab.boxes import open_box
-from mountlab.errors import ClientLost, CommandError
+from mountlab.errors import ClientLost
 from processes import processes_with, soon
 from sweeps import sweep
 
@@ -169,7 +170,7 @@ def test_a_client_that_is_slow_is_told(tmp_path: Path) -> None:
     brake = threading.Thread(target=lambda: hold_back("c", over))
     brake.start()
     try:
-        path = measure(tmp_path, {"w": {**WRITE, "runtime": "700ms", "clients": ["a", "b", "c"]}}, repeats=3)
+        path = measure(tmp_path, {"w": {**WRITE, "runtime": "700ms", "clients": ["a", "b", "c"]}}, repeats=2)
     finally:
         over.set()
         brake.join()
@@ -191,10 +192,8 @@ def hold_back(name: str, over: threading.Event) -> None:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def test_a_client_that_sees_another_directory_fails_the_file_system_before_anything_is_measured(
@@ -211,10 +210,3 @@ def test_a_client_that_sees_another_directory_fails_the_file_system_before_anyth
     (trial,) = store.load_run(path).trials.to_dict("records")
     assert trial["status"] == "failed"
     assert "client a does not see the same file system as the box" in trial["reason"]
-
-
-def test_what_fio_on_a_client_says_is_the_reason(tmp_path: Path) -> None:
-    path = measure(tmp_path, {"w": {**WRITE, "ioengine": "mmap", "direct": 1, "clients": ["a", "b"]}})
-    (trial,) = store.load_run(path).trials.to_dict("records")
-    assert trial["status"] == "failed"
-    assert "/t0001.c/a> fio: " in trial["reason"] or "fio failed with exit status" in trial["reason"]
