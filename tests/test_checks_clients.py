@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mountlab import plots, sections
 from mountlab.analysis import measurement_frame
 from mountlab.checks import CHECKS
 from mountlab.checks.clients import STRAGGLES, shares
+from mountlab.html import NOTHING
 from mountlab.model import METRICS, Measurement
 from scipy import stats
 from test_checks import _trial, build, found, make, the_only
@@ -98,3 +100,35 @@ def test_every_client_has_a_share_in_the_order_of_the_sweep() -> None:
     given = evidence(EVEN)
     told = shares(given.sweep, given.measurements)
     assert [share.client for share in told] == list(CLIENTS)
+
+
+# --- the part of the report -------------------------------------------------------------------------------------------
+
+
+def points(**changed: Any) -> list[plots.ClientPoint]:
+    given = {"group": "shared/w: write bandwidth", "trials": (0.9, 1.1), "straggles": False}
+    a = plots.ClientPoint(**{"client": "a", "ratio": 1.0, "low": 0.8, "high": 1.25, **given})  # type: ignore[arg-type]
+    b = plots.ClientPoint(**{"client": "b", "ratio": 0.5, "low": 0.45, "high": 0.6, **given, **changed})  # type: ignore[arg-type]
+    return [a, b]
+
+
+def test_the_plot_names_the_stragglers_and_draws_every_trial() -> None:
+    plot = plots.plot_clients(points(straggles=True, trials=(0.49, 0.51)), limit=STRAGGLES)
+    assert plot.title == "b (shared/w: write bandwidth): surely below 80\u00a0% of what the others have"
+    assert "b, shared/w: write bandwidth: 0.50 [0.45, 0.60]" in plot.alt
+    (axes,) = plot.figure.axes
+    drawn = [sorted(line.get_xdata()) for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata()) == 2]
+    assert [0.49, 0.51] in drawn
+    assert [0.9, 1.1] in drawn
+
+
+def test_the_plot_says_so_where_nobody_straggles() -> None:
+    assert plots.plot_clients(points(), limit=STRAGGLES).title.startswith("No client is surely below 80\u00a0%")
+
+
+def test_the_section_is_a_table_a_cell_and_nothing_without_clients() -> None:
+    given = evidence({**EVEN, "c": [50e6, 52e6, 49e6]})
+    page = sections.clients(given).text
+    for text in ("shared/w: write bandwidth", "straggles", "40\u00a0%", "20\u00a0%"):
+        assert text in page
+    assert sections.clients(build(make())).text.startswith(NOTHING)
