@@ -112,6 +112,26 @@ def test_after_a_stopping_rule_94_percent_are_covered_where_a_t_interval_can(rul
     assert all(careless[row] < 0.935 for row in bearable), "the simulation would show a missing correction"
 
 
+@pytest.mark.parametrize("n", [5, 10, 20, 40])
+def test_the_gate_is_wrong_as_seldom_as_it_says(n: int) -> None:
+    """At the margin, where either is a mistake; and where runs differ by themselves, with several of the baseline."""
+    found = column("gate", f"n = {n}")
+    rows = [
+        "nothing changed: any fails", "all are at the margin: any fails", "all are at the margin: any passes",
+        "one is twice the margin worse: it passes", "the same at the margin, beside 5 runs: any fails",
+    ]  # fmt: skip
+    assert all(at_most(found[row], 0.05, FULL.sweeps) for row in rows), {row: found[row] for row in rows}
+    assert not at_most(found["the same at the margin: any fails"], 0.05, FULL.sweeps), "the simulation would show it"
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_as_many_blocks_as_the_gate_asks_for_do_tell(n: int) -> None:
+    found = column("gate", f"n = {n}")
+    assert found["as many as needed, nothing changed: it passes"] > 0.75
+    assert found["as many as needed, twice the margin worse: it fails"] > 0.75
+    assert at_most(found["as many as needed, twice the margin worse: it passes"], 0.05, FULL.sweeps)
+
+
 def test_identical_cells_are_called_different_in_at_most_5_percent_of_sweeps() -> None:
     """Trap: forty comparisons and no correction. The one exception is told in METHODS.md, with its figure."""
     found = read(TEXT, "false-verdicts")

@@ -135,6 +135,8 @@ class Box:
     scratch: tuple[ScratchDevice, ...] = ()
     grace_s: float = 600.0
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
 
 
 @dataclass(frozen=True, kw_only=True)

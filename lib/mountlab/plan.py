@@ -388,7 +388,8 @@ class _Context:
         variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
-        lines += [_function("load_program", tuple(self._version(program) for program in programs))]
+        loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
+        lines += [_function("load_program", loaded)]
         lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
         return "\n".join(lines)
 
@@ -396,6 +397,13 @@ class _Context:
 def _plain(fs: Filesystem) -> Filesystem:
     """The same file system, without what the sweep asks of mkfs and mount."""
     return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
+
+
+def _drops_caches(sweep: Sweep) -> bool:
+    """Whether any trial begins without what is in the page cache. Where none does, programs stay in it: facts were
+    asked of each of them."""
+    asked = {workload.options.get("cache") for workload in sweep.workloads}
+    return bool(asked & {"cold", "warm"}) or (sweep.design.drop_caches and None in asked)
 
 
 def _yes(asked: object) -> str:

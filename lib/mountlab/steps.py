@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
-from mountlab.errors import KERNEL, BoxTimeout, CommandError, LeftoverError, MountlabError, UnsafeError
+from mountlab.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, MountlabError, UnsafeError
 from mountlab.evidence import sections
-from mountlab.filesystems.guard import read_refusal
+from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
 from mountlab.model import Step
 
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
-GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
+TIMED, IMAGE = "timed.sh", "image.sh"
 """Scripts below mountlab/filesystems by the name that they are run under."""
 
 
@@ -29,6 +29,8 @@ class Hands:
     run_id: str
     privileged: bool
     sleep: Callable[[float], None] = time.sleep
+    cut_off: set[str] = field(default_factory=set)
+    """Scratch devices that were being formatted when the box was restarted."""
 
     def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
         return self.box.run(argv, timeout_s=timeout_s, root=self.privileged)
@@ -36,12 +38,16 @@ class Hands:
     def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
         """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
         names = bound if bound is not None else {}
-        argv = _bind(step.argv, names)
+        argv = permitting(_bind(step.argv, names), self.cut_off)
         try:
             done = self.execute(argv)
         except BoxTimeout:
             kill_run(self.box, self.run_id)
             raise
+        except BoxRestarted:
+            self.cut_off |= {*formatted(argv)}
+            raise
+        self.cut_off -= {*formatted(argv)} if done.ok else set()
         if not done.ok:
             raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
         if step.binds:

@@ -1,4 +1,4 @@
-"""Verbs that read what was measured: report, index, reparse, compare, gate, fstab."""
+"""Verbs that read what was measured: report, index, reparse, compare, fstab."""
 
 from __future__ import annotations
 
@@ -28,14 +28,6 @@ def add(verbs: Any) -> None:
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
     )
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
-    gate = verb(verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so")
-    gate.add_argument(
-        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
-    )
-    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
-    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
-    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
-    gate.add_argument("--json", action="store_true", help="as data")
     index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
     fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
@@ -98,18 +90,6 @@ def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict
         return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
     many = compare_many(runs)
     return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
-
-
-def _gate(arguments: Arguments) -> int:
-    from mountlab import store
-    from mountlab.compare_runs import compare_runs
-    from mountlab.gate import gate_json, gate_text, judge
-    from mountlab.units import parse_percent
-
-    margin = parse_percent(arguments.margin, where="--margin")
-    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
-    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
-    return 0 if judged.passes(sure=arguments.sure) else 1
 
 
 def _fstab(arguments: Arguments) -> int:
