@@ -281,6 +281,7 @@ class _Context:
             uuid=our_uuid(self.run_id, mount_id), journal_uuid=our_uuid(self.run_id, mount_id, "journal"),
             device=scratch.get(backed.device or ""), device_id=identities.get(backed.device, ""),
             journal=scratch.get(backed.journal_device or ""), journal_id=identities.get(backed.journal_device, ""),
+            peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
         )  # fmt: skip
 
     def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:

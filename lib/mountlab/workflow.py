@@ -23,7 +23,7 @@ from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
 from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
-from mountlab.survey import survey
+from mountlab.survey import peers, survey
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ def planned_on(
     known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
     facts = known[the_box.name]
     if sweep.clients:
-        facts = {**facts, "clients": {name: known[name] for name in sweep.clients}}
+        clients = {name: connections[name] for name in sweep.clients}
+        facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
     check_feasible(sweep, the_box, facts)
     if take:
         for name, each in connections.items():
