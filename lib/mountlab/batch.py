@@ -17,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mountlab import batch_view, errors, report, store, workflow
+from mountlab import batch_view, errors, everywhere, report, store, workflow
 from mountlab.batch_params import Batch, Item, Outcome, notebook_parameters, unfinished
 from mountlab.batch_store import (
     BatchDirectory,
@@ -276,6 +276,7 @@ def _page(job: Job, run: Path | None, problem: MountlabError | None) -> str:
 
 def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     """report.html of a batch, by a notebook like every report, and its entry for the index of results."""
+    directory.keep(across=everywhere.write_pages(directory))
     view = read_view(directory.path)
     executed = directory.path / "notebooks" / PAGE.name
     report.execute(PAGE, executed, {"batch": str(directory.path)})
