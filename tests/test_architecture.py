@@ -28,8 +28,7 @@ UPPER = {
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
-    "gate_view",
-    "history", "history_text", "history_view",
+    "gate_view", "history", "history_text", "history_view", "across", "across_view", "fact_words",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}
@@ -78,7 +77,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
-    **dict.fromkeys(("demo", "notebook"), PURE | BOX | SHELL | {"workflow"}),
+    "demo": PURE | BOX | SHELL | {"workflow"},
+    "notebook": PURE | BOX | SHELL | {"workflow", "batch", "everywhere"},
     "bench": PURE | BOX | SHELL | {"workflow", "parsing", "bench_catalog"},
     "pickers": PURE | {"store", "live"},
     "lab": {"errors", "store"},
@@ -89,7 +89,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch_progress": PURE | {"store", "live", "batch_store"},
     "cluster": PURE,
     "batch_many": PURE | {"store", "cluster", *BATCH},
-    "batch": PURE | {"store", "report", *BATCH, "batch_many"},
+    "everywhere": PURE | BOX | SHELL | {"workflow", "batch_store"},
+    "batch": PURE | {"store", "report", *BATCH, "batch_many", "everywhere"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
     "reproduce": PURE | SHELL | {"workflow"},
@@ -98,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | BOX
     | SHELL
     | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
-    | {"audit", "catalog", "years", "chronicle"},
+    | {"audit", "catalog", "years", "chronicle", "everywhere"},
     "__main__": {"errors", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""

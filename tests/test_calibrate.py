@@ -113,6 +113,25 @@ def test_after_a_stopping_rule_94_percent_are_covered_where_a_t_interval_can(rul
     assert all(careless[row] < 0.935 for row in bearable), "the simulation would show a missing correction"
 
 
+@pytest.mark.parametrize("boxes", [2, 3, 5, 10])
+def test_intervals_over_few_boxes_cover_95_percent_whatever_differs_between_them(boxes: int) -> None:
+    found = column("boxes", f"{boxes} boxes")
+    ours = {row: share for row, share in found.items() if row.startswith(("over boxes", "a further box"))}
+    assert len(ours) == 10
+    assert all(at_least(share, 0.95, FULL.samples) for row, share in ours.items() if not row.endswith("skewed")), ours
+    assert found["all blocks as one sample: boxes differ by 20 %"] < 0.7, "the simulation would show it"
+    assert found["weighted (Hartung and Knapp): boxes differ by 3 %"] < 0.945, "why no weights are used"
+
+
+def test_the_parts_of_the_variance_are_covered() -> None:
+    found = read(TEXT, "parts")
+    covered = {place: share for place, share in found.items() if not place[1].startswith("differ")}
+    assert len(covered) == 18
+    assert all(at_least(share, 0.945, FULL.checks) for share in covered.values()), covered
+    false = {place: share for place, share in found.items() if place[0] == "boxes alike" and "differ" in place[1]}
+    assert all(at_most(share, 0.05, FULL.checks) for share in false.values())
+
+
 @pytest.mark.parametrize("n", [5, 10, 20, 40])
 def test_the_gate_is_wrong_as_seldom_as_it_says(n: int) -> None:
     """At the margin, where either is a mistake; and where runs differ by themselves, with several of the baseline."""

@@ -85,7 +85,7 @@ COVERED_IN_DOCS = [
         '"gate"',
     ),
     (r"\.venv/bin/python -m mountlab run \S+ --box \S+", "tests/box", 'main(["run", '),
-    (r"\.venv/bin/python -m mountlab compare \S+ \S+", "tests/test_compare_verb.py", '"compare"'),
+    (r"\.venv/bin/python -m mountlab compare( --boxes \S+)? \S+ \S+", "tests/test_compare_verb.py", '"compare"'),
     (r"\.venv/bin/python -m mountlab reparse \S+", "tests/box/test_tutorial.py", '"reparse"'),
     (r"ci/gate\.sh \S+ \S+", "tests/test_how_to.py", '"ci/gate.sh"'),
 ]

@@ -18,7 +18,7 @@ from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
 from mountlab.model import Box
-from mountlab.params import Resolved
+from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
 from mountlab.steady import Line, SteadyBox
@@ -45,7 +45,7 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
     directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
     """
     with planned(resolved, box=box, results=results, take=True) as session:
-        writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
+        writer = RunWriter.create(session.plan, session.resolved, session.facts, results=results)
         with store.held_run(writer.path):
             return _measure(session, writer)
 
@@ -76,6 +76,8 @@ def planned(
 ) -> Iterator[Session]:  # fmt: skip
     """Connect to the box and plan the sweep for it. Changes nothing on the box, but with `take` removes what a crash
     has left there: a scratch device that a dead run keeps mounted could not be looked at."""
+    if resolved.sweep.boxes:
+        resolved = _on_one(resolved, box)
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
@@ -112,6 +114,17 @@ def planned_on(
         seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
     )  # fmt: skip
     return Session(plan, resolved, connection, surveyed, connections)
+
+
+def _on_one(resolved: Resolved, box: str | None) -> Resolved:
+    """A sweep of several boxes on the one that is named. Raises PlanError where none is."""
+    if box is None:
+        raise PlanError(
+            "one run is made on one box, and the sweep names several", where=f"sweep {resolved.sweep.name}: boxes",
+            got=", ".join(resolved.sweep.boxes), allowed="one of them as `box`",
+            next_step="mountlab.run(sweep), or python -m mountlab run, makes a run on each",
+        )  # fmt: skip
+    return on_box(resolved, box)
 
 
 def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
