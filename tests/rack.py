@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import yaml
 from mountlab import store
 from mountlab.box import Endpoint
@@ -84,6 +86,12 @@ class Rack:
     def put_sweep(self, name: str, raw: Mapping[str, Any]) -> None:
         (self.home / "params" / "sweeps" / f"{name}.yml").write_text(yaml.safe_dump(raw, sort_keys=False))
 
+    def put_notebook(self, name: str, parameters: str, *cells: str) -> None:
+        made = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+        notebook = nbformat.v4.new_notebook(cells=[*made, *map(nbformat.v4.new_code_cell, cells)])
+        notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3"}
+        nbformat.write(notebook, self.home / f"{name}.ipynb")
+
     def begin(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """`mountlab ARGUMENTS`."""
         self.started.append(subprocess.Popen(
@@ -153,8 +161,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _free_port() -> int:
-    import socket
-
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         return int(listening.getsockname()[1])

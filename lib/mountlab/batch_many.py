@@ -87,7 +87,7 @@ class _Wait:
     """An item that somebody is in the way of."""
 
     until: float
-    pause_s: float = FIRST_PAUSE_S
+    pause_s: float
     trials: int = 0
 
 
@@ -203,8 +203,8 @@ class _Many:
             else:
                 self.later(order, "no worker is there for it")
 
-    def later(self, order: Order, why: str, pause_s: float = FIRST_PAUSE_S) -> None:
-        self.queue.again(order, at=time.monotonic() + pause_s)
+    def later(self, order: Order, why: str, pause_s: float | None = None) -> None:
+        self.queue.again(order, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
         self.watch.waits(order, why)
 
     def nobody_here(self, order: Order) -> None:
@@ -266,7 +266,7 @@ class _Many:
         moment, patience_s = time.monotonic(), MARGIN_S
         if order.box:
             patience_s += store.load_box(order.box).grace_s
-        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s))
+        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
         run = self.directory.run_of(order.item, self.results)
         trials = len(store.read_journal(run)) if run else 0
         if trials > wait.trials:

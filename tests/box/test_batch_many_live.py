@@ -31,8 +31,14 @@ SWEEP = {
     "baseline": "disk",
     "design": {"repeats": BLOCKS, "warmup": 0, "drop_caches": False},
 }  # fmt: skip
-EACH = {"sweep": "x", "box": list(BOXES)}
-ANY = {"sweep": "x", "box": "label:rack", "overrides": {"repeats": 2}}
+EACH = {"notebook": "measures", "sweep": "x", "box": list(BOXES)}
+ANY = {**EACH, "box": "label:rack", "overrides": {"repeats": 2}}
+CELLS = (
+    "sweep_file: str = None  # a sweep\nbox: str = None  # a box\noverrides: dict = None  # changes of the sweep",
+    "import pathlib, mountlab\nfrom mountlab import store\n"
+    "mountlab.run(store.load_sweep(pathlib.Path(sweep_file), overrides or {}), box=box)",
+)
+"""A notebook that measures and makes no report, which would be most of what these tests take."""
 
 
 @pytest.fixture
@@ -42,6 +48,7 @@ def place() -> Iterator[Rack]:
     try:
         with rack(home, BOXES, label="rack", grace="10s") as made:
             made.put_sweep("x", SWEEP)
+            made.put_notebook("measures", *CELLS)
             yield made
             for box in made.sshds:
                 made.answer(box)
@@ -110,7 +117,7 @@ def runs(place: Rack, box: str, blocks: int) -> list[list[dict[str, Any]]]:
 
 
 def test_a_worker_is_killed_and_another_goes_on_with_its_runs(place: Rack) -> None:
-    file = place.put_batch({"title": "Two", "groups": {"each": {"sweep": "x", "box": list(BOXES[:2])}}})
+    file = place.put_batch({"title": "Two", "groups": {"each": {**EACH, "box": list(BOXES[:2])}}})
     with scheduler(place) as address, worker(place, address), worker(place, address) as second:
         running = place.begin("batch", str(file), "--scheduler", address)
         assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[:2]), timeout_s=60), running.poll()
