@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,15 +102,15 @@ class Rack:
 
 
 @contextmanager
-def rack(home: Path, names: Sequence[str], **keys: Any) -> Iterator[Rack]:
-    """Boxes with these names; what of their roots is still there at the end is removed by nobody."""
+def rack(home: Path, boxes: Mapping[str, Mapping[str, Any]]) -> Iterator[Rack]:
+    """Boxes by their names, with keys of their files. What of their roots is still there at the end nobody removes."""
     place = Rack(home)
     for each in (home / ".ssh", home / "results", home / "params" / "boxes", home / "params" / "sweeps"):
         each.mkdir(parents=True, mode=0o700)
     (home / "params" / "published").symlink_to(store.ROOT / "params" / "published")
     with ExitStack() as stack:
         stack.callback(lambda: [_end(each) for each in place.started])
-        for name in names:
+        for name, keys in boxes.items():
             endpoint = stack.enter_context(private_sshd(Box(name=name, host="", embedded="loopback")))
             place.put_box(name, endpoint, **keys)
         stack.callback(lambda: [place.answer(name) for name in place.sshds])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mountlab import store, workflow
+from mountlab import html, store, workflow
 from mountlab.batch_params import Batch, Item, notebook_parameters, on_box, unfinished
 from mountlab.batch_queue import Queue, machine_of
 from mountlab.batch_store import BatchDirectory, notebook_path, parameters_of, sweep_path
@@ -138,3 +138,15 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
     share = 1 - done / max(len(trials), done, 1)
     note = f"goes on with {before.name}: {done} of {len(trials)} trials are done" if before else ""
     return Planned(item, expected_s * share + NOTEBOOK_S, len(trials), note)
+
+
+def places_table(batch: Batch) -> html.Html:
+    """Where each item of a batch may be done, for a notebook."""
+    spots = places(batch.items, directory=None, results=store.RESULTS)
+    rows: list[list[html.Text]] = [
+        [item.id, item.label, ", ".join(spots.boxes[item.id]) or "no box needed",
+         ", ".join(dict.fromkeys(spots.machines[box] for box in spots.boxes[item.id]))]
+        for item in batch.items
+    ]  # fmt: skip
+    head = [html.Column("Item"), html.Column("What"), html.Column("Boxes"), html.Column("Machine")]
+    return html.table(head, [html.Rows(rows)], caption="Where each item may be done")
