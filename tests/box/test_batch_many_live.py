@@ -17,11 +17,11 @@ from processes import soon
 from rack import Rack, rack, scheduler, worker
 from sweeps import DIR
 
-pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("sshd")]
+pytestmark = [pytest.mark.box, pytest.mark.faults, pytest.mark.slow, pytest.mark.requires_program("sshd")]
 
 BOXES = ("db1", "db2", "db3", "db4")
 LOST, HANGS = "db3", "db4"
-WAIT_S = 120.0
+WAIT_S = 240.0
 """For what takes ten seconds where nobody else is at work."""
 BLOCKS = 12
 SWEEP = {
