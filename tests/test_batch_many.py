@@ -44,12 +44,12 @@ class Fake:
     def gone(self) -> list[str]:
         return []
 
-    def fit(self, machine: str) -> tuple[str, ...] | None:
-        return () if self.here or machine != "this machine" else None
+    def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
+        return () if self.here or "this machine" not in machines else None
 
-    def give(self, key: str, work: Any, *, machine: str, only: tuple[str, ...] = ()) -> None:
+    def give(self, key: str, work: Any, *, machines: tuple[str, ...], only: tuple[str, ...] = ()) -> None:
         self.given.append(key)
-        self._waiting.append((key, machine))
+        self._waiting.append((key, " ".join(machines)))
 
     def ended(self, wait_s: float) -> Iterator[tuple[str, Answer]]:
         for key, machine in self._waiting[:1]:

@@ -61,30 +61,42 @@ def answers(engine: Cluster, count: int) -> dict[str, Any]:
 
 def test_two_tasks_on_one_machine_are_never_there_together(here: Cluster, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    here.give("one", partial(append, log, "a", 0.6), machine="m")
+    here.give("one", partial(append, log, "a", 0.6), machines=("m",))
     assert soon(log.exists)
-    here.give("two", partial(append, log, "b", 0.0), machine="m")
-    here.give("three", partial(append, log, "c", 0.0), machine="another")
-    here.give("four", partial(append, log, "d", 0.0), machine="")
+    here.give("two", partial(append, log, "b", 0.0), machines=("m",))
+    here.give("three", partial(append, log, "c", 0.0), machines=("another",))
+    here.give("four", partial(append, log, "d", 0.0), machines=())
     found = answers(here, 4)
     assert isinstance(found.pop("two"), Taken), "it gives its thread back instead of waiting"
     assert found == {"one": "a", "three": "c", "four": "d"}
     assert "b+" not in log.read_text()
-    here.give("two", partial(append, log, "b", 0.0), machine="m")
+    here.give("two", partial(append, log, "b", 0.0), machines=("m",))
     assert answers(here, 1) == {"two": "b"}, "the machine was given back"
 
 
+def test_a_task_of_several_machines_has_all_of_them_or_none(here: Cluster, tmp_path: Path) -> None:
+    here.give("one", partial(append, tmp_path / "log", "a", 0.6), machines=("m2",))
+    assert soon((tmp_path / "log").exists)
+    here.give("both", partial(append, tmp_path / "both", "b", 0.0), machines=("m1", "m2"))
+    ((name, answer),) = answers(here, 1).items()
+    assert (name, answer) == ("both", Taken())
+    here.give("other", partial(append, tmp_path / "other", "c", 0.0), machines=("m1",))
+    assert answers(here, 2) == {"one": "a", "other": "c"}, "what was had of it was given back"
+    here.give("both", partial(append, tmp_path / "both", "b", 0.0), machines=("m1", "m2"))
+    assert answers(here, 1) == {"both": "b"}
+
+
 def test_what_a_task_raises_is_its_answer(here: Cluster) -> None:
-    here.give("x", fail, machine="m")
+    here.give("x", fail, machines=("m",))
     assert answers(here, 1) == {"x": Broken("ValueError", "asked: False")}
-    here.give("x", fail, machine="m")
+    here.give("x", fail, machines=("m",))
     assert answers(here, 1) == {"x": Broken("ValueError", "asked: False")}, "and the machine was given back"
 
 
 def test_all_tasks_end_when_they_are_told_to(tmp_path: Path) -> None:
     with cluster.opened(None, fit, threads=2) as engine:
         for word in "ab":
-            engine.give(word, partial(append, tmp_path / word, word, 60.0), machine=word)
+            engine.give(word, partial(append, tmp_path / word, word, 60.0), machines=(word,))
         assert soon(lambda: all((tmp_path / word).exists() for word in "ab"))
         began = time.monotonic()
         engine.stop()
@@ -94,7 +106,7 @@ def test_all_tasks_end_when_they_are_told_to(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_not_fit_does_nothing(tmp_path: Path) -> None:
     with cluster.opened(None, unfit, threads=1) as engine:
-        engine.give("x", partial(append, tmp_path / "log", "x", 0.0), machine="m")
+        engine.give("x", partial(append, tmp_path / "log", "x", 0.0), machines=("m",))
         (answer,) = answers(engine, 1).values()
         assert isinstance(answer, Unfit)
         assert answer.why == "it is too old"
@@ -107,14 +119,14 @@ def test_workers_say_what_they_see_and_who_is_not_fit_gets_nothing(here: Cluster
     (worker,) = other.workers
     (sight,) = other.look_around().values()
     assert sight.why == "it is too old"
-    assert other.fit("m") is None
-    assert other.fit(cluster.HERE) is None
+    assert other.fit(("m",)) is None
+    assert other.fit((cluster.HERE,)) is None
     other = Cluster(here.client, fit, here=False)
-    assert other.fit("m") == (), "whom nobody has asked may be fit"
+    assert other.fit(("m",)) == (), "whom nobody has asked may be fit"
     other.look_around()
-    assert other.fit(cluster.HERE) == (worker,)
+    assert other.fit((cluster.HERE,)) == (worker,)
     monkeypatch.setattr(cluster.socket, "gethostname", lambda: "elsewhere")
-    assert other.fit(cluster.HERE) is None
+    assert other.fit((cluster.HERE,)) is None
     other.sights["tcp://gone"] = Sight("h", "")
     assert other.gone() == []
     monkeypatch.setattr(Cluster, "workers", {})
@@ -124,12 +136,12 @@ def test_workers_say_what_they_see_and_who_is_not_fit_gets_nothing(here: Cluster
 def test_a_task_whose_workers_are_all_gone_is_given_to_others(here: Cluster, tmp_path: Path) -> None:
     other = Cluster(here.client, fit, here=False)
     other.look_around()
-    other.give("x", partial(append, tmp_path / "log", "x", 0.0), machine="m", only=("tcp://127.0.0.1:1",))
+    other.give("x", partial(append, tmp_path / "log", "x", 0.0), machines=("m",), only=("tcp://127.0.0.1:1",))
     assert answers(other, 1) == {"x": "x"}
 
 
 def test_a_task_whose_client_is_gone_stops_by_itself(here: Cluster, tmp_path: Path) -> None:
-    here.give("x", partial(append, tmp_path / "log", "x", 60.0), machine="m")
+    here.give("x", partial(append, tmp_path / "log", "x", 60.0), machines=("m",))
     assert soon((tmp_path / "log").exists)
     here._given.pop("x").future.release()
     assert soon(lambda: "x-" in (tmp_path / "log").read_text(), timeout_s=10)

@@ -48,7 +48,7 @@ def do_many(
     """
     found = tuple(located(item) for item in items)
     queue = spots.queue(found, at_once=at_once)
-    with Watch(queue, list(spots.machines), directory, results) as watch, _interrupts() as pressed:
+    with Watch(queue, spots.names, directory, results) as watch, _interrupts() as pressed:
         many = _Many(found, spots, directory, results, queue, watch, pressed)
         many.run(scheduler)
         if many.full is not None:
@@ -194,11 +194,11 @@ class _Many:
 
     def give(self, engine: Cluster, work: Any) -> None:
         for order in self.queue.ready(time.monotonic()):
-            only = engine.fit(order.machine)
+            only = engine.fit(order.machines)
             if only is not None:
                 self.watch.begin(order)
-                engine.give(order.key, work(order), machine=order.machine, only=only)
-            elif order.machine == HERE and engine.workers:
+                engine.give(order.key, work(order), machines=order.machines, only=only)
+            elif HERE in order.machines and engine.workers:
                 self.nobody_here(order)
             else:
                 self.later(order, "no worker is there for it")
