@@ -14,11 +14,12 @@ import pytest
 import yaml
 from mountlab import batch, batch_many, cluster, store
 from mountlab.batch_params import Outcome, parse_batch
+from mountlab.batch_plan import Places, places
 from mountlab.batch_store import BatchDirectory, read_view
 from mountlab.batch_view import Planned
 from mountlab.batch_work import Session, located, session_of, unfit
 from mountlab.cluster import Broken, Sight, Taken, Unfit
-from mountlab.errors import KeepError, SchedulerError
+from mountlab.errors import InputError, KeepError, SchedulerError, StoreError
 
 NOW = "2026-11-20T10:00:00+00:00"
 ADDRESS = "tcp://127.0.0.1:1"
@@ -322,3 +323,45 @@ def test_paths_do_not_depend_on_the_directory_that_a_worker_is_in(tmp_path: Path
     groups = {"g": {"sweep": ["x.yml", "tour", "params/sweeps/ramdisk.yml"]}}
     made = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml")
     assert [located(item).sweep for item in made.items] == [str(sweep), "tour", "params/sweeps/ramdisk.yml"]
+
+
+# --- which way a batch takes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("groups", "one_by_one"),
+    [
+        ({"g": {"sweep": "tour", "box": "r1"}}, True),
+        ({"g": {"sweep": ["tour", "ramdisk"], "box": ["local", "vm"]}}, True),
+        ({"g": {"notebook": "60_what_would_n_have_told"}}, True),
+        ({"g": {"sweep": "tour", "box": ["r1", "r2"]}}, False),
+        ({"g": {"sweep": "tour", "box": ["r1", "local"]}}, False),
+        ({"g": {"sweep": "tour", "box": "label:rack"}}, False),
+    ],
+)
+def test_what_could_not_be_done_at_the_same_time_is_done_as_ever(
+    groups: dict[str, Any], one_by_one: bool, boxes: Path, results_dir: Path
+) -> None:
+    (boxes / "vm.yml").write_text("embedded: vm\n")
+    made = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml")
+    spots = places(made.items, directory=None, results=results_dir)
+    assert (spots.one_by_one and not any(item.pool for item in made.items)) is one_by_one
+
+
+def test_a_sweep_with_clients_shares_no_moment_with_a_sweep_on_one_of_them() -> None:
+    spots = Places(boxes={"1": ["a"], "2": ["b"]}, pinned={}, machines={"a": "a", "b": "b"}, clients={"2": ["a"]})
+    assert spots.one_by_one
+    assert not replace(spots, clients={}).one_by_one
+
+
+def test_a_label_that_no_box_has_is_refused_before_anything_runs(run: Callable[..., Any], results_dir: Path) -> None:
+    with pytest.raises(StoreError) as raised:
+        run("label:ssd", Fake(answering()))
+    assert raised.value.what == "no box has this label"
+    assert raised.value.allowed == "rack"
+    assert list(results_dir.iterdir()) == []
+
+
+def test_no_box_at_a_time_is_refused(run: Callable[..., Any]) -> None:
+    with pytest.raises(InputError, match="at least one box"):
+        run("r1", Fake(answering()), at_once=0)
