@@ -1,8 +1,8 @@
 """nfs: a directory of the box, exported by its kernel for the time of a mount, and mounted over NFS version 4.
 
 The box mounts its own export, so that it makes directories, looks and counts as on any file system; clients mount it
-from its address. Who may: the addresses of the box itself and of the run's clients, one by one. The server is ours alone
-and exports nothing else, so one that runs already is left alone, and refused.
+from its address. Who may: the addresses of the box itself and of the run's clients, one by one. The server is ours
+alone, and exports nothing else: one that runs already is refused, and left as it is.
 """
 
 from __future__ import annotations
