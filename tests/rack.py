@@ -31,6 +31,7 @@ class Rack:
     home: Path
     sshds: dict[str, int] = field(default_factory=dict)
     """Box to the process of its sshd."""
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def results(self) -> Path:
@@ -60,9 +61,10 @@ class Rack:
         )
 
     def lose(self, name: str) -> None:
-        """Its sshd and every connection to it are gone."""
+        """Its sshd and every connection to it are gone; what the box runs by itself is not."""
         for pid in _family(self.sshds.pop(name)):
-            _send(pid, signal.SIGKILL)
+            if b"sshd" in _command(pid).partition(b" ")[0]:
+                _send(pid, signal.SIGKILL)
 
     def hang(self, name: str) -> None:
         """It takes connections, and answers to none."""
@@ -84,10 +86,11 @@ class Rack:
 
     def begin(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """`mountlab ARGUMENTS`."""
-        return subprocess.Popen(
+        self.started.append(subprocess.Popen(
             [sys.executable, "-m", "mountlab", *arguments], cwd=self.home, env={**self.environment, **environment},
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        ))  # fmt: skip
+        return self.started[-1]
 
 
 @contextmanager
@@ -98,6 +101,7 @@ def rack(home: Path, names: Sequence[str], **keys: Any) -> Iterator[Rack]:
         each.mkdir(parents=True, mode=0o700)
     (home / "params" / "published").symlink_to(store.ROOT / "params" / "published")
     with ExitStack() as stack:
+        stack.callback(lambda: [_end(each) for each in place.started])
         for name in names:
             endpoint = stack.enter_context(private_sshd(Box(name=name, host="", embedded="loopback")))
             place.put_box(name, endpoint, **keys)
@@ -140,6 +144,12 @@ def _dask(place: Rack, *arguments: str, **environment: str) -> Iterator[subproce
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Of a test that failed; one that passed has waited for it."""
+    process.kill()
+    process.communicate()
 
 
 def _free_port() -> int:

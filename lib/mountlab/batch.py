@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mountlab import batch_view, errors, report, store
+from mountlab import batch_view, errors, everywhere, report, store
 from mountlab.batch_item import Execute, Job, in_a_kernel
 from mountlab.batch_params import Batch, unfinished
 from mountlab.batch_plan import check, places, plan_batch
@@ -131,6 +131,7 @@ def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: 
 
 def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     """report.html of a batch, by a notebook like every report, and its entry for the index of results."""
+    directory.keep(across=everywhere.write_pages(directory))
     view = read_view(directory.path)
     executed = directory.path / "notebooks" / PAGE.name
     report.execute(PAGE, executed, {"batch": str(directory.path)})

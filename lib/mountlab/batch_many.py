@@ -140,7 +140,7 @@ class _Many:
             raise error
         for order in list(self.queue.running.values()):
             self.queue.again(order)
-            self.watch.end(order, None, "waits: the scheduler is gone")
+            self.watch.waits(order, "the scheduler is gone")
         if not self.stopping:
             time.sleep(TICK_S)
         return gone_at
@@ -201,11 +201,11 @@ class _Many:
             elif order.machine == HERE and engine.workers:
                 self.nobody_here(order)
             else:
-                self.later(order, "waits for a worker")
+                self.later(order, "no worker is there for it")
 
     def later(self, order: Order, why: str, pause_s: float = FIRST_PAUSE_S) -> None:
         self.queue.again(order, at=time.monotonic() + pause_s)
-        self.watch.end(order, None, why)
+        self.watch.waits(order, why)
 
     def nobody_here(self, order: Order) -> None:
         """A box that is started where its item is done is another machine for each worker's."""
@@ -223,9 +223,9 @@ class _Many:
     def take(self, order: Order, answer: Any) -> None:
         """What came of an order."""
         if isinstance(answer, Taken):
-            self.later(order, "waits: another task of this scheduler has the machine")
+            self.later(order, "another task of this scheduler has the machine")
         elif isinstance(answer, Unfit):
-            self.later(order, "waits for a worker", 0.0)
+            self.later(order, "its worker was not fit", 0.0)
         elif isinstance(answer, list):
             self.queue.ended(order)
             self.watch.end(order, None)
@@ -245,11 +245,15 @@ class _Many:
             outcome = cannot(each)
             self.directory.record(outcome)
             self.watch.cannot(order.box, each.item, outcome)
+            if each.error in batch_plan.unreachable():
+                self.queue.lost(order.box)
 
     def settle(self, order: Order, outcome: Outcome) -> None:
         """An outcome stands, unless somebody was in the way, or another box may do better."""
+        if outcome.error in batch_plan.unreachable():
+            self.queue.lost(order.box)
         if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(order)) is not None:
-            self.later(order, f"waits: {errors.in_one_line(outcome.reason)}", wait.pause_s)
+            self.later(order, errors.in_one_line(outcome.reason), wait.pause_s)
             wait.pause_s = min(2 * wait.pause_s, LONGEST_PAUSE_S)
         elif order.item.pool and outcome.state == "failed" and self.elsewhere(order, outcome):
             self.watch.end(order, None, errors.in_one_line(outcome.reason))
@@ -271,11 +275,8 @@ class _Many:
 
     def elsewhere(self, order: Order, outcome: Outcome) -> bool:
         """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
-        gone = outcome.error in batch_plan.unreachable()
-        if not gone and outcome.run:
+        if outcome.run and outcome.error not in batch_plan.unreachable():
             return False  # its trials failed, or its report: another box is no remedy
-        if gone:
-            self.queue.lost(order.box)
         if not self.queue.elsewhere(order):
             return False
         self.watch.say(f"{order.item.id}: not on {order.box}, so on another of {order.item.pool}: "

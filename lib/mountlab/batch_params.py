@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal
@@ -199,6 +199,29 @@ def _stem(path: str) -> str:
 
 def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batch:
+    """The batch with an item for each box in the place of one whose sweep names several; `boxes_of` tells them."""
+    made = []
+    for item in batch.items:
+        boxes = boxes_of(item) if item.sweep and not item.box else ()
+        made += [replace(item, box=box) for box in boxes] or [item]
+    if len(made) == len(batch.items):
+        return batch
+    entries = ({"notebook": item.notebook, "sweep": item.sweep, "box": item.box} for item in made)
+    ids = (_id(number, entry) for number, entry in enumerate(entries, start=1))
+    return replace(batch, items=tuple(replace(item, id=own) for item, own in zip(made, ids, strict=True)))
+
+
+def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
+    """Items that are one and the same but for their box: of two or more each, in the order of the batch."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        told = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
+        if item.box and item.sweep:
+            groups.setdefault(json.dumps(told, default=str), []).append(item)
+    return [tuple(own) for own in groups.values() if len(own) > 1]
 
 
 def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | None) -> dict[str, Any]:

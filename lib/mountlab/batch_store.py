@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from mountlab import store
-from mountlab.batch_params import Batch, Item, Outcome, parse_batch, unfinished
+from mountlab.batch_params import Batch, Item, Outcome, on_each_box, parse_batch, unfinished
 from mountlab.batch_view import BatchView, Planned, told
 from mountlab.disk import append_line, new_directory
 from mountlab.errors import KeepError, ParameterError, StoreError, in_one_line
@@ -33,7 +33,16 @@ def load_batch(path: Path) -> Batch:
     """The batch of a YAML file. Raises StoreError or ParameterError."""
     names = ", ".join(sorted(each.name for each in (store.PARAMS / BATCHES).glob("*.yml")))
     text = store.read_text(path, "batch file", f"name one, such as those in params/batches: {names}")
-    return parse_batch(parse_yaml(text, where=store.shown(path)), name=path.stem, where=store.shown(path))
+    batch = parse_batch(parse_yaml(text, where=store.shown(path)), name=path.stem, where=store.shown(path))
+    return on_each_box(batch, _boxes_of)
+
+
+def _boxes_of(item: Item) -> tuple[str, ...]:
+    """The boxes that the sweep of an item names, where its notebook runs a sweep on a box."""
+    path = sweep_path(item)
+    if path is None or "box" not in parameters_of(notebook_path(item)):
+        return ()
+    return store.load_sweep(path, item.overrides).sweep.boxes
 
 
 def sweep_path(item: Item) -> Path | None:
@@ -136,6 +145,11 @@ class BatchDirectory:
         self.info = {**self.info, "session": uuid4().hex}
         self.finish("running")
 
+    def keep(self, **known: Any) -> None:
+        """More that is known of it, in batch.json."""
+        self.info = {**self.info, **known}
+        self._write("batch.json", self.info)
+
     def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
         """report.html, and entry.json beside it, by which the index of results knows the batch."""
         self._write("entry.json", entry)
@@ -162,6 +176,7 @@ def read_view(path: Path | str) -> BatchView:
         batch=directory.batch, created_at=str(directory.info["created_at"]), name=directory.path.name,
         outcomes=outcomes, told={name: told(store.load_run(run)) for name, run in measured.items()},
         expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
+        across=dict(directory.info.get("across") or {}),
         command=f"python -m mountlab batch --resume {store.shown(directory.path)}",
     )  # fmt: skip
 

@@ -50,6 +50,8 @@ class BatchView:
     """By item, of those that have measured something."""
     expected: Mapping[str, Sequence[PublishedFigure]] = field(default_factory=dict)
     """By item, of those that have not: what others published of the same."""
+    across: Mapping[str, str] = field(default_factory=dict)
+    """Label of a sweep that is run on several boxes to its page across them, or to the reason why there is none."""
     command: str = ""
     """The line that goes on with it."""
 
@@ -218,6 +220,16 @@ def items(view: BatchView) -> Html:
         groups.setdefault(item.group, []).append(_item_row(view, item))
     return html.table(
         head, [Rows(rows, name) for name, rows in groups.items()], caption="Items, in the order of the batch"
+    )
+
+
+def over_boxes(view: BatchView) -> Html:
+    """The pages of the sweeps that were run on several boxes."""
+    if not view.across:
+        return html.nothing("No sweep of this batch was run on several boxes.")
+    return html.items(
+        html.link(found, label) if found.startswith("../") else html.told(label, found)
+        for label, found in view.across.items()
     )
 
 

@@ -281,6 +281,7 @@ class Sweep(Shown):
     name: str
     question: str
     box: str
+    """Where it runs; of a sweep of several boxes the first of them."""
     filesystems: tuple[Filesystem, ...]
     workloads: tuple[Workload, ...]
     """Already expanded: one for each combination of swept options that the sweep file asks for."""
@@ -296,6 +297,8 @@ class Sweep(Shown):
     """File systems of the sweep file that are not measured in this run, and why."""
     excluded: tuple[str, ...] = ()
     """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
+    boxes: tuple[str, ...] = ()
+    """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""

@@ -151,7 +151,7 @@ def settle(connection: Connection) -> None:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[Connection]:
+def opened(file: Path) -> Iterator[Connection]:
     """A connection that only reads this one database. Raises StoreError where there is none, or a damaged one."""
     try:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
@@ -173,7 +173,7 @@ def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     if not file.exists():
         return None
     try:
-        with reading(file) as connection:
+        with opened(file) as connection:
             about = connection.execute("SELECT version, figures FROM about").fetchall()
             rows = connection.execute("SELECT run, signature, problem FROM sources").fetchall()
     except (StoreError, duckdb.Error):

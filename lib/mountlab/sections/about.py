@@ -10,13 +10,13 @@ import pandas as pd
 import yaml
 
 from mountlab import html, words
+from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.run_view import RunView
 from mountlab.sections.shared import (
     moment,
     swatches,
 )
-from mountlab.units import format_bytes, format_seconds
 
 
 def options(run: RunView) -> Html:
@@ -132,25 +132,6 @@ def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
 def _fact_name(key: str) -> str:
     name = key.removesuffix("_bytes").replace("_", " ")
     return _FACT_NAMES.get(key, name[:1].upper() + name[1:])
-
-
-def fact_text(key: str, value: object) -> str:
-    """A fact as people read it: bytes with a unit, lists with commas, what is not known as 'not known'."""
-    if value is None or value == "":
-        return "not known"
-    if value in ({}, [], ()):
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return format_bytes(float(value))
-    if key.endswith("_s") and isinstance(value, int | float):
-        return format_seconds(float(value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {fact_text(str(name), part)}" for name, part in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(fact_text(key, part) for part in value)
-    return str(value)
 
 
 def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:

@@ -27,6 +27,9 @@ def add(verbs: Any) -> None:
     compare.add_argument(
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
     )
+    compare.add_argument(
+        "--boxes", action="store_true", help="the runs are of one sweep, one a box: what holds over boxes"
+    )
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
     index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
@@ -67,16 +70,31 @@ def _index(arguments: Arguments) -> int:
 
 def _compare(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.report import write_comparison
+    from mountlab.report import write_across, write_comparison
 
     paths = [arguments.run_a, arguments.run_b, *arguments.more]
-    as_text, as_json = _compared([store.load_run(path) for path in paths])
+    runs = [store.load_run(path) for path in paths]
+    as_text, as_json = _over_boxes(runs) if arguments.boxes else _compared(runs)
     if arguments.json:
         print(json.dumps(as_json(), indent=1))
         return 0
     print(f"\n{as_text()}\n", flush=True)
-    print(f"report: {store.shown(write_comparison(*paths, results=store.RESULTS))}")
+    page = (
+        write_across(paths, results=store.RESULTS)
+        if arguments.boxes
+        else write_comparison(*paths, results=store.RESULTS)
+    )
+    print(f"report: {store.shown(page)}")
     return 0
+
+
+def _over_boxes(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
+    """The runs as a sample of boxes: as text and as data."""
+    from mountlab import across_view
+    from mountlab.across import across_boxes
+
+    across = across_boxes(runs)
+    return partial(across_view.across_text, across), partial(across_view.across_json, across)
 
 
 def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
