@@ -103,17 +103,9 @@ ONLY_IN = {
     "duckdb": {"catalog"},
 }
 WRITERS = {
-    "disk",
-    "hold",
-    "store",
-    "report",
-    "boxes",
-    "batch_store",
-    "publish",
-    "reproduce",
-    "catalog",
+    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "chronicle",
     "bench_catalog",
-}
+}  # fmt: skip
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
