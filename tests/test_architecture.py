@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": PURE | BOX | {"store", "progress", "parsing"},
     "kernels": BASE,
     "listing": PURE | {"store"},
-    "bench_catalog": PURE | {"store", "stamp"},
+    "bench_catalog": PURE | {"store", "stamp", "years"},
     "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
     "years": PURE | {"catalog", "store"},
     "chronicle": PURE | {"disk", "store", "report", "years"},
