@@ -77,10 +77,15 @@ def test_every_page_is_reached_from_the_index(page: Path) -> None:
 
 COVERED_IN_DOCS = [
     *COVERED_BY,
+    (r"make bench ARGS=.*", "tests/test_bench.py", '"--only", "startup", "--repeats"'),
     (r"ssh mybox true", "tests/box/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
-    (r"\.venv/bin/python -m mountlab gate \S+ \S+ --margin \S+", "tests/test_gate.py", '"gate"'),
+    (
+        r"\.venv/bin/python -m mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",
+        "tests/test_gate.py",
+        '"gate"',
+    ),
     (r"\.venv/bin/python -m mountlab run \S+ --box \S+", "tests/box", 'main(["run", '),
-    (r"\.venv/bin/python -m mountlab compare \S+ \S+", "tests/test_compare_verb.py", '"compare"'),
+    (r"\.venv/bin/python -m mountlab compare( --boxes \S+)? \S+ \S+", "tests/test_compare_verb.py", '"compare"'),
     (r"\.venv/bin/python -m mountlab reparse \S+", "tests/box/test_tutorial.py", '"reparse"'),
     (r"ci/gate\.sh \S+ \S+", "tests/test_how_to.py", '"ci/gate.sh"'),
 ]

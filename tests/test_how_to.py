@@ -133,7 +133,9 @@ def gate(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "exit_code", "said"), [(20.0, 1, "does not pass"), (0.05, 0, "passes")])
+@pytest.mark.parametrize(
+    ("times", "exit_code", "said"), [(20.0, 1, "does not pass"), (0.05, 0, "passes"), (1.05, 5, "cannot tell")]
+)
 def test_the_script_of_the_gate_ends_as_a_job_needs_it(
     gate: Path, tmp_path: Path, times: float, exit_code: int, said: str
 ) -> None:
@@ -148,6 +150,8 @@ def test_the_script_of_the_gate_ends_as_a_job_needs_it(
     assert done.returncode == exit_code, done.stderr
     assert done.stdout.splitlines()[-1].startswith(said)
     assert (tmp_path / "gate.txt").read_text() in done.stdout
+    assert (tmp_path / "gate.xml").read_text().startswith("<testsuites")
+    assert (tmp_path / "gate.md").read_text().startswith("## ")
 
 
 @pytest.mark.slow

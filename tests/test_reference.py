@@ -9,7 +9,7 @@ from pathlib import Path
 import mountlab
 import pandas as pd
 import pytest
-from mountlab import __main__, glossary, store, verbs
+from mountlab import __main__, gate, glossary, store, verbs
 from mountlab.batch_params import BatchFile, GroupFile
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.errors import EXIT_CODES, MountlabError
@@ -139,7 +139,9 @@ def test_every_exit_code_of_an_error_is_explained() -> None:
     def below(kind: type[MountlabError]) -> set[int]:
         return {kind.exit_code}.union(*(below(each) for each in kind.__subclasses__()))
 
-    assert below(MountlabError) | {0, __main__.INTERRUPTED, __main__.PIPE_CLOSED} == set(EXIT_CODES)
+    assert below(MountlabError) | {0, *gate.EXIT_CODES.values(), __main__.INTERRUPTED, __main__.PIPE_CLOSED} == set(
+        EXIT_CODES
+    )
 
 
 def test_every_public_name_is_there(made: dict[str, str]) -> None:

@@ -18,11 +18,14 @@ from mountlab.model import Shown
 if TYPE_CHECKING:
     from mountlab import plots, sections
     from mountlab.notebook import (
+        load_result,
         load_sweep,
         newest_beside,
         newest_of_one_sweep,
+        newest_over_boxes,
         newest_run,
         report_link,
+        run,
         show_plan,
         sweep_from_notebook,
     )  # fmt: skip
@@ -30,19 +33,20 @@ if TYPE_CHECKING:
     from mountlab.report import write_report
     from mountlab.stats import compare, estimate
     from mountlab.store import Run, load_run
-    from mountlab.workflow import resume, run
+    from mountlab.workflow import resume
 
 _HOME = {
     "load_sweep": "notebook", "sweep_from_notebook": "notebook", "show_plan": "notebook", "newest_run": "notebook",
-    "newest_beside": "notebook", "newest_of_one_sweep": "notebook",
+    "newest_beside": "notebook", "newest_of_one_sweep": "notebook", "newest_over_boxes": "notebook",
+    "load_result": "notebook",
     "report_link": "notebook", "browse": "pickers", "explore": "pickers",
-    "run": "workflow", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
+    "run": "notebook", "resume": "workflow", "load_run": "store", "Run": "store", "write_report": "report",
     "estimate": "stats", "compare": "stats", "plots": "", "sections": "",
 }  # fmt: skip
 __all__ = [
-    "Run", "browse", "compare", "estimate", "explore", "load_run", "load_sweep", "newest_beside", "newest_of_one_sweep",
-    "newest_run", "plots", "report_link", "resume", "run", "sections", "show_plan", "sweep_from_notebook",
-    "write_report",
+    "Run", "browse", "compare", "estimate", "explore", "load_result", "load_run", "load_sweep", "newest_beside",
+    "newest_of_one_sweep", "newest_over_boxes", "newest_run", "plots", "report_link", "resume", "run", "sections",
+    "show_plan", "sweep_from_notebook", "write_report",
 ]  # fmt: skip
 
 

@@ -50,6 +50,8 @@ class BatchView:
     """By item, of those that have measured something."""
     expected: Mapping[str, Sequence[PublishedFigure]] = field(default_factory=dict)
     """By item, of those that have not: what others published of the same."""
+    across: Mapping[str, str] = field(default_factory=dict)
+    """Label of a sweep that is run on several boxes to its page across them, or to the reason why there is none."""
     command: str = ""
     """The line that goes on with it."""
 
@@ -100,14 +102,15 @@ class Planned:
     """The name of that error's class."""
 
 
-def plan_text(batch: Batch, planned: Sequence[Planned]) -> str:
+def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     """What would run, and how long that takes in all."""
     rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
     widths = [max(len(row[place]) for row in rows) for place in range(3)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)) for row in rows]
     whole = sum(each.expected_s for each in planned if not each.problem)
     running = sum(not each.problem for each in planned)
-    total = f"{words.counted(running, 'item')} would run, one after another: about {words.duration_text(whole)} in all."
+    how = "one after another" if takes_s >= whole else "the boxes at the same time"
+    total = f"{words.counted(running, 'item')} would run, {how}: about {words.duration_text(takes_s)} in all."
     return "\n".join([batch.title, "", *(line.rstrip() for line in lines), "", total])
 
 
@@ -220,6 +223,16 @@ def items(view: BatchView) -> Html:
     )
 
 
+def over_boxes(view: BatchView) -> Html:
+    """The pages of the sweeps that were run on several boxes."""
+    if not view.across:
+        return html.nothing("No sweep of this batch was run on several boxes.")
+    return html.items(
+        html.link(found, label) if found.startswith("../") else html.told(label, found)
+        for label, found in view.across.items()
+    )
+
+
 def _item_row(view: BatchView, item: Item) -> list[Text]:
     outcome, found = view.outcomes.get(item.id), view.told.get(item.id)
     says: Text = ""
@@ -229,7 +242,8 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
         says = in_one_line(outcome.reason)
     caveats = _caveat_counts(found) if found else ""
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
-    return [html.stacked(item.id, item.label), state, _links(outcome), says, caveats]
+    where = f"; done on {outcome.box}" if outcome and outcome.box else ""
+    return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
 
 
 def _caveat_counts(found: Told) -> str:

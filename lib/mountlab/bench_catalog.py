@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -177,7 +177,7 @@ build(Path(sys.argv[1]), anew=sys.argv[2] == "anew")
 print(time.perf_counter() - start)
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
-Measured = tuple[str, float | None, list[float], str]
+Measured = tuple[str, float | None, list[float], Literal["s", "B"]]
 """A row of the table: what, goal, values, unit."""
 
 

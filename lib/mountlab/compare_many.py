@@ -104,7 +104,7 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     level = level_of(runs)
     common = [common_cells(first.sweep, other.sweep) for other in others]
     names = tuple(map(name_of, range(len(runs))))
-    differences = _differences(first, others, common)
+    differences = differences_over(first, others, common)
     return ManyRuns(
         runs=tuple(runs), names=names, answers=tuple(_answers(runs)), cells=tuple(_cells(runs, level)),
         differences=differences, caveats=tuple(_caveats(runs, names, common, differences)), level=level,
@@ -127,14 +127,15 @@ def _check(runs: Sequence[AnsweredRun]) -> None:
 
 def _answers(runs: Sequence[AnsweredRun]) -> Iterator[AnswerOverRuns]:
     """The comparisons of the first run that another has too, with intervals for all comparisons of a run together."""
-    by_run = [{_key(each): words.together(each) for each in run.comparisons} for run in runs]
+    by_run = [{key_of(each): words.together(each) for each in run.comparisons} for run in runs]
     for key in by_run[0]:
         found = AnswerOverRuns(tuple(each.get(key) for each in by_run))
         if len(found.known) > 1:
             yield found
 
 
-def _key(comparison: Comparison) -> tuple[str, ...]:
+def key_of(comparison: Comparison) -> tuple[str, ...]:
+    """What makes a comparison of one run that of another."""
     workload = words.workload_label(comparison.workload, comparison.factors)
     return comparison.candidate, comparison.baseline, workload, comparison.metric, comparison.label
 
@@ -154,7 +155,7 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
         for row, ratios in by_row.items()
     }
     spreads = {row: spread(each, level=level) for row, each in samples.items()}
-    adjusted = _holm([each.p for each in spreads.values()])
+    adjusted = holm_of_known([each.p for each in spreads.values()])
     return [
         _cell(row, by_row[row], samples[row], spreads[row], p, level)
         for row, p in zip(by_row, adjusted, strict=True)
@@ -173,7 +174,7 @@ def _cell(
     )  # fmt: skip
 
 
-def _holm(p_values: Sequence[float]) -> list[float]:
+def holm_of_known(p_values: Sequence[float]) -> list[float]:
     """Adjusted over those that are known."""
     known = [p for p in p_values if not np.isnan(p)]
     adjusted = iter(holm(known) if known else [])
@@ -193,7 +194,7 @@ def differs(cell: CellOverRuns, level: float) -> bool:
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _differences(
+def differences_over(
     first: AnsweredRun, others: Sequence[AnsweredRun], common: Sequence[Sequence[Cell]]
 ) -> tuple[DifferenceOverRuns, ...]:
     """What is not the same in all runs: for each the value of every run."""

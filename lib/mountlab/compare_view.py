@@ -13,11 +13,11 @@ from typing import Any
 
 from mountlab import html, plots, words
 from mountlab.compare_runs import Difference, RunComparison
+from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
 from mountlab.run_ratios import CellRatio
 from mountlab.run_view import ComparedRun
-from mountlab.sections import fact_text
 from mountlab.units import scale_for
 
 _SENTENCES, _OPEN = 4, 2

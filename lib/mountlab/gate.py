@@ -1,110 +1,191 @@
-"""May a change pass? Two runs beside each other, judged against a margin: for scripts, such as those of a CI.
+"""May a change pass? Runs of a change beside runs of its baseline, judged against a margin: for scripts and CI systems.
 
-Each ratio is judged by the interval that holds together with those of all other ratios of the two runs, so that the
-chance that *any* of them is called worse by mistake is at most 1 - level. An interval can lie beyond the margin
-(worse), within it (fine), or across it (open): nothing is shown then, neither that it is worse nor that it is not.
+Each figure passes, fails, or cannot be told, by bounds that hold for all of them together (stats.margin). With one run
+on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from mountlab import words
-from mountlab.compare_runs import RunComparison
-from mountlab.model import higher_is_better
-from mountlab.run_ratios import CellRatio
+import numpy as np
 
-Judgement = Literal["worse", "open", "fine"]
-_ORDER: tuple[Judgement, ...] = ("worse", "open", "fine")
+from mountlab.compare_runs import caveats_of, differences_of
+from mountlab.errors import PlanError
+from mountlab.model import Caveat, Cell, higher_is_better
+from mountlab.run_ratios import (
+    SharedFigure,
+    common_cells,
+    level_of,
+    rule_of,
+    shared_figures,
+    table_of,
+)
+from mountlab.run_view import ComparedRun
+from mountlab.stats.margin import AgainstMargin, against_margin
+
+Outcome = Literal["fails", "cannot tell", "passes"]
+WORST_FIRST: tuple[Outcome, ...] = ("fails", "cannot tell", "passes")
+EXIT_CODES: Mapping[Outcome, int] = {"passes": 0, "fails": 1, "cannot tell": 5}
+"""What the verb ends with."""
+
+_FEWEST = 2.0
+"""Values that tell of a spread."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One ratio of B to A, and what the margin makes of it."""
+    """One figure, and what the margin makes of it."""
 
-    of: CellRatio
-    judgement: Judgement
+    cell: Cell
+    metric: str
+    label: str
+    outcome: Outcome
+    worse: float
+    """How many times as bad the change is as the baseline, whichever way is better."""
     at_least: float
     at_most: float
-    """How many times as bad B is as A, whichever way is better; NaN where there is no interval."""
+    """Bounds of it that hold for all figures together; NaN where there are none."""
+    n: int
+    """Trials, or runs, of the smaller side."""
+    needed: float = math.nan
+    """How many of each side would tell; infinite where no number would; NaN where it is told, or no number helps."""
+    seen: float = math.nan
+    """The same if the change is what was seen."""
+    reason: str = ""
+    """Why there is no figure to be judged, or none that can be trusted."""
+
+    @property
+    def more(self) -> float:
+        """How many that is beyond those that there are."""
+        return self.needed - self.n
+
+    @property
+    def ratio(self) -> tuple[float, float, float]:
+        """Change / baseline, and its bounds."""
+        if not higher_is_better(self.metric):
+            return self.worse, self.at_least, self.at_most
+        return _inverse(self.worse), _inverse(self.at_most), _inverse(self.at_least)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """All ratios of two runs against one margin, the worst first."""
+    """All figures of a change against one margin, the worst first."""
 
+    change: tuple[ComparedRun, ...]
+    baseline: tuple[ComparedRun, ...]
     margin: float
     level: float
     judged: tuple[Judged, ...]
-    missing: tuple[str, ...] = ()
-    """Cells of which A has figures, and B none that could be held against them."""
+    differs: tuple[str, ...]
+    """In what the first runs of the two sides are known to differ."""
 
-    def passes(self, *, sure: bool) -> bool:
-        """Whether nothing is missing or shown to be worse; with `sure` whether all is shown not to be."""
-        return not self.missing and all(
-            each.judgement == "fine" or (each.judgement == "open" and not sure) for each in self.judged
-        )
+    @property
+    def outcome(self) -> Outcome:
+        """Of the whole: as good as its worst figure."""
+        return min((each.outcome for each in self.judged), key=WORST_FIRST.index)
 
-
-def judge(compared: RunComparison, margin: float) -> Gate:
-    """Each ratio of two runs against a margin: 0.05 lets B be up to 1.05 times as bad as A."""
-    judged = [_judged(each, margin) for each in compared.ratios]
-    found = sorted(judged, key=lambda each: (_ORDER.index(each.judgement), -_finite(each.at_least)))
-    known = {each.cell.id for each in compared.ratios}
-    missing = tuple(cell for cell in compared.a.measurements["cell"].unique() if cell not in known)
-    return Gate(margin=margin, level=compared.level, judged=tuple(found), missing=missing)
+    @property
+    def unit(self) -> str:
+        """What n counts."""
+        return "block" if len(self.change) == len(self.baseline) == 1 else "run"
 
 
-def _judged(ratio: CellRatio, margin: float) -> Judged:
-    low, high = ratio.comparison.low_all, ratio.comparison.high_all
-    if higher_is_better(ratio.comparison.metric):
-        low, high = (1 / high if high else math.inf), (1 / low if low else math.inf)
-    judgement: Judgement = "open"  # NaN compares as false: what has no interval shows nothing
-    if low > 1 + margin:
-        judgement = "worse"
-    elif high <= 1 + margin:
-        judgement = "fine"
-    return Judged(ratio, judgement, low, high)
+def judge(
+    change: Sequence[ComparedRun], baseline: Sequence[ComparedRun], *, margin: float, metrics: Sequence[str] = ()
+) -> Gate:
+    """Each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times as bad.
+
+    A figure that the baseline has and the change has not, fails. Raises PlanError where a run is named twice, where the
+    runs have no cell in common, and where the baseline has no figure of the metrics.
+    """
+    runs = (*baseline, *change)
+    _check(runs)
+    figures = [each for each in shared_figures(runs, metrics=metrics) if any(each.values[: len(baseline)])]
+    if not figures:
+        raise PlanError(
+            "the baseline has no figure to hold the change against", where="gate --metric",
+            got=", ".join(metrics) or "none that its answer is about",
+            allowed=", ".join(sorted(set(baseline[0].measurements["metric"]))) or "a run that has measured something",
+        )  # fmt: skip
+    distrusted = {id(each): _distrust(each, change, baseline) for each in figures}
+    judged = list(_judged(figures, runs, len(baseline), margin, distrusted))
+    common = common_cells(baseline[0].sweep, change[0].sweep)
+    differs = dict.fromkeys(each.area for each in differences_of(baseline[0], change[0], common) if each.known)
+    return Gate(
+        tuple(change), tuple(baseline), margin, level_of(runs), tuple(sorted(judged, key=_worst_first)), tuple(differs)
+    )
 
 
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else 0.0
+def _check(runs: Sequence[ComparedRun]) -> None:
+    ids = [str(run.info.get("run_id")) for run in runs]
+    twice = [each for place, each in enumerate(ids) if each in ids[:place]]
+    if twice:
+        raise PlanError("a run is not held against itself", where="gate", got=twice[0], allowed="each run once")
+    for run in runs[1:]:
+        common_cells(runs[0].sweep, run.sweep)
 
 
-def gate_text(gate: Gate) -> str:
-    """One line a ratio, the worst first, and how many of which kind there are."""
-    rows = [_row(each) for each in gate.judged]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    absent = [f"missing: {cell}: the second run has no figure of it" for cell in gate.missing]
-    counts = ", ".join(f"{sum(each.judgement == kind for each in gate.judged)} {kind}" for kind in _ORDER)
-    return "\n".join([*absent, *lines, "", f"{counts}; margin {words.percent(gate.margin)}"])
+def _judged(
+    figures: Sequence[SharedFigure], runs: Sequence[ComparedRun], first: int, margin: float,
+    distrusted: Mapping[int, str],
+) -> Iterator[Judged]:  # fmt: skip
+    """`first`: the place of the first run of the change."""
+    present = [each for each in figures if any(each.values[first:])]
+    sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
+    better = np.array([higher_is_better(each.metric) for each in present], dtype=bool)
+    level = level_of(runs)
+    found = against_margin(
+        table_of(sides[0]), table_of(sides[1]), more_is_better=better, margin=margin, level=level,
+        until=rule_of(runs, level) if len(runs) == 2 else None,  # runs as units follow no rule
+    )  # fmt: skip
+    for place, each in enumerate(present):
+        yield _one(each, found, place, distrusted[id(each)])
+    for each in figures:
+        if not any(each.values[first:]):
+            why = "the change has no figure of it"
+            yield Judged(each.cell, each.metric, each.label, "fails", math.nan, math.nan, math.nan, 0, reason=why)
 
 
-def _row(each: Judged) -> Sequence[str]:
-    comparison = words.together(each.of.comparison)
-    figures = words.ratio_figures(comparison.ratio, comparison.low, comparison.high)
-    noun = words.metric_noun(comparison.metric, comparison.label)
-    return (each.judgement, each.of.cell.id, noun, figures.value, figures.interval)
+def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
+    """The trials of the one run of a side; of several runs the geometric mean of each."""
+    own = [each for each in figure.values[part] if each]
+    if len(figure.values) == 2:  # one run on each side
+        return own[0]
+    return [float(np.exp(np.mean(np.log(each)))) if min(each) > 0 else math.nan for each in own]
 
 
-def gate_json(gate: Gate) -> dict[str, Any]:
-    """The same as data; what is infinite or not known is null."""
-    return {
-        "margin": gate.margin, "level": gate.level, "missing": list(gate.missing),
-        "ratios": [
-            {
-                "judgement": each.judgement, "cell": each.of.cell.id, "metric": each.of.comparison.metric,
-                "label": each.of.comparison.label, "ratio": each.of.comparison.ratio,
-                **{name: _plain(value) for name, value in (("at_least", each.at_least), ("at_most", each.at_most))},
-            }
-            for each in gate.judged
-        ],
-    }  # fmt: skip
+def _one(figure: SharedFigure, found: AgainstMargin, place: int, distrust: str) -> Judged:
+    outcome: Outcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
+    columns = (found.worse, found.low, found.high, found.needed, found.seen)
+    worse, low, high, needed, seen = (float(column[place]) for column in columns)
+    n = int(found.n[place])
+    if distrust:
+        outcome, needed, seen = "cannot tell", math.nan, math.nan
+    elif outcome == "cannot tell" and math.isnan(needed):
+        needed = _FEWEST
+    return Judged(figure.cell, figure.metric, figure.label, outcome, worse, low, high, n, needed, seen, distrust)
 
 
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:
+    """The errors that the runs found about a figure: 'not-flushed in the change'."""
+    told = []
+    for side, runs in (("the baseline", baseline), ("the change", change)):
+        codes = {each.code for run in runs for each in caveats_of(side, run, [figure.cell]) if _is_about(each, figure)}
+        told += [f"{code} in {side}" for code in sorted(codes)]
+    return "; ".join(told)
+
+
+def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:
+    return caveat.severity == "error" and figure.metric.startswith(caveat.metrics)
+
+
+def _worst_first(each: Judged) -> tuple[int, float]:
+    return WORST_FIRST.index(each.outcome), -each.at_least if math.isfinite(each.at_least) else 0.0
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf

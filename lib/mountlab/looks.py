@@ -57,7 +57,7 @@ def _sweep_facts(sweep: Sweep) -> Mapping[str, Text]:
         "Workloads": _some([workload.label for workload in sweep.workloads]),
         "Cells": f"{cells}, each once in a block",
         "Blocks": _blocks(sweep),
-        "Box": sweep.box,
+        "Boxes" if sweep.boxes else "Box": words.listed(list(sweep.boxes)) or sweep.box,
         "Left out": ", ".join(f"{name} ({why})" for name, why in sweep.left_out.items()),
         "Expected": sweep.expectation,
     }

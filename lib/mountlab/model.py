@@ -135,6 +135,8 @@ class Box:
     scratch: tuple[ScratchDevice, ...] = ()
     grace_s: float = 600.0
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +165,8 @@ class Filesystem:
     """tmpfs: its size= option. ramfs: the cap that Mountlab keeps, since the kernel keeps none."""
     path: str | None = None
     """dir, bind: the existing directory to measure; None: the box's mount root."""
+    server: str | None = None
+    """nfs: the address under which clients reach the box; None: 127.0.0.1."""
     image_bytes: int | None = None
     """A loop image of this size, made by us."""
     image_dir: str | None = None
@@ -205,6 +209,8 @@ class Workload:
     """The swept options only, as people read them: {'rw': 'randread', 'bs': '4KiB'}."""
     precondition: int = 0
     """Up to so many rounds of it are run first on each new mount, until they are steady; 0: none."""
+    clients: tuple[str, ...] = ()
+    """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
 
     @property
     def label(self) -> str:
@@ -275,6 +281,7 @@ class Sweep(Shown):
     name: str
     question: str
     box: str
+    """Where it runs; of a sweep of several boxes the first of them."""
     filesystems: tuple[Filesystem, ...]
     workloads: tuple[Workload, ...]
     """Already expanded: one for each combination of swept options that the sweep file asks for."""
@@ -290,6 +297,8 @@ class Sweep(Shown):
     """File systems of the sweep file that are not measured in this run, and why."""
     excluded: tuple[str, ...] = ()
     """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
+    boxes: tuple[str, ...] = ()
+    """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""
@@ -299,6 +308,11 @@ class Sweep(Shown):
         every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
         excluded = frozenset(self.excluded)
         return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The boxes beside its own that some workload is driven from, each once."""
+        return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
 
     def has_cell(self, cell: str) -> bool:
         """Whether a combination, told by the id that its cell would have, is one of the cells."""
@@ -342,6 +356,21 @@ class Place:
     journal: str | None = None
     """The same of the external journal's scratch device."""
     journal_id: str = ""
+    peers: tuple[str, ...] = ()
+    """Addresses of the run's clients, as the box sees them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One of the clients that drive a workload together, as the tool on the box that asks them must know it."""
+
+    client: str
+    socket: str
+    """By which it is reached: a unix socket of the box that asks, carried over SSH."""
+    directory: str
+    """Its own directory on the shared file system, as the client sees it."""
+    same_directory: str
+    """The same, as the box that asks sees it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,6 +381,8 @@ class Target:
     """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
     device: str = ""
     """The block device, of which the first MARK_BYTES are not the workload's."""
+    seats: tuple[Seat, ...] = ()
+    """Who reads and writes, where that is not the box itself: each in a directory of its own."""
 
 
 FILES = Target()

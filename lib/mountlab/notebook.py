@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mountlab import html, store, workflow
+from mountlab import batch, everywhere, html, store, workflow
+from mountlab.across import Across
 from mountlab.errors import MountlabError, StoreError
 from mountlab.model import Sweep
 from mountlab.params import SWEEP_KEYS, Resolved, resolve, unknown_names
@@ -73,8 +74,29 @@ class PlanView(str):
         return str(self)
 
 
+def run(resolved: Resolved, *, box: str | None = None) -> Path:
+    """Measure a sweep, and return the new run directory; of a sweep with `boxes` a run on each of them, and the
+    directory of that batch, which begun again goes on where it stopped. `box` takes the place of the sweep's own.
+
+    Raises as `workflow.run` and `batch.run_batch` do; Stopped (a KeyboardInterrupt) when interrupted.
+    """
+    if resolved.sweep.boxes and box is None:
+        page, _ = batch.run_batch(everywhere.batch_of(resolved), results=store.RESULTS)
+        return page.parent
+    return workflow.run(resolved, box=box)
+
+
+def load_result(path: Path | str) -> store.Run | Across:
+    """What `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError, and
+    PlanError where fewer than two boxes have figures."""
+    return everywhere.load_across(path) if everywhere.is_batch(path) else store.load_run(path)
+
+
 def show_plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
-    """What a run would do, every command of it. Connects to the box and changes nothing."""
+    """What a run would do, every command of it; of a sweep with `boxes` on each of them. Connects to the boxes and
+    changes nothing."""
+    if resolved.sweep.boxes and box is None:
+        return PlanView(everywhere.plans_text(everywhere.plans(resolved)))
     with workflow.planned(resolved, box=box) as session:
         return PlanView(plan_text(session.plan, session.facts))
 
@@ -103,8 +125,8 @@ def _seen_from_notebook(page: Path) -> str:
 
 
 def report_link(run_path: Path | str) -> PageLink:
-    """Write the report of a run, and give a link to it."""
-    return PageLink(write_report(run_path))
+    """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
+    return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
 
 
 def newest_run(results: Path = store.RESULTS, *, status: str | None = None) -> Path:
@@ -115,6 +137,23 @@ def newest_run(results: Path = store.RESULTS, *, status: str | None = None) -> P
         kind = f"{status} run below {store.shown(results)}/; name one in `run`" if status else "run yet"
         raise StoreError(f"there is no {kind}", where=store.shown(results), next_step="" if status else "make demo")
     return runs[0]
+
+
+def newest_over_boxes(results: Path = store.RESULTS) -> list[Path]:
+    """The newest run on each box of the sweep that was run last on two boxes or more, oldest first. Raises StoreError
+    where there is none."""
+    by_name: dict[str, dict[str, Path]] = {}
+    for path, info in store.runs_below(results):
+        boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
+        boxes.setdefault(str(info.get("box", {}).get("name")), path)
+    for paths in by_name.values():
+        newest, *others = paths.values()
+        sweep = store.read_sweep(newest).sweep
+        fitting = [path for path in (*reversed(others), newest) if _is_comparable(path, sweep)]
+        if len(fitting) > 1:
+            return fitting
+    said = f"no sweep has runs on two boxes below {store.shown(results)}/"
+    raise StoreError(f"{said}; name some in `runs`", where=store.shown(results))
 
 
 def newest_beside(run: Path | str, results: Path = store.RESULTS) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
@@ -32,6 +32,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
 _HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+"""What boxes that share a queue may be called."""
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
 MOST_TRIALS = 15_000
 """Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
@@ -90,6 +92,9 @@ class SweepFile(_File):
     """Cells taken out, told by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
     box: str = "local"
     """The name of a file of `params/boxes`. `BOX=` and `--box` say another one."""
+    boxes: list[str] | None = None
+    """In the place of `box`, two or more of them: the same sweep on each, one run a box, and one report across them. A
+    single box named from outside takes the place of all."""
     design: DesignFile = DesignFile()
     """How often, in which order, and how it is judged."""
     metrics: list[str] | None = None
@@ -130,6 +135,9 @@ class BoxFile(_File):
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: with `box: label:NAME` an item of a batch goes to
+    whichever of them is free."""
 
 
 class PublishedRow(_File):
@@ -200,6 +208,12 @@ class Resolved(Shown):
     parameters: Raw
 
 
+def on_box(resolved: Resolved, box: str) -> Resolved:
+    """A sweep of several boxes on one of them: what its run there keeps."""
+    parameters = {key: value for key, value in resolved.parameters.items() if key != "boxes"}
+    return Resolved(replace(resolved.sweep, box=box, boxes=()), {**parameters, "box": box})
+
+
 def parse_override(text: str) -> tuple[str, Any]:
     """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
     key, equals, value = text.partition("=")
@@ -231,7 +245,11 @@ def resolve(
         if key not in SWEEP_KEYS:
             raise unknown_key(key, list(SWEEP_KEYS), where=where, what="key")
     changes = dict(overrides or {})
+    if changes.get("box") is not None:
+        merged.pop("boxes", None)
     merged = _apply_presets({**merged, **({"preset": changes.pop("preset")} if "preset" in changes else {})}, where)
+    if changes.get("boxes") is not None:
+        merged.pop("box", None)
     for key, value in changes.items():
         _set(merged, key, value)
     merged = _with_texts(merged, read, f"{where}: workloads")
@@ -354,7 +372,8 @@ def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
 
 
 def _sweep(file: SweepFile, where: str) -> Sweep:
-    for name in (*file.filesystems, *file.workloads, file.name, file.box):
+    boxes = _boxes(file, where)
+    for name in (*file.filesystems, *file.workloads, file.name, file.box, *boxes):
         if not _NAME.match(name):
             raise ParameterError("a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name))
     filesystems = tuple(
@@ -370,7 +389,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     sweep = Sweep(
         name=file.name,
         question=file.question.strip(),
-        box=file.box,
+        box=boxes[0] if boxes else file.box,
+        boxes=boxes,
         filesystems=filesystems,
         workloads=workloads,
         excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude"),
@@ -382,6 +402,25 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
     check_compared(sweep, f"{where}: exclude")
     return sweep
+
+
+def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
+    """The boxes over which the sweep is run; () for one. Raises ParameterError for what is no factor."""
+    boxes = file.boxes
+    if boxes is None:
+        return ()
+    if "box" in file.model_fields_set:
+        raise ParameterError(
+            "both box and boxes say where the sweep runs", where=where, got=f"box: {file.box} and boxes", allowed="one"
+        )
+    twice = [name for place, name in enumerate(boxes) if name in boxes[:place]]
+    if len(boxes) <= 1 or twice:
+        raise ParameterError(
+            "one box is no factor" if not twice else "a box is named twice", where=f"{where}: boxes",
+            got=", ".join(twice or boxes) or "an empty list", allowed="two boxes or more, each once",
+            next_step="box: NAME runs it on one; more repeats on one box are design.repeats",
+        )  # fmt: skip
+    return tuple(boxes)
 
 
 def _check_trials(cells: int, blocks: int, where: str) -> None:
@@ -444,6 +483,7 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     _check_address(file, where)
+    _check_label(file.label, where)
     for key in ("mount_root", "output_root"):
         path = getattr(file, key)
         if path is not None and not BOX_PATH.match(path):
@@ -470,6 +510,14 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
         )  # fmt: skip
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
     return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
+
+
+def _check_label(label: str | None, where: str) -> None:
+    if label is not None and not LABEL.fullmatch(label):
+        raise ParameterError(
+            "not a label of boxes", where=f"{where}: label", got=repr(label),
+            allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit, 40 at most",
+        )  # fmt: skip
 
 
 def _check_address(file: BoxFile, where: str) -> None:

@@ -14,7 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab import compare_many_view, compare_view, index_view, listing, store
+from mountlab import across_view, compare_many_view, compare_view, index_view, listing, store
+from mountlab.across import across_boxes
 from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
 from mountlab.disk import clear
@@ -29,6 +30,7 @@ from mountlab.plain_files import refuse_others
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
+BOXES = store.NOTEBOOKS / "57_across_boxes.ipynb"
 EXECUTION_LIMIT_S = 600
 INDEX = "index.html"
 INDEX_S = 60.0
@@ -76,6 +78,27 @@ def write_comparison(*run_paths: Path, results: Path = store.RESULTS) -> Path:
     written = directory / "report.html"
     store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
     store.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
+    refresh_index(results.resolve())
+    return written
+
+
+def write_across(
+    run_paths: Sequence[Path], *, missing: Mapping[str, str] | None = None, results: Path = store.RESULTS
+) -> Path:
+    """Execute the notebook on the runs of one sweep, one a box, and return the path of its page, as `write_comparison`
+    does. `missing`: boxes without a run, and why. Raises PlanError where there are not two boxes with figures."""
+    paths = [path.resolve() for path in run_paths]
+    across = across_boxes([store.load_run(path) for path in paths], missing)
+    entry, runs = across_view.entry(across), [str(path) for path in paths]
+    check_plain(entry["runs"], "run.json: run_id")
+    name = across.runs[0].sweep.name
+    digest = sha256(chr(0).join([*sorted(entry["runs"]), *sorted(missing or {})]).encode()).hexdigest()[:8]
+    directory = results / f"boxes-{name}-{digest}"
+    executed = directory / "notebooks" / BOXES.name
+    execute(BOXES, executed, {"runs": runs, "missing": dict(missing or {})})
+    written = directory / "report.html"
+    store.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    store.replace_file(directory / "entry.json", json.dumps(entry, indent=1).encode())
     refresh_index(results.resolve())
     return written
 

@@ -90,10 +90,10 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
     asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, figures, place)]
     ours = [figures[each.other].values[each.row] for each in asked]
     theirs = [figures[0].values[each.row] for each in asked]
-    found = compare_rows_unpaired(_table(ours), _table(theirs))
+    found = compare_rows_unpaired(table_of(ours), table_of(theirs))
     runs = (first, *others)
     level = level_of(runs)
-    together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=_until(runs, level))
+    together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=rule_of(runs, level))
     columns = (
         found.ratio, found.n, together.p, together.p_adjusted, together.low, together.high, together.low_all,
         together.high_all, together.p_equivalent_adjusted, together.needed,
@@ -163,15 +163,56 @@ def _why_none(wanted: Sequence[object], both: Sequence[tuple[Cell, Row]], a: Fig
     return f"{row[1]} of {row[0]} in {a.units[row]} and in {b.units[row]}"
 
 
-def _table(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    table = np.full((len(samples), max(map(len, samples))), math.nan)
+@dataclass(frozen=True)
+class SharedFigure:
+    """One figure of a cell, in every run that has it."""
+
+    cell: Cell
+    metric: str
+    label: str
+    unit: str
+    values: tuple[Sequence[float], ...]
+    """The counted ones of each run, in the order of the runs; () of a run without any, or with another unit."""
+
+
+def shared_figures(runs: Sequence[ComparedRun], *, metrics: Sequence[str] = ()) -> list[SharedFigure]:
+    """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
+    name them. `metrics` takes the place of those that the answers are about."""
+    figures = [Figures.of(run) for run in runs]
+    cells: dict[Row, Cell] = {}
+    for run, own in zip(runs, figures, strict=True):
+        for cell, row in _own_rows(run, own, metrics):
+            cells.setdefault(row, cell)
+    order = {name: place for place, name in enumerate(dict.fromkeys(c.id for run in runs for c in run.sweep.cells))}
+    return [_shared(cells[row], row, figures) for row in sorted(cells, key=lambda row: order[row[0]])]
+
+
+def _own_rows(run: ComparedRun, figures: Figures, metrics: Sequence[str]) -> Iterator[tuple[Cell, Row]]:
+    labels = answer_labels(counted(run.measurements))
+    for cell in run.sweep.cells:
+        workload = cell.workload.label
+        for metric in metrics or run.answer_metrics.get(workload, ()):
+            rows = ((cell.id, metric, each) for each in labels.get((workload, metric), ("",)))
+            yield from ((cell, row) for row in rows if row in figures.values)
+
+
+def _shared(cell: Cell, row: Row, figures: Sequence[Figures]) -> SharedFigure:
+    unit = next(each.units[row] for each in figures if row in each.units)
+    values = (tuple(each.values[row]) if each.units.get(row) == unit else () for each in figures)
+    return SharedFigure(cell, row[1], row[2], unit, tuple(values))
+
+
+def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Samples as rows of one table, NaN where one is shorter than the longest."""
+    table = np.full((len(samples), max(map(len, samples), default=0)), math.nan)
     for place, sample in enumerate(samples):
         table[place, : len(sample)] = sample
     return table
 
 
-def _until(runs: Sequence[ComparedRun], level: float) -> Until | None:
-    """Of several stopping rules the one that costs most to correct for; it is enough for the others, too."""
+def rule_of(runs: Sequence[ComparedRun], level: float) -> Until | None:
+    """The rule by which runs were stopped, or none. Of several stopping rules the one that costs most to correct for;
+    it is enough for the others, too."""
     rules = [run.sweep.design.until for run in runs if run.sweep.design.until]
     return max(rules, key=lambda rule: sequential.nominal_level(rule, level), default=None)
 

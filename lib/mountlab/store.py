@@ -84,7 +84,9 @@ from mountlab.units import NS_PER_S
 SCHEMA = 3
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once."""
-PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
+PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
+"""Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
+NOTEBOOKS = ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 MEASUREMENTS = "measurements.parquet"
@@ -139,9 +141,14 @@ def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
     path = PARAMS / "boxes" / f"{name}.yml"
-    known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
+    known = ", ".join(box_names())
     text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
+
+
+def box_names() -> list[str]:
+    """The names of the files of params/boxes."""
+    return sorted(path.stem for path in (PARAMS / "boxes").glob("*.yml"))
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:

@@ -26,7 +26,7 @@ from mountlab.model import (
     Verdict,
     higher_is_better,
 )
-from mountlab.stats import WELCH_METHOD
+from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 from mountlab.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
@@ -162,8 +162,8 @@ def _trimmed(value: float) -> int:
 
 
 def counted(n: int, noun: str) -> str:
-    """'1 block', '5 blocks'."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    """'1 block', '5 blocks', '3 boxes'."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith('x') else 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -284,7 +284,12 @@ def counted_pairs(comparison: Comparison) -> str:
     """'n = 5 blocks'; of a comparison that is not paired, the trials of the side with fewer."""
     if comparison.method == WELCH_METHOD:
         return f"n = {comparison.n} on the side with fewer trials"
-    return f"n = {counted(comparison.n, 'block')}"
+    return f"n = {counted(comparison.n, _unit_of(comparison))}"
+
+
+def _unit_of(comparison: Comparison) -> str:
+    """What n counts."""
+    return "box" if comparison.method == OVER_BOXES_METHOD else "block"
 
 
 def strongest_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
@@ -315,7 +320,10 @@ def comparison_sentence(
 
 def needed(comparison: Comparison) -> str:
     """What it would take to decide, where that can be said."""
-    return f"; about {number(comparison.needed, 0)} blocks or fewer would decide" if comparison.needed else ""
+    if not comparison.needed:
+        return ""
+    plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
+    return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"
 
 
 def doubt_text(codes: Sequence[str]) -> str:
@@ -367,8 +375,8 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     if not math.isfinite(comparison.ratio):
         noun = metric_noun(comparison.metric, comparison.label)
         pair = f"{comparison.candidate} and {comparison.baseline}"
-        return f"No block holds the {noun} of both {pair}{under}, so they cannot be compared."
-    blocks = counted(comparison.n, "block")
+        return f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared."
+    blocks = counted(comparison.n, _unit_of(comparison))
     return f"{_ratio_clause(comparison, under)}; n = {blocks}, so there is no interval and no verdict."
 
 
@@ -451,7 +459,8 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """How often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7 comparisons'."""
     baselines = listed(sorted({c.baseline for c in comparisons}))
     if all(each.verdict == "undecided" for each in comparisons):
-        blocks = f"n = {counted(max(each.n for each in comparisons), 'block')}"
+        most = max(comparisons, key=lambda each: each.n)
+        blocks = f"n = {counted(most.n, _unit_of(most))}"
         return f"Nothing is shown to be faster or slower than {baselines}, in {len(comparisons)} comparisons; {blocks}."
     by_candidate: dict[str, list[Comparison]] = {}
     for each in strongest_first(comparisons):

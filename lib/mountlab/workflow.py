@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mountlab import care, lock, store
 from mountlab.boxes import open_box
+from mountlab.clients import Clients
 from mountlab.ending import concluding
 from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
-from mountlab.params import Resolved
+from mountlab.model import Box
+from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
-from mountlab.steady import SteadyBox
+from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
-from mountlab.survey import survey
+from mountlab.survey import peers, survey
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Session:
     resolved: Resolved
     connection: SteadyBox
     facts: Mapping[str, Any]
+    connections: Mapping[str, SteadyBox]
+    """Of the box and of every client, by name."""
 
 
 def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RESULTS) -> Path:
@@ -41,7 +45,7 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RES
     directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
     """
     with planned(resolved, box=box, results=results, take=True) as session:
-        writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
+        writer = RunWriter.create(session.plan, session.resolved, session.facts, results=results)
         with store.held_run(writer.path):
             return _measure(session, writer)
 
@@ -72,26 +76,61 @@ def planned(
 ) -> Iterator[Session]:  # fmt: skip
     """Connect to the box and plan the sweep for it. Changes nothing on the box, but with `take` removes what a crash
     has left there: a scratch device that a dead run keeps mounted could not be looked at."""
+    if resolved.sweep.boxes:
+        resolved = _on_one(resolved, box)
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
-    with open_box(the_box) as line:
-        connection = SteadyBox(line)
-        facts = gather(connection, all_programs(sweep))
-        check_feasible(sweep, the_box, facts)
-        if take:
-            _take(connection, facts)
-        surveyed = survey(sweep, connection, facts)
-        name = run_id or store.new_run_id(sweep, the_box, results)
-        plan = make_plan(
-            sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
-            seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+    others = [store.load_box(name) for name in sweep.clients if name != the_box.name]
+    with ExitStack() as opened:
+        lines = {
+            each.name: opened.enter_context(open_box(each, forwards=bool(sweep.clients)))
+            for each in (the_box, *others)
+        }  # fmt: skip
+        yield planned_on(lines, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
+
+
+def planned_on(
+    lines: Mapping[str, Line], resolved: Resolved, the_box: Box, *, run_id: str | None = None, seed: int | None = None,
+    results: Path = store.RESULTS, take: bool = False,
+) -> Session:  # fmt: skip
+    """The same on boxes that are connected already: the one that is measured on, and its clients, by name."""
+    sweep = resolved.sweep
+    connections = {name: SteadyBox(line) for name, line in lines.items()}
+    connection = connections[the_box.name]
+    known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
+    facts = known[the_box.name]
+    if sweep.clients:
+        clients = {name: connections[name] for name in sweep.clients}
+        facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
+    check_feasible(sweep, the_box, facts)
+    if take:
+        for name, each in connections.items():
+            _take(each, known[name])
+    surveyed = survey(sweep, connection, facts)
+    name = run_id or store.new_run_id(sweep, the_box, results)
+    plan = make_plan(
+        sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
+        seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+    )  # fmt: skip
+    return Session(plan, resolved, connection, surveyed, connections)
+
+
+def _on_one(resolved: Resolved, box: str | None) -> Resolved:
+    """A sweep of several boxes on the one that is named. Raises PlanError where none is."""
+    if box is None:
+        raise PlanError(
+            "one run is made on one box, and the sweep names several", where=f"sweep {resolved.sweep.name}: boxes",
+            got=", ".join(resolved.sweep.boxes), allowed="one of them as `box`",
+            next_step="mountlab.run(sweep), or python -m mountlab run, makes a run on each",
         )  # fmt: skip
-        yield Session(plan, resolved, connection, surveyed)
+    return on_box(resolved, box)
 
 
 def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
     """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
+    for name, facts in (before.get("clients") or {}).items():
+        _check_same_box(facts, now["clients"][name], f"{run}, client {name}")
     versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
     pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
     pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
@@ -129,8 +168,10 @@ def _measure(session: Session, writer: RunWriter) -> Path:
     with concluding(writer, session.plan.sweep) as ending:
         try:
             with progress:
-                session.connection.say = progress.notice
-                run_sweep(session.plan, session.connection, writer, progress)
+                for each in session.connections.values():
+                    each.say = progress.notice
+                clients = Clients(session.plan, session.connection, session.connections)
+                run_sweep(session.plan, session.connection, writer, progress, clients)
             ending.status = "complete"
         except KeyboardInterrupt:
             if not progress.stopped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, device, machine, options, ran, shape, sides
+from mountlab.checks import caches, clients, device, machine, options, ran, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import Check, Evidence, Facts, Told
 from mountlab.checks.caches import Moved, moved
@@ -31,6 +31,7 @@ _ALL = (
     *machine.CHECKS,
     *device.CHECKS,
     *shape.CHECKS,
+    *clients.CHECKS,
 )
 CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
@@ -50,6 +51,23 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         severity="note", about="So few runs say little about the spread between runs.",
         advice="Run it five times or more.",
     ),
+    "box-missing": Told(
+        severity="warning", about="A box of the sweep has no figures: what holds over boxes is said without it.",
+        advice="Look at its reason; `batch --resume` tries it again.",
+    ),
+    "not-on-all-boxes": Told(
+        severity="warning", about="Some figures are not there on every box.",
+        advice="Look at the failed and left-out cells of the box that has none.",
+    ),
+    "few-boxes": Told(
+        severity="note", about="So few boxes say little about other boxes.",
+        advice="Take five or more, as unlike each other as those that the answer is to hold for.",
+    ),
+    "one-run-a-box": Told(
+        severity="note", about="Each box was measured in one run: what differs from run to run is part of what differs "
+        "between boxes.",
+        advice="Repeat the sweep on one box, and compare its runs, to learn how much that is.",
+    ),
     "imported": Told(
         severity="warning", about="One of them was imported: what differs is not known.",
         advice="Measure both with Mountlab before you decide.",
@@ -59,7 +77,7 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         advice="Go on with `make resume`.",
     ),
 }  # fmt: skip
-"""Code of a caveat to what it says of runs that are compared (mountlab.compare_runs and compare_many raise them)."""
+"""Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "imported", "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",

@@ -91,6 +91,23 @@ class Family(Protocol):
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         """Why this workload cannot run on it; None where it can."""
 
+    @property
+    def client_programs(self) -> tuple[Program, ...]:
+        """What a client needs to see it."""
+
+    @property
+    def client_kernel_types(self) -> tuple[str, ...]:
+        """The types that a client's kernel must know."""
+
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        """Why several boxes cannot drive it together; None where they can."""
+
+    def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
+        """Commands that bring a client what was made at `place` of the box; `own` is where on the client."""
+
+    def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
+        """`root_of` as a client sees it."""
+
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         """Why a box with these facts can never mount it; None where it may."""
 
@@ -139,6 +156,23 @@ class MountedFamily:
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         return None
+
+    @property
+    def client_programs(self) -> tuple[Program, ...]:
+        return ()
+
+    @property
+    def client_kernel_types(self) -> tuple[str, ...]:
+        return ()
+
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"
+
+    def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
+        return ()
+
+    def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
+        return self.root_of(fs, place)
 
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         return None

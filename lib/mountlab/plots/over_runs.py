@@ -74,12 +74,12 @@ def room_for(runs: int) -> int:
 
 
 def plot_over_runs(
-    points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str] = ()
+    points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str] = (), noun: str = "run"
 ) -> Plot:
     """Each figure in every run, over its mean over all runs, with the interval from the trials inside the run.
 
     One panel a group (workload and metric). Where intervals of one line are far apart, runs differ by more than their
-    trials explain. Raises InputError where there is nothing to draw.
+    trials explain. `noun`: what the runs stand for. Raises InputError where there is nothing to draw.
     """
     require(points, "figure of more than one run")
     groups = list(dict.fromkeys(each.group for each in points))
@@ -94,7 +94,7 @@ def plot_over_runs(
         for axes, group in zip(panels, shown, strict=True):
             own = [each for each in points if each.group == group]
             _draw_panel(axes, own, group, {name: marks[name] for name in present})
-        _run_axis(panels[-1], runs)
+        _run_axis(panels[-1], runs, noun)
     more = f" {len(groups) - len(shown)} more in the tables." if len(groups) > len(shown) else ""
     alt = f"Each figure in each run, over its mean over all runs. {in_alt(_spans(points))}{more}"
     return Plot(figure, title, alt, {name: marks[name] for name in present})
@@ -129,10 +129,10 @@ def _limit(axes: Axes, points: Sequence[Relative]) -> None:
     axes.set_ylim(min(low - room, old[0]), max(high + room, old[1]))
 
 
-def _run_axis(axes: Axes, runs: Sequence[str]) -> None:
+def _run_axis(axes: Axes, runs: Sequence[str], noun: str) -> None:
     axes.set_xlim(-0.5, len(runs) - 0.5)
     axes.set_xticks(range(len(runs)), labels=list(runs))
-    axes.set_xlabel("run, in the order given")
+    axes.set_xlabel(f"{noun}, in the order given")
 
 
 def _spans(points: Sequence[Relative]) -> list[str]:

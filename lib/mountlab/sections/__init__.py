@@ -4,9 +4,9 @@ A notebook shows them one by one, `report.py` makes a page of the notebook. A pa
 a sentence (html.nothing); on the page it is left out together with its heading.
 """
 
+from mountlab.fact_words import fact_text
 from mountlab.sections.about import (
     box,
-    fact_text,
     left_out,
     options,
     parameters,
@@ -15,22 +15,23 @@ from mountlab.sections.about import (
     trials,
     versions,
 )
+from mountlab.sections.clients import clients
+from mountlab.sections.either import answer, caveats, every_trial, overview, run_order
 from mountlab.sections.figures import (
     bar_charts,
     device_bytes,
     distributions,
-    every_trial,
     inside_trials,
     latencies,
     responses,
-    run_order,
 )
-from mountlab.sections.first import answer, caveats, not_checked, overview, question
+from mountlab.sections.first import not_checked, question
 from mountlab.sections.published import published
 from mountlab.sections.tables import explained, tables
 
 __all__ = [
-    "answer", "bar_charts", "box", "caveats", "device_bytes", "distributions", "every_trial", "explained", "fact_text",
-    "inside_trials", "latencies", "left_out", "not_checked", "options", "overview", "parameters", "published",
-    "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials", "versions",
+    "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
+    "explained", "fact_text", "inside_trials", "latencies", "left_out", "not_checked", "options", "overview",
+    "parameters", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
+    "versions",
 ]  # fmt: skip

@@ -10,13 +10,13 @@ import pandas as pd
 import yaml
 
 from mountlab import html, words
+from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.run_view import RunView
 from mountlab.sections.shared import (
     moment,
     swatches,
 )
-from mountlab.units import format_bytes, format_seconds
 
 
 def options(run: RunView) -> Html:
@@ -106,7 +106,7 @@ _FACT_NAMES = {
     "hostname": "Host name", "cpu_model": "CPU", "cpus": "CPUs", "os": "Operating system", "uid": "User id",
     "cpu_governor": "CPU governor", "mount_root": "Mount root", "output_root": "Output root", "boot_id": "Boot id",
 }  # fmt: skip
-_FACT_TABLES = ("programs", "block_devices")
+_FACT_TABLES = ("programs", "block_devices", "clients", "peers")
 
 
 def box(run: RunView) -> Html:
@@ -117,31 +117,21 @@ def box(run: RunView) -> Html:
     rows = [[name, str(found.get("version", "")), str(found.get("path", ""))] for name, found in programs.items()]
     head = [Column("Program"), Column("Version"), Column("Path", "code")]
     listed = html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
-    return html.joined(html.definitions(plain), _devices(facts.get("block_devices") or []), listed)
+    disks = _devices(facts.get("block_devices") or [])
+    return html.joined(html.definitions(plain), disks, listed, _clients(facts.get("clients") or {}))
+
+
+def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
+    """What the further boxes are from which workloads were driven."""
+    told = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
+    rows = [[name, *(fact_text(key, facts.get(key)) for key in told)] for name, facts in clients.items()]
+    head = [Column("Client"), *(Column(_fact_name(key)) for key in told)]
+    return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
 
 
 def _fact_name(key: str) -> str:
     name = key.removesuffix("_bytes").replace("_", " ")
     return _FACT_NAMES.get(key, name[:1].upper() + name[1:])
-
-
-def fact_text(key: str, value: object) -> str:
-    """A fact as people read it: bytes with a unit, lists with commas, what is not known as 'not known'."""
-    if value is None or value == "":
-        return "not known"
-    if value in ({}, [], ()):
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return format_bytes(float(value))
-    if key.endswith("_s") and isinstance(value, int | float):
-        return format_seconds(float(value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {fact_text(str(name), part)}" for name, part in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(fact_text(key, part) for part in value)
-    return str(value)
 
 
 def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:

@@ -1,15 +1,16 @@
 """How much a figure differs from run to run beyond what its trials inside a run explain.
 
 One-way random effects on logarithms: x_ij = mu + r_i + e_ij, with r_i of the runs and e_ij of the trials. Sources:
-Searle, Casella and McCulloch, Variance Components (1992), ch. 3; the interval is that of Williams, Biometrika 49
-(1962), with n0 in the place of n where runs have unlike numbers of trials.
+Searle, Casella and McCulloch, Variance Components (1992), ch. 3; the interval of what lies between is that of Williams,
+Biometrika 49 (1962), that of its share the usual one by F (section 3.6d.vi), both with n0 in the place of n where runs
+have unlike numbers of trials; that of what lies inside is by chi-square.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,12 @@ class Spread:
     """That the runs would differ like this or more if they were one."""
     runs: int
     n: int
+    within_low: float = math.nan
+    within_high: float = math.nan
+    share: float = math.nan
+    """Of the whole variance of a trial: how much lies between the runs. Its interval is cut at 0."""
+    share_low: float = math.nan
+    share_high: float = math.nan
 
 
 def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread:
@@ -48,8 +55,12 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread
         return Spread(math.nan, math.nan, math.nan, math.nan, math.nan, runs, n)
     within = inside / (n - runs)
     if runs <= 1:
-        return Spread(math.nan, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
-    return _between(logs, within, level)
+        found = Spread(math.nan, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
+    else:
+        found = _between(logs, within, level)
+    tail = (1 - level) / 2
+    low, high = (math.sqrt(inside / float(stats.chi2.ppf(share, n - runs))) for share in (1 - tail, tail))
+    return replace(found, within_low=low, within_high=high)
 
 
 def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
@@ -67,4 +78,14 @@ def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
     ]
     excess = (squares / (runs - 1) - within) / typical
     low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
-    return Spread(between, low, high, math.sqrt(within), float(stats.f.sf(f, *degrees)), runs, n)
+    excesses = [f / float(stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
+    share_low, share_high = (_share(each, typical) for each in excesses)
+    whole = between**2 + within
+    return Spread(
+        between, low, high, math.sqrt(within), float(stats.f.sf(f, *degrees)), runs, n, share_low=share_low,
+        share=between**2 / whole if whole else math.nan, share_high=share_high,
+    )  # fmt: skip
+
+
+def _share(excess: float, typical: float) -> float:
+    return 1.0 if math.isinf(excess) else max(0.0, excess) / (typical + max(0.0, excess))

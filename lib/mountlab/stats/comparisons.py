@@ -181,7 +181,9 @@ def step_down(p_values: Floats, *, kept: float = KEPT) -> Floats:
     order = known[np.argsort(p_values[known], kind="stable")]
     undecided = len(order) - np.arange(len(order))
     adjusted = np.full(len(p_values), math.nan)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(p_values[order] / _weight(undecided, len(order), kept)))
+    adjusted[order] = np.minimum(
+        1, np.maximum.accumulate(p_values[order] / share_of_error(undecided, len(order), kept))
+    )
     return adjusted
 
 
@@ -228,14 +230,14 @@ def _joint_bound(log_mean: Floats, ratios: Ratios, decided: Flags, level: float,
     if not count:
         return np.full(len(log_mean), math.nan)
     share = KEPT if undecided else 1.0
-    rates = np.where(decided, share / count, _weight(max(undecided, 1), count, KEPT))
+    rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
     levels = {rate: _real_level(1 - (1 - level) * rate, until) for rate in np.unique(rates)}
     tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
     bound = _exp(log_mean - _half_width(tails, ratios.log_se, ratios.df))
     return np.where(decided, np.maximum(bound, _ABOVE_1), np.minimum(bound, 1.0))
 
 
-def _weight(undecided: int | NDArray[np.int64], count: int, kept: float) -> float | Floats:
+def share_of_error(undecided: int | NDArray[np.int64], count: int, kept: float = KEPT) -> float | Floats:
     """The share of the error for the next of `undecided` comparisons, out of `count`."""
     return (1 - kept) / undecided + kept / max(count, 1)
 
@@ -266,7 +268,7 @@ def needed_blocks(ratios: Ratios, undecided: int, level: float, smallest_effect:
     """
     spread, effect = ratios.log_se * np.sqrt(ratios.n), np.abs(ratios.log_mean)
     count = max(int((~np.isnan(ratios.log_se)).sum()), 1)
-    error = (1 - level) * float(_weight(max(undecided, 1), count, KEPT))
+    error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
     margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
     with np.errstate(over="ignore"):
         differs = power.needed_blocks(np.exp(effect), spread, level=1 - error)

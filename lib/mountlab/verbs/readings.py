@@ -1,4 +1,4 @@
-"""Verbs that read what was measured: report, index, reparse, compare, gate, fstab."""
+"""Verbs that read what was measured: report, index, reparse, compare, fstab."""
 
 from __future__ import annotations
 
@@ -27,15 +27,10 @@ def add(verbs: Any) -> None:
     compare.add_argument(
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
     )
-    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
-    gate = verb(verbs, "gate", _gate, "for scripts: is run B worse than run A by more than a margin? exit code 1 if so")
-    gate.add_argument(
-        "run_a", type=Path, metavar="RUN_A", help="a directory below results/: the run to hold it against"
+    compare.add_argument(
+        "--boxes", action="store_true", help="the runs are of one sweep, one a box: what holds over boxes"
     )
-    gate.add_argument("run_b", type=Path, metavar="RUN_B", help="the run of the change")
-    gate.add_argument("--margin", default="5%", help="how much worse does not matter")
-    gate.add_argument("--sure", action="store_true", help="also exit code 1 where it is not shown that none is worse")
-    gate.add_argument("--json", action="store_true", help="as data")
+    compare.add_argument("--json", action="store_true", help="as data, without writing a page")
     index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
     fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
@@ -75,16 +70,31 @@ def _index(arguments: Arguments) -> int:
 
 def _compare(arguments: Arguments) -> int:
     from mountlab import store
-    from mountlab.report import write_comparison
+    from mountlab.report import write_across, write_comparison
 
     paths = [arguments.run_a, arguments.run_b, *arguments.more]
-    as_text, as_json = _compared([store.load_run(path) for path in paths])
+    runs = [store.load_run(path) for path in paths]
+    as_text, as_json = _over_boxes(runs) if arguments.boxes else _compared(runs)
     if arguments.json:
         print(json.dumps(as_json(), indent=1))
         return 0
     print(f"\n{as_text()}\n", flush=True)
-    print(f"report: {store.shown(write_comparison(*paths, results=store.RESULTS))}")
+    page = (
+        write_across(paths, results=store.RESULTS)
+        if arguments.boxes
+        else write_comparison(*paths, results=store.RESULTS)
+    )
+    print(f"report: {store.shown(page)}")
     return 0
+
+
+def _over_boxes(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
+    """The runs as a sample of boxes: as text and as data."""
+    from mountlab import across_view
+    from mountlab.across import across_boxes
+
+    across = across_boxes(runs)
+    return partial(across_view.across_text, across), partial(across_view.across_json, across)
 
 
 def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
@@ -98,18 +108,6 @@ def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict
         return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
     many = compare_many(runs)
     return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
-
-
-def _gate(arguments: Arguments) -> int:
-    from mountlab import store
-    from mountlab.compare_runs import compare_runs
-    from mountlab.gate import gate_json, gate_text, judge
-    from mountlab.units import parse_percent
-
-    margin = parse_percent(arguments.margin, where="--margin")
-    judged = judge(compare_runs(store.load_run(arguments.run_a), store.load_run(arguments.run_b)), margin)
-    print(json.dumps(gate_json(judged), indent=1) if arguments.json else gate_text(judged))
-    return 0 if judged.passes(sure=arguments.sure) else 1
 
 
 def _fstab(arguments: Arguments) -> int:

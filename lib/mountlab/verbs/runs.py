@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mountlab.errors import InputError
+from mountlab.errors import InputError, MountlabError
 from mountlab.verbs.shared import RUN, Arguments, announce, ask, finish, override, overrides, say, sweep_verb, verb
 
 
@@ -25,6 +25,12 @@ def add(verbs: Any) -> None:
     batch.add_argument(
         "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
     )
+    batch.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://HOST:8786: its workers do the items"
+    )
+    batch.add_argument(
+        "--at-once", type=int, metavar="N", help="at most so many boxes at the same time; without it all of them"
+    )
     demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -38,6 +44,8 @@ def _plan(arguments: Arguments) -> int:
     from mountlab.planview import plan_json, plan_text
 
     resolved = store.load_sweep(arguments.sweep, overrides(arguments))
+    if resolved.sweep.boxes and not (arguments.box or arguments.pilot):
+        return _plan_on_boxes(resolved, as_json=arguments.json)
     pilot = store.load_run(arguments.pilot) if arguments.pilot else None
     with workflow.planned(resolved, box=arguments.box) as session:
         predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
@@ -50,16 +58,53 @@ def _plan(arguments: Arguments) -> int:
     return 0
 
 
+def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:
+    """The plan for each box; the exit code is that of the first box that cannot do it."""
+    from mountlab import everywhere
+
+    planned = everywhere.plans(resolved)
+    print(json.dumps(everywhere.plans_json(planned), indent=1) if as_json else everywhere.plans_text(planned))
+    return next((each.error.exit_code for each in planned if each.error), 0)
+
+
 def _run(arguments: Arguments) -> int:
     from mountlab import store, workflow
 
-    return finish(workflow.run(store.load_sweep(arguments.sweep, overrides(arguments)), box=arguments.box))
+    resolved = store.load_sweep(arguments.sweep, overrides(arguments))
+    if resolved.sweep.boxes and not arguments.box:
+        from mountlab import batch, everywhere
+
+        return _finish_boxes(batch.run_batch(everywhere.batch_of(resolved), results=store.RESULTS))
+    return finish(workflow.run(resolved, box=arguments.box))
 
 
 def _resume(arguments: Arguments) -> int:
-    from mountlab import workflow
+    from mountlab import everywhere, workflow
 
+    if everywhere.is_batch(arguments.run):
+        from mountlab import batch, store
+
+        everywhere.measured(arguments.run)  # another batch goes on with `batch --resume`
+        return _finish_boxes(batch.resume_batch(store.found(arguments.run)))
     return finish(workflow.resume(arguments.run))
+
+
+def _finish_boxes(ended: tuple[Path, Any]) -> int:
+    """Report on a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
+    from mountlab import across_view, batch, everywhere, store
+    from mountlab.batch_view import summary_text
+
+    page, view = ended
+    print(f"\n{summary_text(view)}\n")
+    try:
+        print(f"{across_view.across_text(everywhere.load_across(page.parent))}\n")
+    except MountlabError as error:
+        say(f"nothing is said over boxes: {error}")
+    for found in view.across.values():
+        if found.startswith("../"):
+            print(f"report over boxes: {store.shown((page.parent / found).resolve())}")
+    print(f"report: {store.shown(page)}")
+    return batch.exit_code(view)
 
 
 def _batch(arguments: Arguments) -> int:
@@ -72,13 +117,13 @@ def _batch(arguments: Arguments) -> int:
             "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
         )
     if arguments.plan:
-        asked, planned = batch.plan(arguments.file, arguments.resume)
-        print(plan_text(asked, planned))
+        print(plan_text(*batch.plan(arguments.file, arguments.resume)))
         return 0
+    how = {"scheduler": arguments.scheduler, "at_once": arguments.at_once}
     if arguments.resume:
-        page, view = batch.resume_batch(arguments.resume)
+        page, view = batch.resume_batch(arguments.resume, **how)
     else:
-        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new, **how)
     print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
     return batch.exit_code(view)
 

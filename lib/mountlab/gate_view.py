@@ -1,0 +1,202 @@
+"""What a gate found: for the terminal, as data, as a Markdown summary, and as JUnit XML, which CI systems read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from mountlab import words
+from mountlab.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
+from mountlab.html import visible
+from mountlab.run_view import ComparedRun
+from mountlab.stats.power import MOST_BLOCKS, POWER
+
+_SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
+_FAR = 2
+"""How many times as many are needed where it is worth to say what would do if the change is what was seen."""
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_[]<>~#"})
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(gate: Gate) -> str:
+    """'Cannot tell: of 9 figures 1 cannot be told and 8 pass, at a margin of 5 %.'"""
+    spoken = {"fails": ("fails", "fail"), "cannot tell": ("cannot be told",) * 2, "passes": ("passes", "pass")}
+    counts = {kind: sum(each.outcome == kind for each in gate.judged) for kind in WORST_FIRST}
+    parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
+    figures = words.counted(len(gate.judged), "figure")
+    return f"{gate.outcome.capitalize()}: of {figures} {words.listed(parts)}, at a margin of {_margin(gate)}."
+
+
+def _margin(gate: Gate) -> str:
+    return words.percent(gate.margin)
+
+
+def why(gate: Gate, each: Judged) -> str:
+    """One figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each run'."""
+    if each.outcome == "cannot tell":
+        return f"cannot tell: {_what_would(gate, each)}"
+    if each.reason:
+        return f"{each.outcome}: {each.reason}"
+    bound = each.at_least if each.outcome == "fails" else each.at_most
+    said = "at least" if each.outcome == "fails" else "at most"
+    return f"{each.outcome}: {said} {_as_share(bound)}"
+
+
+def _as_share(bound: float) -> str:
+    """'3 % worse', '2 % better', 'infinitely worse'."""
+    if not math.isfinite(bound):
+        return "infinitely worse"
+    return f"{words.percent(bound - 1)} worse" if bound >= 1 else f"{words.percent(1 - bound)} better"
+
+
+def _what_would(gate: Gate, each: Judged) -> str:
+    if each.reason:
+        return f"its figures cannot be trusted ({each.reason})"
+    if gate.unit == "run":
+        told = f"needs {_number(each.needed, 'run')} on each side"
+    elif math.isinf(each.needed):
+        told = f"needs {_number(each.needed, 'block')} in each run"
+    else:
+        told = f"needs {words.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
+    if each.seen * _FAR < each.needed:
+        return f"{told}; {round(each.seen - each.n)} more if it is as it looks"
+    return told
+
+
+def _number(needed: float, noun: str) -> str:
+    return f"more than {MOST_BLOCKS} {noun}s" if math.isinf(needed) else words.counted(round(needed), noun)
+
+
+def promises(gate: Gate) -> str:
+    """What may go wrong, and how often."""
+    wrong = words.percent(1 - gate.level)
+    told = (
+        f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
+        f"mistake, over {words.counted(len(gate.judged), 'figure')} together."
+    )
+    if any(math.isfinite(each.needed) for each in gate.judged):
+        told += (
+            f" With as many {gate.unit}s as are named, no change at all would pass, and one of twice the margin fail, "
+            f"in {words.percent(POWER)} of cases."
+        )
+    if gate.unit == "block":
+        told += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."
+    return told
+
+
+# ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_text(gate: Gate) -> str:
+    """One line a figure, the worst first; then what they come to."""
+    rows = [_row(gate, each) for each in gate.judged]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return visible("\n".join([*lines, "", *_differs(gate), headline(gate)]))
+
+
+def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
+    figures = words.ratio_figures(*each.ratio)
+    noun = words.metric_noun(each.metric, each.label)
+    return (each.outcome, each.cell.id, noun, figures.value, figures.interval, _after_colon(why(gate, each)))
+
+
+def _after_colon(text: str) -> str:
+    return text.partition(": ")[2]
+
+
+def _differs(gate: Gate) -> list[str]:
+    return [f"The two sides differ in {words.listed(list(gate.differs))}."] if gate.differs else []
+
+
+def gate_json(gate: Gate) -> dict[str, Any]:
+    """The same as data; what is infinite or not known is null."""
+    return {
+        "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "margin": gate.margin, "level": gate.level,
+        "unit": gate.unit, "change": _names(gate.change), "baseline": _names(gate.baseline),
+        "differs": list(gate.differs), "figures": [_figure_json(each) for each in gate.judged],
+    }  # fmt: skip
+
+
+def _figure_json(each: Judged) -> dict[str, Any]:
+    ratio, low, high = map(_plain, each.ratio)
+    figures = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more,
+               "needed_as_seen": each.seen}  # fmt: skip
+    return {
+        "outcome": each.outcome, "cell": each.cell.id, "metric": each.metric, "label": each.label, "ratio": ratio,
+        "low": low, "high": high, "n": each.n, "reason": each.reason,
+        **{name: _plain(value) for name, value in figures.items()},
+    }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _names(runs: Sequence[ComparedRun]) -> list[str]:
+    return [str(run.info.get("run_id")) for run in runs]
+
+
+# ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_markdown(gate: Gate) -> str:
+    """A summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
+    return "\n".join(_markdown(gate)) + "\n"
+
+
+def _markdown(gate: Gate) -> Iterator[str]:
+    yield f"## {_SIGNS[gate.outcome].partition(' ')[0]} {_safe(headline(gate))}"
+    yield ""
+    for name, runs in (("Change", gate.change), ("Baseline", gate.baseline)):
+        yield f"- {name}: {', '.join(map(_safe, _names(runs)))}"
+    yield from (f"- {_safe(each)}" for each in _differs(gate))
+    yield ""
+    yield "| Outcome | Cell | Figure | Change / baseline | Interval | Why |"
+    yield "|---|---|---|---:|---:|---|"
+    for each in gate.judged:
+        _, cell, noun, *figures, reason = _row(gate, each)
+        yield f"| {' | '.join([_SIGNS[each.outcome], *map(_safe, (cell, noun, *figures, reason))])} |"
+    yield ""
+    yield _safe(promises(gate))
+
+
+def _safe(text: str) -> str:
+    """Text from anywhere in a line of Markdown: it makes no table, link or tag."""
+    return visible(text).replace("\n", " ").translate(_ESCAPED)
+
+
+# ── JUnit XML ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_junit(gate: Gate) -> bytes:
+    """One test case a figure: what fails is a failure, what cannot be told is skipped with the reason, and what the
+    change has no figure of is an error."""
+    suite = TestSuite("mountlab gate")
+    known = {
+        "outcome": gate.outcome, "margin": f"{gate.margin:g}", "level": f"{gate.level:g}",
+        "change": ", ".join(_names(gate.change)), "baseline": ", ".join(_names(gate.baseline)),
+    }  # fmt: skip
+    for name, value in known.items():
+        suite.add_property(name, visible(value))
+    for each in gate.judged:
+        suite.add_testcase(_case(gate, each))
+    document = JUnitXml()
+    document.add_testsuite(suite)
+    document.update_statistics()  # type: ignore[no-untyped-call]
+    return bytes(document.tostring())  # type: ignore[no-untyped-call]
+
+
+def _case(gate: Gate, each: Judged) -> TestCase:
+    case = TestCase(each.metric + (f" {visible(each.label)}" if each.label else ""), visible(each.cell.id), 0)
+    told = visible(why(gate, each))
+    if each.outcome == "fails":
+        case.result = [(Error if each.reason else Failure)(told, each.outcome)]
+    elif each.outcome == "cannot tell":
+        case.result = [Skipped(told, each.outcome)]
+    case.system_out = visible(f"{told}; change / baseline {words.ratio_figures(*each.ratio)}")
+    return case

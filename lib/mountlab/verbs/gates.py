@@ -1,0 +1,49 @@
+"""The verb of CI systems: gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mountlab.verbs.shared import Arguments, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare it."""
+    text = (
+        "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
+    )
+    gate = verb(verbs, "gate", _gate, text)
+    gate.add_argument("runs", type=Path, metavar="RUN", nargs="+", help="a directory below results/: of the change")
+    gate.add_argument(
+        "--against", type=Path, metavar="RUN", nargs="+", required=True,
+        help="of the baseline; with several runs on a side, what differs from run to run counts, too",
+    )  # fmt: skip
+    gate.add_argument(
+        "--metric", action="append", default=[], dest="metrics", metavar="METRIC",
+        help="judge this one, as often as you like (default: those that the answer of the run is about)",
+    )  # fmt: skip
+    gate.add_argument("--worse-than", default="5%", metavar="PERCENT", help="how much worse does not matter")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, which CI systems read")
+    gate.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary to stand beside the change")
+    gate.add_argument("--json", action="store_true", help="as data")
+
+
+def _gate(arguments: Arguments) -> int:
+    from mountlab import gate_view, store
+    from mountlab.gate import EXIT_CODES, judge
+    from mountlab.model import METRICS
+    from mountlab.params import check_choices
+    from mountlab.units import parse_percent
+
+    margin = parse_percent(arguments.worse_than, where="--worse-than")
+    check_choices(arguments.metrics, METRICS, "--metric", "metric")
+    change, baseline = ([store.load_run(path) for path in side] for side in (arguments.runs, arguments.against))
+    judged = judge(change, baseline, margin=margin, metrics=arguments.metrics)
+    if arguments.junit:
+        store.replace_file(arguments.junit, gate_view.gate_junit(judged))
+    if arguments.markdown:
+        store.replace_file(arguments.markdown, gate_view.gate_markdown(judged).encode())
+    print(json.dumps(gate_view.gate_json(judged), indent=1) if arguments.json else gate_view.gate_text(judged))
+    return EXIT_CODES[judged.outcome]

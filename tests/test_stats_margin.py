@@ -1,0 +1,128 @@
+"""Figures against a margin: by scipy where there is one figure, by theory and simulation where there are many."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from mountlab.model import Until
+from mountlab.stats.margin import AgainstMargin, against_margin
+from scipy import stats
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def lower_is_better(change: Floats, baseline: Floats, margin: float = 0.05) -> AgainstMargin:
+    return against_margin(change, baseline, more_is_better=np.zeros(len(change), dtype=bool), margin=margin)
+
+
+def test_the_bounds_of_one_figure_are_those_of_one_sided_t_tests() -> None:
+    """Two samples of one size: Welch's standard error, and n - 1 degrees of freedom, which are never too many."""
+    change, baseline = np.array([[1.02, 1.05, 1.10, 1.04]]), np.array([[1.0, 1.01, 0.97, 1.03]])
+    found = lower_is_better(change, baseline)
+    a, b = np.log(change[0]), np.log(baseline[0])
+    se = math.sqrt(a.var(ddof=1) / 4 + b.var(ddof=1) / 4)
+    half = stats.t.ppf(0.95, 3) * se
+    assert found.worse[0] == pytest.approx(math.exp(a.mean() - b.mean()))
+    assert (math.log(found.low[0]), math.log(found.high[0])) == pytest.approx(
+        (a.mean() - b.mean() - half, a.mean() - b.mean() + half)
+    )
+
+
+def test_what_is_better_is_turned_round() -> None:
+    change, baseline = np.array([[50.0, 51.0, 49.5]]), np.array([[100.0, 101.0, 99.0]])
+    more = against_margin(change, baseline, more_is_better=np.array([True]), margin=0.05)
+    less = lower_is_better(1 / change, 1 / baseline)
+    assert more.worse == pytest.approx(less.worse)
+    assert more.worse[0] == pytest.approx(2.0, abs=0.05)
+    assert (more.low, more.high) == (pytest.approx(less.low), pytest.approx(less.high))
+    assert bool(more.fails[0])
+    assert not bool(more.passes[0])
+
+
+def test_a_new_value_beside_earlier_ones_has_the_interval_of_a_prediction() -> None:
+    change, baseline = np.array([[1.3]]), np.array([[1.0, 1.04, 0.98, 1.01]])
+    found = lower_is_better(change, baseline)
+    logs = np.log(baseline[0])
+    half = stats.t.ppf(0.95, 3) * logs.std(ddof=1) * math.sqrt(1 + 1 / 4)
+    assert math.log(found.low[0]) == pytest.approx(math.log(1.3) - logs.mean() - half)
+    turned = lower_is_better(baseline, change)
+    assert turned.high[0] == pytest.approx(1 / found.low[0])
+
+
+def test_bounds_of_many_figures_lie_where_the_outcome_is() -> None:
+    rng = np.random.default_rng(8)
+    truth = np.exp(rng.uniform(-0.3, 0.3, (400, 1)))
+    found = lower_is_better(truth * rng.lognormal(0, 0.05, (400, 6)), rng.lognormal(0, 0.05, (400, 6)))
+    alone = lower_is_better(truth[:1] * rng.lognormal(0, 0.05, (1, 6)), rng.lognormal(0, 0.05, (1, 6)))
+    assert found.fails.any()
+    assert found.passes.any()
+    assert not (found.fails & found.passes).any()
+    assert ((found.low > 1.05) == found.fails).all()
+    assert np.isnan(found.needed[found.fails | found.passes]).all()
+    assert (found.needed[~found.fails & ~found.passes] > 6).all()
+    assert alone.n.tolist() == [6]
+
+
+@pytest.mark.parametrize("values", [[[1.0]], [[math.nan, math.nan]], [[0.0, 0.0]]])
+def test_what_has_no_interval_is_neither(values: list[list[float]]) -> None:
+    found = lower_is_better(np.array(values), np.array([[1.0]]))
+    assert not found.fails[0]
+    assert not found.passes[0]
+    assert math.isnan(found.needed[0])
+
+
+def test_no_spread_at_all_is_certain() -> None:
+    found = lower_is_better(np.array([[2.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 1.0]]))
+    assert (found.fails.tolist(), found.passes.tolist()) == ([True, False], [False, True])
+
+
+def test_after_a_stopping_rule_the_bounds_are_wider() -> None:
+    rng = np.random.default_rng(3)
+    change, baseline = rng.lognormal(0, 0.05, (2, 5, 8))
+    fixed = lower_is_better(change, baseline)
+    rule = Until(half_width=0.03, min=5, max=40)
+    stopped = against_margin(change, baseline, more_is_better=np.zeros(5, dtype=bool), margin=0.05, until=rule)
+    assert (stopped.high >= fixed.high).all()
+    assert stopped.high.sum() > fixed.high.sum()
+
+
+def shares(truth: float, n: int, *, figures: int = 10, cases: int = 400, cv: float = 0.05) -> tuple[int, int]:
+    """In how many cases of ten figures that are truly `truth` times as bad any fails, and any passes."""
+    rng = np.random.default_rng([11, n, round(1000 * truth)])
+    fails = passes = 0
+    for _ in range(cases):
+        change, baseline = rng.lognormal(0, cv, (2, figures, n))
+        found = lower_is_better(truth * change, baseline)
+        fails, passes = fails + bool(found.fails.any()), passes + bool(found.passes.any())
+    return fails, passes
+
+
+@pytest.mark.parametrize("n", [3, 10])
+def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int) -> None:
+    """Where a figure lies just at the margin, either is a mistake: each in at most 5 % of cases."""
+    for wrong in shares(1.05, n):
+        assert stats.binomtest(wrong, 400, 0.05, alternative="greater").pvalue > 0.001
+
+
+def test_nothing_that_has_not_changed_fails_beyond_what_is_said() -> None:
+    assert shares(1.0, 5)[0] <= 400 * 0.05
+
+
+def test_as_many_as_are_said_to_be_needed_do_tell() -> None:
+    """One figure: a pilot of 5 says how many; a run with so many passes where nothing changed, and fails where it is
+    twice the margin worse, about as often as the power that is promised."""
+    rng = np.random.default_rng(5)
+    told, asked = np.zeros(2), 0
+    for _ in range(600):
+        change, baseline = rng.lognormal(0, 0.05, (2, 1, 5))
+        pilot = lower_is_better(change, baseline)
+        if not np.isfinite(pilot.needed[0]) or pilot.needed[0] > 500:
+            continue
+        asked += 1
+        change, baseline = rng.lognormal(0, 0.05, (2, 1, int(pilot.needed[0])))
+        told += [lower_is_better(change, baseline).passes[0], lower_is_better(change * 1.05**2, baseline).fails[0]]
+    assert asked > 300
+    assert (told / asked > 0.7).all(), told / asked
+    assert (told / asked < 0.95).all(), "more than is needed"
