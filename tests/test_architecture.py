@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": PURE | BOX | {"store", "progress", "parsing", "clients"},
     "kernels": BASE,
     "listing": PURE | {"store"},
-    "bench_catalog": PURE | {"store", "stamp"},
+    "bench_catalog": PURE | {"store", "stamp", "years"},
     "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
     "years": PURE | {"catalog", "store"},
     "chronicle": PURE | {"disk", "store", "report", "years"},
@@ -118,7 +118,8 @@ ONLY_IN = {
     "junitparser": {"gate_view"},
 }
 WRITERS = {
-    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "bench_catalog",
+    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "chronicle",
+    "bench_catalog",
 }  # fmt: skip
 
 EFFECTS = {

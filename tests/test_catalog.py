@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -388,6 +389,18 @@ def test_a_wrong_query_is_told_with_the_tables(made: Path, capsys: pytest.Captur
     said = capsys.readouterr().err
     assert "Table with name run does not exist" in said
     assert "did you mean 'runs'?" in said
+
+
+HOW_TO = (store.ROOT / "docs" / "how-to" / "years-of-results.md").read_text()
+
+
+@pytest.mark.parametrize("sql", re.findall(r"```sql\n(.*?)```", HOW_TO, re.DOTALL))
+def test_the_queries_of_the_docs_are_answered(sql: str, connection: database.Connection) -> None:
+    assert catalog.ask(connection, sql).columns
+
+
+def test_the_docs_know_every_table() -> None:
+    assert {name for name in catalog.TABLES if f"| `{name}` |" not in HOW_TO} == {"about"}
 
 
 # ── the number of the parsers ────────────────────────────────────────────────────────────────────────────────────────

@@ -86,6 +86,7 @@ def writing(file: Path) -> Iterator[Connection]:
     is_new = not file.exists()
     connection = duckdb.connect(str(file), config={"memory_limit": MEMORY, "threads": "1"})
     try:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("BEGIN")
         if is_new:
@@ -161,6 +162,7 @@ def opened(file: Path) -> Iterator[Connection]:
             next_step="python -m mountlab catalog --anew",
         ) from error  # fmt: skip
     try:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET lock_configuration = true")
         yield connection
