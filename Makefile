@@ -69,10 +69,10 @@ compare: ## A= B=: what differs between two runs, and their ratios
 	@lib/env.sh
 	@$(PY) -m mountlab compare "$(A)" "$(B)" $(ARGS)
 
-batch: ## BATCH= [ARGS=--plan]: many sweeps, one after another, and one page on all of them; goes on where it stopped
+batch: ## BATCH= [SCHEDULER=tcp://HOST:8786] [ARGS=--plan]: many sweeps, boxes at the same time, one page; goes on where it stopped
 	$(call needs,BATCH,$(EXAMPLE_BATCH))
 	@lib/env.sh
-	@$(PY) -m mountlab batch "$(BATCH)" $(ARGS)
+	@$(PY) -m mountlab batch "$(BATCH)" $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(ARGS)
 
 studies: env ## the published studies at small size, with their figures and conclusions beside ours: 20 to 30 minutes
 	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)

@@ -72,7 +72,7 @@ def _info(text: str) -> str:
             "rotational": False, "read_only": False, "physical_sector_bytes": 512, "logical_sector_bytes": 512,
             "scheduler": "none", "transport": "sata", "serial": "S4EVNX0M123456", "mountpoints": ["/", "/mnt/ledger"],
         }],
-        "device_ids": {"data": "8:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
+        "device_ids": {"data": "boot=0a1b2c3d,8:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
         "devices": {"ext4": "/dev/disk/by-id/nvme-ACME_S4EVNX0M123456: ext4 of José; will be written over"},
     }  # fmt: skip
     info["parameters"] |= {"box": BOX, "question": "What does alice's nova7 (10.20.30.40) read, José asks?"}

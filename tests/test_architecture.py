@@ -21,17 +21,19 @@ BASE = {"errors", "units", "model"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
-    "foreign", "read_back", "permanent", "checks", "plan", "planview", "analysis", "words", "terminal", "html",
+    "foreign", "read_back", "permanent", "checks", "plan", "plan_clients",
+    "planview", "analysis", "words", "terminal", "html",
     "outline", "page", "plots", "sections",
     "looks", "live_view", "run_view", "import_params", "export", "pilot", "pilot_view", "compare_runs",
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
-    "batch_params", "batch_view", "ranks", "fitness_view",
+    "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
     "gate_view", "across", "across_view", "fact_words",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
-BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady"}
-SHELL = {"disk", "journal", "hold", "store", "ending", "catalogue", "progress", "live", "runner", "report"}
+BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}
+BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progress"}
+SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "clients", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -57,16 +59,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plain_files": {"errors"},
     "disk": {"errors"},
     "journal": BASE | {"disk"},
+    "stamp": {"disk"},
     "process": set(),
     "hold": {"errors", "disk", "process"},
-    "store": PURE | {"disk", "journal", "hold", "parsing", "plain_files"},
+    "store": PURE | {"disk", "journal", "hold", "parsing", "plain_files", "stamp"},
     "ending": PURE | {"store", "report"},
     "progress": PURE,
     "live": PURE | {"store", "progress"},
-    "runner": PURE | BOX | {"store", "progress", "parsing"},
+    "clients": PURE | BOX,
+    "runner": PURE | BOX | {"store", "progress", "parsing", "clients"},
     "kernels": BASE,
-    "catalogue": PURE | {"store"},
-    "report": PURE | {"disk", "store", "hold", "catalogue", "kernels", "plain_files"},
+    "listing": PURE | {"store"},
+    "bench_catalog": PURE | {"store", "stamp"},
+    "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
+    "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     **dict.fromkeys(("demo", "bench"), PURE | BOX | SHELL | {"workflow"}),
@@ -75,7 +81,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lab": {"errors", "store"},
     "batch_store": PURE | {"disk", "journal", "hold", "store"},
     "everywhere": PURE | BOX | SHELL | {"workflow", "batch_store"},
-    "batch": PURE | BOX | SHELL | {"workflow", "kernels", "batch_store", "everywhere"},
+    "batch_plan": PURE | {"store", "workflow", "batch_store"},
+    "batch_item": PURE | {"store", "report", "kernels", "batch_store"},
+    "batch_work": PURE | {"store", "batch_store", "batch_plan", "batch_item"},
+    "batch_progress": PURE | {"store", "live", "batch_store"},
+    "cluster": PURE,
+    "batch_many": PURE | {"store", "cluster", *BATCH},
+    "batch": PURE | {"store", "report", *BATCH, "batch_many", "everywhere"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
     "reproduce": PURE | SHELL | {"workflow"},
@@ -93,13 +105,18 @@ ONLY_IN = {
     "fabric": {"box", "boxes"},
     "invoke": {"box", "boxes"},
     "paramiko": {"box", "boxes", "hostkeys"},
+    "distributed": {"cluster"},
+    "dask": {"cluster"},
     "papermill": {"report"},
     "nbconvert": {"report"},
     "matplotlib": {"plots"},
     "seaborn": {"plots"},
+    "duckdb": {"catalog"},
     "junitparser": {"gate_view"},
 }
-WRITERS = {"disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce"}
+WRITERS = {
+    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "bench_catalog",
+}  # fmt: skip
 
 EFFECTS = {
     "asyncio", "datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",

@@ -114,16 +114,20 @@ def test_hostile_text_stays_text(part: Any) -> None:
 def test_the_plan_tells_each_item_and_all_of_it() -> None:
     made = batch({"g": {"sweep": ["a", "b"]}, "o": {"sweep": "c", "optional": True}})
     one, two, three = made.items
-    text = batch_view.plan_text(made, [
+    planned = [
         Planned(one, 90.0, 12, note="goes on with r1"), Planned(two, problem="the box lacks fio\n  next: x"),
         Planned(three, problem="no box"),
-    ])  # fmt: skip
+    ]  # fmt: skip
+    text = batch_view.plan_text(made, planned, 90.0)
     lines = text.splitlines()
     assert lines[0] == "Some"
     assert [" ".join(line.split()) for line in lines[3:6]] == [
         "01-a a 12 90.0 s goes on with r1", "02-b b fails: the box lacks fio", "03-c c left out: no box",
     ]  # fmt: skip
     assert lines[-1] == "1 item would run, one after another: about 90.0 s in all."
+    assert batch_view.plan_text(made, planned, 60.0).splitlines()[-1] == (
+        "1 item would run, the boxes at the same time: about 60.0 s in all."
+    )
 
 
 def test_the_time_that_is_left_learns_from_what_items_took() -> None:

@@ -78,7 +78,7 @@ def test_the_docstring_draws_every_class_with_its_exit_code() -> None:
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
 def test_exit_codes_follow_the_contract_of_the_command_line(kind: type[MountlabError]) -> None:
     """0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe."""
-    expected = {errors.RunInUse: 3, InputError: 2, BoxError: 3, UnsafeError: 4}
+    expected = {errors.RunInUse: 3, InputError: 2, BoxError: 3, errors.SchedulerError: 3, UnsafeError: 4}
     assert kind.exit_code == next((code for parent, code in expected.items() if issubclass(kind, parent)), 1)
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from importlib.resources import files
 
 import pytest
-from mountlab.filesystems.guard import MARK_UUID, OURS, Refusal, mark_argv, read_permission, read_refusal
+from mountlab.filesystems.base import script_argv
+from mountlab.filesystems.guard import (
+    MARK_UUID,
+    OURS,
+    Refusal,
+    formatted,
+    mark_argv,
+    permitting,
+    read_permission,
+    read_refusal,
+)
 from mountlab.plan import our_uuid
 
 ID = "11111111-2222-3333-4444-555555555555"
@@ -58,3 +68,19 @@ def test_the_mark_is_one_mebibyte_whatever_the_size_of_the_device(device: str) -
     assert argv[argv.index("-b") + 1] == argv[-1] == "1024"
     assert (argv[argv.index("-U") + 1], argv[-2]) == (ID, device)
     assert "nodiscard" in argv
+
+
+DISK = "/dev/disk/by-id/x"
+LOOKS = script_argv("guard.sh", DISK, ID, "8:16,serial=S1")
+FORMATS = (*LOOKS, "mke2fs", "-q", "/dev/sdb")
+
+
+def test_only_a_guard_with_a_command_formats() -> None:
+    assert [*formatted(FORMATS)] == [DISK]
+    assert [*formatted(LOOKS)] == [*formatted(("mke2fs", "-q", "/dev/sdb"))] == []
+
+
+def test_what_a_power_cut_left_half_made_is_permitted_to_the_one_device_that_it_was_made_on() -> None:
+    assert permitting(FORMATS, {DISK}) == (*LOOKS[:-2], "-", "8:16,serial=S1", "mke2fs", "-q", "/dev/sdb")
+    assert permitting(FORMATS, {"/dev/disk/by-id/y"}) == permitting(FORMATS, set()) == FORMATS
+    assert permitting(LOOKS, {DISK}) == LOOKS

@@ -111,10 +111,7 @@ def test_what_is_not_the_helpers_runs_as_the_user(argv: tuple[str, ...]) -> None
     assert spoken(*trial) == trial
 
 
-def test_a_job_and_a_lease_are_the_users_own_and_what_they_run_may_be_the_helpers() -> None:
-    job = ("sh", "-c", "job", "job.sh", f"{OUT}/{RUN}", "7", "33", "boot")
-    umount = ("umount", f"{ROOT}/{RUN}/mnt/x")
-    assert helper.spoken((*job, *umount), BOX, timeout_s=99) == (*job, *helper.COMMAND, "33", RUN, *umount)
+def test_a_lease_is_the_users_own_and_what_it_runs_may_be_the_helpers() -> None:
     lease = ("sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", "lock", "owner", RUN)
     clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow")
     *head, text, name = helper.spoken((*lease, *clean), BOX, timeout_s=60)

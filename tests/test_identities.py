@@ -22,7 +22,7 @@ INFO: dict[str, Any] = {
         "output_root": "/dev/shm/mountlab-alice", "boot_id": "8d890d65-b030-404a-b0ad-3b370d7641fa",
         "kernel": "6.1.0.9-amd64", "programs": {"fio": {"path": "/usr/bin/fio", "version": "fio 10.1.2.3"}},
         "block_devices": [{"serial": "S4EVNX0M123456", "mountpoints": ["/", "/mnt/ledger"]}],
-        "device_ids": {"data": "259:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
+        "device_ids": {"data": "boot=0a1b2c3d,259:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
     },
     "parameters": {"box": "payroll", "question": "Is alice's nova7 fast?", "filesystems": {
         "ext4": {"type": "ext4", "image_dir": "/mnt/ledger", "overwrite": "1f0c6c86-50b1-4d5b-9b43-0a4c5f3a7d10"},
@@ -96,7 +96,7 @@ def test_json_is_replaced_by_what_its_keys_say() -> None:
     assert told["facts"]["kernel"] == "6.1.0.9-amd64"
     assert told["facts"]["programs"]["fio"]["version"] == "fio 10.1.2.3"
     assert told["facts"]["block_devices"][0] == {"serial": "serial-1", "mountpoints": ["/", "/mnt/place-2"]}
-    assert told["facts"]["device_ids"]["data"] == "259:0,sectors=100,wwid=wwn-1,serial=serial-1"
+    assert told["facts"]["device_ids"]["data"] == "boot=0a1b2c3d,259:0,sectors=100,wwid=wwn-1,serial=serial-1"
     assert told["parameters"]["question"] == "Is user-1's host-2 fast?"
     assert told["parameters"]["filesystems"]["ext4"]["overwrite"].startswith("00000000-0000-0000-0000-")
     assert not RUN.left(json.dumps(told), patterns=False)

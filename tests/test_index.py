@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab import __main__, catalogue, index_view, report, store, words
+from mountlab import __main__, index_view, listing, report, store, words
 from mountlab.errors import StoreError
 from mountlab.index_view import Entry
 from pages import Page
@@ -48,7 +48,7 @@ def a_run(derived: Path, path: Path, **info: Any) -> Path:
 
 
 def listed(results: Path) -> dict[str, Entry]:
-    return {entry.path: entry for entry in catalogue.entries(results)}
+    return {entry.path: entry for entry in listing.entries(results)}
 
 
 def shown(results: Path) -> Page:

@@ -191,7 +191,7 @@ def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> Non
 
 
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mountlab.runner.UNDO_TRIES", 2)
+    monkeypatch.setattr("mountlab.steps.UNDO_TRIES", 2)
     box = ScriptedBox(umount=[32] * 99)
     with pytest.raises(LeftoverError, match="could not undo: umount") as error:
         run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
@@ -463,8 +463,8 @@ def test_what_cannot_run_here_is_skipped_with_the_reason_and_nothing_is_made_for
     ]
 
 
-def scratch_plan() -> Plan:
-    resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, design={"repeats": 1})
+def scratch_plan(repeats: int = 1) -> Plan:
+    resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, design={"repeats": repeats})
     box = replace(LOCAL, scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
     facts = {**FACTS, "device_ids": {"data": "8:16,x"}}
     return make_plan(resolved.sweep, box, facts, run_id="R", owner="me", seed=1)
@@ -474,6 +474,32 @@ def test_a_scratch_device_is_looked_at_first_and_again_as_it_is_formatted() -> N
     box = ScriptedBox()
     run_sweep(scratch_plan(), box, Memory(), Silent())
     assert box.calls[:5] == ["open", "guard", "guarded mke2fs", "mkdir", "mount"]
+
+
+class Overwriting(ScriptedBox):
+    """Notes what each mkfs on the device was permitted to write over."""
+
+    permitted: tuple[str, ...] = ()
+
+    def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        if self.name(argv).startswith("guarded"):
+            self.permitted = (*self.permitted, argv[[*argv].index("guard.sh") + 2])
+        return super().run(argv, **more)
+
+
+def test_a_device_whose_mkfs_was_cut_off_by_a_restart_is_formatted_again_and_then_guarded_as_before() -> None:
+    """It carries no signature then, and is not blank: the guard would refuse it."""
+    box, journal = Overwriting(guarded=[0, BoxRestarted(RESTARTED)]), Memory()
+    run_sweep(scratch_plan(repeats=3), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "ok", "ok"]
+    assert box.permitted == ("", "", "-", "")
+
+
+def test_a_restart_at_any_other_step_permits_nothing() -> None:
+    box = Overwriting(trial=[BoxRestarted(RESTARTED)], mount=[0, BoxRestarted(RESTARTED)])
+    run_sweep(scratch_plan(repeats=3), box, Memory(), Silent())
+    assert {*box.permitted} == {""}
+    assert len(box.permitted) == 4
 
 
 @pytest.mark.parametrize(

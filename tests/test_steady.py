@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 from mountlab.box import Completed
-from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
+from mountlab.care import resource
+from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.model import Box, Lease, Rights
+from mountlab.resident import Asked, ResidentShell
 from mountlab.steady import Answer, SteadyBox, beat_s, lease_argv
 from processes import soon
 
@@ -37,6 +40,41 @@ class Heard:
         self.closed = True
 
 
+class LocalTalk:
+    """A shell of this machine in the place of one that stays on the box."""
+
+    where = "box b"
+
+    def __init__(self, machine: Machine, argv: Sequence[str]) -> None:
+        self._machine, self._asked, self._answered = machine, False, False
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        if data.startswith(b"{ job"):
+            self._machine.sent.append(data)
+            self._machine._maybe(self._machine.before)
+            self._answered = False
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def receive(self, timeout_s: float) -> bytes:
+        assert self.process.stdout is not None
+        data = os.read(self.process.stdout.fileno(), 65536)
+        if not data:
+            raise LOST
+        if not self._answered:
+            self._answered = True
+            self._machine._maybe(self._machine.after)
+        return data
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self.process.wait()
+
+
 class Machine:
     """This machine without SSH: it runs what it is told, and breaks where a test says so.
 
@@ -50,7 +88,9 @@ class Machine:
         self.before: list[BaseException | None] = []
         self.after: list[BaseException | None] = []
         self.opening: list[BaseException | None] = []
-        self.sent: list[tuple[str, ...]] = []
+        self.sent: list[tuple[str, ...] | bytes] = []
+        """Commands as they are, and what a shell that stays here is asked for."""
+        self.talks: list[LocalTalk] = []
         self.heard: list[Heard] = []
         self.deaf: list[bool] = []
         self.reopened = 0
@@ -69,6 +109,13 @@ class Machine:
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Any:
         self.heard.append(Heard(self.deaf.pop(0) if self.deaf else False))
         return self.heard[-1]
+
+    def talk(self, argv: Sequence[str], *, root: bool = False) -> Any:
+        self.talks.append(LocalTalk(self, argv))
+        return self.talks[-1]
+
+    def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
+        return argv
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -216,36 +263,81 @@ def test_a_connection_lost_before_or_after_a_command_does_not_run_it_twice(
 
 
 def test_a_command_that_still_runs_when_the_connection_is_back_is_waited_for(
-    held: SteadyBox, machine: Machine, tmp_path: Path
+    held: SteadyBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first asking is given up while the command runs: what waited for it is killed, the command is not."""
+    """The first asking is given up while the command runs: the shell that waited for it is killed, the command is
+    not."""
     slow = ("sh", "-c", 'echo x >> "$1/ran"; sleep 0.5; wc -l < "$1/ran"', "slow", str(tmp_path))
-    run = Machine.run
-    begun = threading.Event()
+    receive, killed = LocalTalk.receive, threading.Event()
 
-    def cut_short(self: Machine, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
-        if begun.is_set():
-            return run(self, argv, timeout_s=timeout_s, root=root)
-        waiting = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        assert soon((tmp_path / "ran").exists)
-        waiting.kill()
-        waiting.communicate()
-        begun.set()
-        raise LOST
+    def cut_short(self: LocalTalk, timeout_s: float) -> bytes:
+        if not killed.is_set():
+            assert soon((tmp_path / "ran").exists)
+            (shell,) = children(self.process.pid)
+            os.kill(shell, signal.SIGKILL)
+            killed.set()
+        return receive(self, timeout_s)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Machine, "run", cut_short)
-        assert held.run(slow).stdout == b"1\n"
+    monkeypatch.setattr(LocalTalk, "receive", cut_short)
+    assert held.run(slow).stdout == b"1\n"
+    assert killed.is_set()
 
 
-def test_a_late_asking_for_an_earlier_command_runs_nothing(held: SteadyBox, machine: Machine, tmp_path: Path) -> None:
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def told(lease: Lease, *asked: bytes) -> bytes:
+    """What a new shell on the box answers."""
+    text = resource("job.sh").encode() + b"".join(asked)
+    argv = ("sh", "-s", lease.output_dir, "END")
+    return subprocess.run(argv, input=text, capture_output=True, timeout=20, check=False).stdout
+
+
+def test_a_late_asking_for_an_earlier_command_runs_nothing(
+    held: SteadyBox, machine: Machine, lease: Lease, tmp_path: Path
+) -> None:
     """A packet that a stalled link delivers minutes later."""
     held.run(counting(tmp_path))
     late = machine.sent[-1]
+    assert isinstance(late, bytes)
     held.run(("true",))
-    answer = subprocess.run(late, capture_output=True, check=True).stdout
-    assert answer.startswith(b"mountlab-job stale")
+    assert told(lease, late).startswith(b"mountlab-job stale")
     assert (tmp_path / "ran").read_text() == "x\n"
+
+
+def test_an_asking_that_is_cut_off_anywhere_runs_nothing(lease: Lease, tmp_path: Path) -> None:
+    """`rm -r /a/b` could become `rm -r /a`."""
+    whole = Asked(1, "9", "", ("touch", f"{tmp_path}/ran", f"{tmp_path}/ran two")).text()
+    for end in range(len(whole) - 2):
+        assert told(lease, whole[:end]) == b""
+    assert not list(tmp_path.glob("ran*"))
+    assert told(lease, whole).startswith(b"mountlab-job done 0")
+    assert len(list(tmp_path.glob("ran*"))) == 2
+
+
+def test_one_shell_serves_all_commands_and_goes_home_at_the_end(
+    steady: SteadyBox, machine: Machine, lease: Lease
+) -> None:
+    with steady.holding(lease, lambda: False):
+        assert [steady.run(("echo", str(n))).text for n in range(5)] == [f"{n}\n" for n in range(5)]
+        (talk,) = machine.talks
+    assert talk.process.returncode == 0
+
+
+def test_what_is_lost_in_an_answer_is_asked_of_another_shell(held: SteadyBox, machine: Machine) -> None:
+    machine.after = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        held.run(("echo", "one"))
+    assert held.run(("echo", "two")).text == "two\n"
+    assert len(machine.talks) == 2
+
+
+def test_what_prints_without_end_is_ended(held: SteadyBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mountlab.resident.LARGEST_ANSWER", 100_000)
+    with pytest.raises(FloodError, match="sent more than this machine is ready to hold"):
+        held.run(("head", "-c", "1000000", "/dev/zero"))
+    assert held.run(("echo", "hi")).text == "hi\n"
 
 
 def test_a_command_beyond_its_time_is_stopped_by_the_box(held: SteadyBox) -> None:
@@ -331,8 +423,8 @@ def test_a_connection_lost_on_a_box_without_room_does_not_run_a_command_twice(
     assert (tmp_path / "ran").read_text() == "x\n"
 
 
-def test_an_answer_that_is_none_is_refused(held: SteadyBox, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Machine, "run", lambda *_, **__: Completed((), 0, b"Welcome to this machine!\n", b"motd", 0.0))
+def test_an_answer_that_is_none_is_refused(held: SteadyBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ResidentShell, "ask", lambda *_, **__: (b"Welcome to this machine!\n", b"motd"))
     with pytest.raises(CommandError, match="did not answer as it should") as error:
         held.run(("true",))
     assert "Welcome" in error.value.got

@@ -15,13 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from mountlab.errors import ParameterError
 from mountlab.foreign import check_plain
 from mountlab.options import unknown_key
-from mountlab.params import validated
+from mountlab.params import LABEL, validated
 
 SWEEP_NOTEBOOK = "10_run_sweep"
 """The notebook of an item that names none."""
 _GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
 _OURS = ("sweep_file", "box", "overrides")
 """Parameters of notebooks that have keys of their own in a batch file."""
+POOL = "label:"
+"""Before the name of a label, in the place of a box: any of the boxes with that label."""
 
 State = Literal["done", "failed", "left out", "stopped"]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -40,7 +42,8 @@ class GroupFile(_Strict):
     sweep: Annotated[list[Text], _one_is_a_list] | None = None
     """For the notebook that runs one: names of `params/sweeps`, or paths."""
     box: Annotated[list[Text], _one_is_a_list] | None = None
-    """Names of `params/boxes`. Without it the sweep's own box."""
+    """Names of `params/boxes`, or `label:NAME` for whichever box with that label is free. Without it the sweep's own
+    box."""
     overrides: Annotated[list[dict[str, Any]], _one_is_a_list] | None = None
     """Changes of the sweep, a mapping for each variant: `[{preset: small}, {preset: small, repeats: 10}]`."""
     parameters: dict[str, Any] | None = None
@@ -69,11 +72,16 @@ class Item:
     notebook: str
     sweep: str | None = None
     box: str | None = None
-    """None: the sweep's own."""
+    """None: the sweep's own. 'label:NAME': any box with that label."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     optional: bool = False
     """Whether it is left out, with the reason, where its box cannot do it; otherwise that is a failure."""
+
+    @property
+    def pool(self) -> str:
+        """The label of the boxes of which any will do; '' where it has a box of its own, or none."""
+        return (self.box or "").removeprefix(POOL) if (self.box or "").startswith(POOL) else ""
 
     @property
     def label(self) -> str:
@@ -109,6 +117,8 @@ class Outcome:
     """The executed notebook, below the directory of the batch; of a failure the one with the failed cell."""
     page: str = ""
     """Its page, from the directory of the batch."""
+    box: str = ""
+    """Where it was done, of an item that any box with a label may do."""
 
 
 def parse_batch(raw: Mapping[str, Any], *, name: str, where: str) -> Batch:
@@ -142,11 +152,7 @@ def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]
         )  # fmt: skip
     if group.sweep is None and SWEEP_NOTEBOOK in group.notebook:
         raise ParameterError("a key is missing", where=f"{where}.sweep", got="nothing", allowed="sweep: NAME or a list")
-    for name in ("notebook", "sweep", "box", "overrides"):
-        if getattr(group, name) == []:
-            raise ParameterError(
-                "an empty list makes no item", where=f"{where}.{name}", got="[]", allowed="one or more"
-            )
+    _check_lists(group, where)
     nothing = [None]
     levels = (group.notebook, group.sweep or nothing, group.box or nothing, group.overrides or nothing)
     for notebook, sweep, box, overrides in product(*levels):
@@ -154,6 +160,19 @@ def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]
             "group": key, "notebook": notebook.removesuffix(".ipynb"), "sweep": sweep, "box": box,
             "overrides": overrides or {}, "parameters": parameters, "optional": group.optional,
         }  # fmt: skip
+
+
+def _check_lists(group: GroupFile, where: str) -> None:
+    for name in ("notebook", "sweep", "box", "overrides"):
+        if getattr(group, name) == []:
+            raise ParameterError(
+                "an empty list makes no item", where=f"{where}.{name}", got="[]", allowed="one or more"
+            )
+    for box in group.box or []:
+        if box.startswith(POOL) and not LABEL.fullmatch(box.removeprefix(POOL)):
+            raise ParameterError(
+                "not a label of boxes", where=f"{where}.box", got=repr(box), allowed=f"{POOL}NAME, as box files have it"
+            )
 
 
 def _check_unlike(entries: Sequence[Mapping[str, Any]], where: str) -> None:
@@ -200,7 +219,7 @@ def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     groups: dict[str, list[Item]] = {}
     for item in items:
         told = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
-        if item.box and item.sweep:
+        if item.box and item.sweep and not item.pool:
             groups.setdefault(json.dumps(told, default=str), []).append(item)
     return [tuple(own) for own in groups.values() if len(own) > 1]
 
@@ -217,6 +236,11 @@ def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | N
             where = f"groups.{item.group}, notebook {item.notebook}"
             raise unknown_key(name, list(takes), where=where, what="parameter of this notebook")
     return parameters
+
+
+def on_box(item: Item, box: str) -> Item:
+    """The item as it is done on a box: of those that any box with a label may do, on this one."""
+    return replace(item, box=box) if item.pool else item
 
 
 def unfinished(batch: Batch, outcomes: Mapping[str, Outcome]) -> tuple[Item, ...]:

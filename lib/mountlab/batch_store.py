@@ -11,20 +11,22 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from mountlab import store
 from mountlab.batch_params import Batch, Item, Outcome, on_each_box, parse_batch, unfinished
-from mountlab.batch_view import BatchView, told
+from mountlab.batch_view import BatchView, Planned, told
 from mountlab.disk import append_line, new_directory
-from mountlab.errors import ParameterError, StoreError
+from mountlab.errors import KeepError, ParameterError, StoreError, in_one_line
 from mountlab.hold import held
 from mountlab.journal import mend, whole_lines
 from mountlab.model import PublishedFigure
 from mountlab.params import parse_yaml
 
-SCHEMA = 1
-"""Version of batch.json and of the journal beside it."""
+SCHEMA = 2
+"""Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
 BATCHES = "batches"
+RUN = "run.json"
 
 
 def load_batch(path: Path) -> Batch:
@@ -70,6 +72,7 @@ class BatchDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.info = _read_info(path)
+        self._marks: dict[Path, tuple[str, str]] = {}
 
     @property
     def batch(self) -> Batch:
@@ -106,9 +109,26 @@ class BatchDirectory:
         return self.path / "notebooks" / f"{item.id}.ipynb"
 
     def run_of(self, item: Item, results: Path) -> Path | None:
-        """The newest run that this item has made, finished or not."""
-        runs = [path for path, info in _runs(results) if info.get("batch") == self.mark(item)]
+        """The newest run that this item has made, finished or not: on its box, where it names one."""
+        mark, box = self.mark(item), None if item.pool else item.box
+        runs = [path for path, found in self._marked(results) if found[0] == mark and box in (None, found[1])]
         return runs[-1] if runs else None
+
+    def box_of(self, item: Item, results: Path) -> str:
+        """The box of that run; '' where there is none."""
+        run = self.run_of(item, results)
+        return self._marks[run / RUN][1] if run else ""
+
+    def _marked(self, results: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
+        """Runs with their mark and their box, oldest first. Neither ever changes: each run is read once."""
+        for file in sorted(results.glob(f"[!.]*/{RUN}")):
+            if file not in self._marks:
+                try:
+                    info = json.loads(file.read_text())
+                    self._marks[file] = (str(info.get("batch", "")), str(info["box"]["name"]))
+                except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # no run of ours
+                    continue
+            yield file.parent, self._marks[file]
 
     def record(self, outcome: Outcome) -> None:
         mend(self.journal)
@@ -116,13 +136,19 @@ class BatchDirectory:
 
     def finish(self, status: str) -> None:
         """How it stands now, in batch.json: complete, unfinished or running."""
-        self.info = {**self.info, "status": status, "finished_at": now() if status == "complete" else None}
+        ended = now() if status == "complete" else None
+        self.info = {**self.info, "schema": SCHEMA, "status": status, "finished_at": ended}
         self._write("batch.json", self.info)
 
     def keep(self, **known: Any) -> None:
         """More that is known of it, in batch.json."""
         self.info = {**self.info, **known}
         self._write("batch.json", self.info)
+
+    def begin(self) -> None:
+        """It is running, from now on in a session of its own: a copy of the directory has another."""
+        self.info = {**self.info, "session": uuid4().hex}
+        self.finish("running")
 
     def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
         """report.html, and entry.json beside it, by which the index of results knows the batch."""
@@ -174,18 +200,26 @@ def _published(item: Item) -> list[PublishedFigure]:
     return [figure for figure in store.load_published(sweep.published) if figure.workload in own]
 
 
+def cannot(planned: Planned) -> Outcome:
+    """The outcome of an item that its box cannot do: left out where the batch file says so."""
+    return Outcome(
+        item=planned.item.id, state="left out" if planned.item.optional else "failed", ended_at=now(), elapsed_s=0.0,
+        reason=planned.problem, error=planned.error,
+    )  # fmt: skip
+
+
+def full_disk(item: Item, outcome: Outcome, directory: BatchDirectory) -> KeepError:
+    """Nor would the disk take what the next items measure."""
+    return KeepError(
+        "the batch stops: what it measures cannot be written any more", where=f"{item.id} {item.label}",
+        got=in_one_line(outcome.reason),
+        next_step=f"make room; then: python -m mountlab batch --resume {store.shown(directory.path)}",
+    )  # fmt: skip
+
+
 def now() -> str:
     """The present moment, as files hold it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _runs(results: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Runs below results/ with what is in their run.json, oldest first; what is not whole is no run."""
-    for file in sorted(results.glob("[!.]*/run.json")):
-        try:
-            yield file.parent, json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue
 
 
 def _read_info(path: Path) -> dict[str, Any]:

@@ -102,14 +102,15 @@ class Planned:
     """The name of that error's class."""
 
 
-def plan_text(batch: Batch, planned: Sequence[Planned]) -> str:
+def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     """What would run, and how long that takes in all."""
     rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
     widths = [max(len(row[place]) for row in rows) for place in range(3)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)) for row in rows]
     whole = sum(each.expected_s for each in planned if not each.problem)
     running = sum(not each.problem for each in planned)
-    total = f"{words.counted(running, 'item')} would run, one after another: about {words.duration_text(whole)} in all."
+    how = "one after another" if takes_s >= whole else "the boxes at the same time"
+    total = f"{words.counted(running, 'item')} would run, {how}: about {words.duration_text(takes_s)} in all."
     return "\n".join([batch.title, "", *(line.rstrip() for line in lines), "", total])
 
 
@@ -241,7 +242,8 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
         says = in_one_line(outcome.reason)
     caveats = _caveat_counts(found) if found else ""
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
-    return [html.stacked(item.id, item.label), state, _links(outcome), says, caveats]
+    where = f"; done on {outcome.box}" if outcome and outcome.box else ""
+    return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
 
 
 def _caveat_counts(found: Told) -> str:

@@ -51,6 +51,8 @@ KILL_AFTER_S = 5
 GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
 KEEPALIVE_S = 15
+CHUNK = 65536
+"""Bytes that are taken from a channel at once."""
 LARGEST_ANSWER = 1 << 28
 """Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 LOST_AFTER_MS = 60_000
@@ -149,9 +151,11 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
     return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
 
 
-def endless_line(argv: Sequence[str], *, sudo: bool = False) -> str:
-    """The same for a command without a time limit, which reads what is sent to it."""
-    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)} >/dev/null 2>&1")
+def endless_line(argv: Sequence[str], *, sudo: bool = False, heard: bool = False) -> str:
+    """The same for a command without a time limit, which reads what is sent to it. `heard`: somebody reads what it
+    says."""
+    said = "" if heard else " >/dev/null 2>&1"
+    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)}{said}")
 
 
 def _for_any_shell(script: str) -> str:
@@ -190,7 +194,7 @@ class _Flood(Exception):
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
     """Fabric's runner, made quick, quiet and bounded: it polls nothing while a command is being measured."""
 
-    read_chunk_size = 65536
+    read_chunk_size = CHUNK
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -241,9 +245,41 @@ class Attended:
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(repr(error)) from error
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, or the connection to it."""
+        return bool(self._channel.closed or self._channel.exit_status_ready())
+
     def close(self) -> None:
         """Its standard input ends."""
         self._channel.close()
+
+
+class Talk(Attended):
+    """A command that lives as long as the connection, reads what is sent to it, and answers."""
+
+    def __init__(self, channel: Channel, lost: Callable[[str], BoxLost], where: str) -> None:
+        super().__init__(channel, lost)
+        self.where = where
+
+    def receive(self, timeout_s: float) -> bytes:
+        """What it has said since, at least one byte. Raises BoxLost where it has ended, or says nothing for so long."""
+        try:
+            self._channel.settimeout(timeout_s)
+            said = self._channel.recv(CHUNK)
+        except TimeoutError as error:
+            raise self._lost("no answer in time") from error
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(repr(error)) from error
+        if not said:
+            raise self._lost(f"it has ended: {self._complaint()}")
+        return bytes(said)
+
+    def _complaint(self) -> str:
+        """What it said on standard error, where that has come already."""
+        if not self._channel.recv_stderr_ready():
+            return "the channel closed"
+        return str(self._channel.recv_stderr(CHUNK).decode("utf-8", "replace").strip())
 
 
 class SshBox:
@@ -259,10 +295,10 @@ class SshBox:
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         if root and self.rights == "none":
             raise needs_root(argv, self.box)
-        return self._execute(self._said(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
+        return self._execute(self.spoken(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
 
-    def _said(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
-        """What is sent for a command."""
+    def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
+        """What is sent for a command: with the rights 'helper' and as root the words of the helper."""
         if not root or self.rights != "helper":
             return argv
         return helper.spoken(argv, self.box, timeout_s=timeout_s)
@@ -283,13 +319,34 @@ class SshBox:
 
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
         """Start a command that lives as long as the connection. Raises BoxLost."""
+        return Attended(self._channel(argv, root=root, heard=False), lambda got: self._lost(argv, got))
+
+    def talk(self, argv: Sequence[str], *, root: bool = False) -> Talk:
+        """The same of a command that answers."""
+        return Talk(self._channel(argv, root=root, heard=True), lambda got: self._lost(argv, got), self._where)
+
+    def _channel(self, argv: Sequence[str], *, root: bool, heard: bool) -> Channel:
         try:
             channel = self._connection.transport.open_session(timeout=CONNECT_TIMEOUT_S)
-            said = self._said(argv, 0.0, root=root)
-            channel.exec_command(endless_line(said, sudo=root and self.rights == "sudo"))
+            said = self.spoken(argv, 0.0, root=root)
+            channel.exec_command(endless_line(said, sudo=root and self.rights == "sudo", heard=heard))
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(argv, repr(error)) from error
-        return Attended(channel, lambda got: self._lost(argv, got))
+        return channel
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """How OpenSSH's own client reaches the same box: options and destination. Host keys are as strictly checked."""
+        if self._endpoint is None:
+            return (*_ssh_arguments(self.box)[:-1], "--", self.box.host)
+        own = self._endpoint
+        keys = {
+            "IdentityFile": own.key_file,
+            "UserKnownHostsFile": own.known_hosts,
+            "GlobalKnownHostsFile": "/dev/null",
+        }
+        options = (f"-o{name}={value}" for name, value in {**keys, "IdentitiesOnly": "yes"}.items())
+        return ("-F", "none", *options, "-p", str(own.port), "-l", own.user, "--", own.host)
 
     def open(self) -> None:
         """Connect and authenticate, unless connected. Raises BoxError or HostKeyError."""
@@ -341,7 +398,7 @@ class SshBox:
         except CommandTimedOut as error:
             raise self._lost(argv, f"no answer for {timeout_s + GRACE_S:g} s") from error
         except _Flood as error:
-            raise _flood(argv, self._where) from error
+            raise flood(argv, self._where) from error
         except (SSHException, EOFError, OSError, ThreadException) as error:
             raise self._lost(argv, repr(error)) from error
         elapsed_s = time.monotonic() - started
@@ -505,9 +562,13 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
 
 def _ssh_words(box: Box) -> str:
     """The ssh command by which the user can try the same by hand."""
+    return shlex.join(("ssh", *_ssh_arguments(box)))
+
+
+def _ssh_arguments(box: Box) -> tuple[str, ...]:
     port = ("-p", str(box.port)) if box.port else ()
     user = ("-l", box.user) if box.user else ()
-    return shlex.join(("ssh", *port, *user, box.host or "localhost"))
+    return (*port, *user, box.host or "localhost")
 
 
 def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, stderr: bytes = b"") -> BoxTimeout:
@@ -519,7 +580,8 @@ def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, 
     )
 
 
-def _flood(argv: Sequence[str], where: str) -> FloodError:
+def flood(argv: Sequence[str], where: str) -> FloodError:
+    """The error for a command that prints without end."""
     return FloodError(
         "a command on the box sent more than this machine is ready to hold, and was ended",
         where=where,

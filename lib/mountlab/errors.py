@@ -13,7 +13,9 @@
     │   ├── FloodError            3   it sends more than this machine is ready to hold
     │   ├── BoxTimeout            3   a command did not end in the time that it was given
     │   ├── BoxLost               3   the connection is gone: it may come back, and what ran may run on
+    │   │   └── ClientLost        3   the same of a client, which the box itself does not need
     │   └── BoxRestarted          3   it was started again, or cleaned itself: what had been made on it is gone
+    ├── SchedulerError            3   the scheduler of a batch cannot be reached, or has no worker that is fit
     ├── UnsafeError               4   going on could destroy somebody's data
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
     ├── TrialError                1   one trial is not a measurement
@@ -40,7 +42,7 @@ EXIT_CODES: dict[int, str] = {
     2: "Bad input: a parameter file, a command line, a run directory, a disk that takes no more; or a sweep that this "
     "box cannot run.",
     3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
-    "the same run.",
+    "the same run; or the scheduler of a batch cannot be reached.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
     5: "Of `gate`: it cannot be told, with as many blocks as there are. Nothing is shown, neither way.",
     130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
@@ -171,8 +173,16 @@ class BoxLost(BoxError):
     pass
 
 
+class ClientLost(BoxLost):
+    """A box from which a workload was driven together with others did not come back."""
+
+
 class BoxRestarted(BoxError):
     pass
+
+
+class SchedulerError(MountlabError):
+    exit_code = 3
 
 
 class UnsafeError(MountlabError):

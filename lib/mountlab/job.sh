@@ -1,78 +1,107 @@
-# job.sh BASE NUMBER LIMIT BOOT COMMAND...
+# sh -s BASE END, which reads this, and then what is asked of it, each as
+#     { job NUMBER LIMIT BOOT COMMAND...
+#     }
+# (without its second line it is not run: a connection may break in the middle of a command).
 # Run COMMAND once, whatever becomes of the connection: detached, with its output in files of BASE, the run's own output
 # directory. Asked again with the same NUMBER, wait for the same command, or tell what it said; never run it twice.
+#   END     what tells the end of an answer: nobody else knows it
 #   NUMBER  counts the commands of one session: what an earlier number said has been read, and is thrown away
 #   LIMIT   in seconds; then it is ended
 #   BOOT    the boot id that the session began with; '' where it begins
-# Prints a line, `mountlab-job WORD ...`, and after `done STATUS CENTISECONDS BOOT` the output of COMMAND.
+# Answers with a line, `mountlab-job WORD ...`, and after `done STATUS CENTISECONDS BOOT` the output of COMMAND; END, what
+# it said on standard error, END once more.
 # The other words: `restarted BOOT` (the box was started anew meanwhile), `gone BOOT` (BASE is not there any more),
 # `died BOOT` (somebody killed what keeps the output), `unable BOOT` (no room in BASE), `stale BOOT` (a later one was begun).
-base=$1 number=$2 limit=$3 expected=$4
-shift 4
-read -r boot < /proc/sys/kernel/random/boot_id
-say() { printf 'mountlab-job %s\n' "$*"; }
-[ -z "$expected" ] || [ "$expected" = "$boot" ] || { say restarted "$boot"; exit; }
-[ -d "$base" ] || { say gone "$boot"; exit; }
+# This shell stays for the next command: to start one takes longer than many a trial. What it does not need a process
+# for it does itself.
+base=$1 end=$2
 umask 077
-job=$base/job.$number
-last=0
-[ ! -r "$base/last" ] || read -r last < "$base/last"
-[ "$number" -ge "${last:-0}" ] || { say stale "$boot"; exit; }
+
+say() { printf 'mountlab-job %s\n' "$*"; }
 
 # Of a fixed length from the beginning, and written in its place afterwards: that takes no room which might have gone.
-state() { printf '%-40s\n' "$*"; }
+state() { printf '%-40s\n' "$*" 1<> "$job"; }
 
 # Files of what has been read are emptied at once, and removed from time to time: each rm is a process.
 forget() {
-    for done in "$base/job.$((number - 1)).out" "$base/job.$((number - 1)).err"; do [ ! -e "$done" ] || : > "$done"; done
+    for old in "$base/job.$((number - 1)).out" "$base/job.$((number - 1)).err"; do [ ! -e "$old" ] || true > "$old"; done
     [ $((number % 64)) -eq 0 ] || return 0
-    for done in "$base"/job.*; do
-        old=${done#"$base"/job.} old=${old%%.*}
-        [ "$old" -ge $((number - 32)) ] || rm -f "$done"
+    for old in "$base"/job.*; do
+        age=${old#"$base"/job.} age=${age%%.*}
+        [ "$age" -ge $((number - 32)) ] || rm -f "$old"
     done
 }
 
-# shellcheck disable=SC2016 # for the inner shell
-keep='
-job=$1 limit=$2
-shift 2
-state() { printf "%-40s\n" "$*" 1<> "$job"; }
-state running $$
-read -r began _ < /proc/uptime
-timeout -k 5 "$limit" "$@" > "$job.out" 2> "$job.err" < /dev/null
-status=$?
-read -r ended _ < /proc/uptime
-state "done $status $((${ended%.*} * 100 + 1${ended#*.} - ${began%.*} * 100 - 1${began#*.}))"'
-
-unable() {
-    say unable "$boot"
-    exit
+# In a process of its own, whose number it reads: $$ is that of the shell which started it.
+keep() {
+    read -r self _ < /proc/self/stat
+    state running "$self"
+    read -r began _ < /proc/uptime
+    timeout -k 5 "$limit" "$@" > "$job.out" 2> "$job.err"
+    status=$?
+    read -r ended _ < /proc/uptime
+    state "done $status $((${ended%.*} * 100 + 1${ended#*.} - ${began%.*} * 100 - 1${began#*.}))"
 }
 
-if (set -C; : > "$job") 2>/dev/null; then
-    # What most commands say finds room in what is taken, and given back, right before.
-    if ! { state running > "$job" && echo "$number" > "$base/last" && : > "$job.err" \
-        && printf '%16384s' '' > "$job.out" && : > "$job.out"; } 2>/dev/null; then
-        rm -f "$job" "$job.out" "$job.err"
-        unable
-    fi
-    forget
-    setsid sh -c "$keep" mountlab-job "$job" "$limit" "$@" > /dev/null 2>&1 < /dev/null &
-    wait $!
-fi
-while :; do
-    [ -e "$job" ] || unable
-    word='' status=''
-    read -r word status took _ < "$job"
-    [ "$word" != "done" ] || break
-    # Of one that has only begun the number is not known yet. A process that is gone has written before it went.
-    if [ -n "$status" ] && [ ! -d "/proc/$status" ]; then
+# Whether it was never begun. (No builtin that ends the shell where a file cannot be made.)
+begins() {
+    set -C
+    { true > "$job"; } 2>/dev/null
+    began=$?
+    set +C
+    return "$began"
+}
+
+# What most commands say finds room in what is taken, and given back, right before.
+has_room() {
+    { printf '%-40s\n' running > "$job" && echo "$number" > "$base/last" && true > "$job.err" \
+        && printf '%16384s' '' > "$job.out" && true > "$job.out"; } 2>/dev/null && return
+    rm -f "$job" "$job.out" "$job.err"
+    return 1
+}
+
+# Sets word, status and took to how it ended.
+await() {
+    while :; do
+        word='' status=''
+        [ -e "$job" ] || { word=unable; return; }
         read -r word status took _ < "$job"
-        break
+        [ "$word" != "done" ] || return
+        # Of one that has only begun the number is not known yet. A process that is gone has written before it went.
+        if [ -n "$status" ] && [ ! -d "/proc/$status" ]; then
+            read -r word status took _ < "$job"
+            [ "$word" = "done" ] || word=died
+            return
+        fi
+        sleep 0.2 2>/dev/null || sleep 1
+    done
+}
+
+answer() {
+    read -r boot < /proc/sys/kernel/random/boot_id
+    [ -z "$expected" ] || [ "$expected" = "$boot" ] || { say restarted "$boot"; return; }
+    [ -d "$base" ] || { say gone "$boot"; return; }
+    job=$base/job.$number
+    last=0
+    [ ! -r "$base/last" ] || read -r last < "$base/last"
+    [ "$number" -ge "${last:-0}" ] || { say stale "$boot"; return; }
+    if begins; then
+        has_room || { say unable "$boot"; return; }
+        forget
+        keep "$@" > /dev/null 2>&1 < /dev/null &
+        wait $!
     fi
-    sleep 0.2 2>/dev/null || sleep 1
-done
-[ "$word" = "done" ] || { say died "$boot"; exit; }
-say "done" "$status" "$took" "$boot"
-cat "$job.out"
-[ ! -s "$job.err" ] || cat "$job.err" >&2
+    await
+    [ "$word" = "done" ] || { say "$word" "$boot"; return; }
+    say "done" "$status" "$took" "$boot"
+    [ ! -s "$job.out" ] || cat "$job.out"
+}
+
+job() {
+    number=$1 limit=$2 expected=$3 job=
+    shift 3
+    answer "$@"
+    printf '%s out\n' "$end"
+    [ ! -s "$job.err" ] || cat "$job.err"
+    printf '%s\n' "$end"
+}

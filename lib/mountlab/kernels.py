@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 
 class Kernels:
@@ -37,6 +39,10 @@ class Kernels:
             def __init__(self, *arguments: Any, **keywords: Any) -> None:
                 super().__init__(*arguments, **keywords)
                 self.connection_file = str(connection)
+                if sys.platform == "linux":
+                    # A TCP port is chosen before the kernel binds it, and of two kernels that start at the same time
+                    # one may take the other's. A socket of this name is nobody else's, and no file is left of it.
+                    self.transport, self.ip = "ipc", f"@mountlab-{uuid4().hex}"
                 kernels._last = self
 
             @property

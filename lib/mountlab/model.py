@@ -135,6 +135,8 @@ class Box:
     scratch: tuple[ScratchDevice, ...] = ()
     grace_s: float = 600.0
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +207,8 @@ class Workload:
     """The swept options only, as people read them: {'rw': 'randread', 'bs': '4KiB'}."""
     precondition: int = 0
     """Up to so many rounds of it are run first on each new mount, until they are steady; 0: none."""
+    clients: tuple[str, ...] = ()
+    """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
 
     @property
     def label(self) -> str:
@@ -303,6 +307,11 @@ class Sweep(Shown):
         excluded = frozenset(self.excluded)
         return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
 
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The boxes beside its own that some workload is driven from, each once."""
+        return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
+
     def has_cell(self, cell: str) -> bool:
         """Whether a combination, told by the id that its cell would have, is one of the cells."""
         return cell not in self.excluded
@@ -348,6 +357,19 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One of the clients that drive a workload together, as the tool on the box that asks them must know it."""
+
+    client: str
+    socket: str
+    """By which it is reached: a unix socket of the box that asks, carried over SSH."""
+    directory: str
+    """Its own directory on the shared file system, as the client sees it."""
+    same_directory: str
+    """The same, as the box that asks sees it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """What a workload reads and writes."""
 
@@ -355,6 +377,8 @@ class Target:
     """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
     device: str = ""
     """The block device, of which the first MARK_BYTES are not the workload's."""
+    seats: tuple[Seat, ...] = ()
+    """Who reads and writes, where that is not the box itself: each in a directory of its own."""
 
 
 FILES = Target()

@@ -32,6 +32,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
 _HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+"""What boxes that share a queue may be called."""
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
 MOST_TRIALS = 15_000
 """Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
@@ -133,6 +135,9 @@ class BoxFile(_File):
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: with `box: label:NAME` an item of a batch goes to
+    whichever of them is free."""
 
 
 class PublishedRow(_File):
@@ -478,6 +483,7 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     _check_address(file, where)
+    _check_label(file.label, where)
     for key in ("mount_root", "output_root"):
         path = getattr(file, key)
         if path is not None and not BOX_PATH.match(path):
@@ -504,6 +510,14 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
         )  # fmt: skip
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
     return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
+
+
+def _check_label(label: str | None, where: str) -> None:
+    if label is not None and not LABEL.fullmatch(label):
+        raise ParameterError(
+            "not a label of boxes", where=f"{where}: label", got=repr(label),
+            allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit, 40 at most",
+        )  # fmt: skip
 
 
 def _check_address(file: BoxFile, where: str) -> None:

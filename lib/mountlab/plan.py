@@ -21,8 +21,34 @@ from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.foreign import check_plain
 from mountlab.helper import COMMAND as HELPER
 from mountlab.helper import not_permitted
-from mountlab.model import FILES, Box, Cell, Filesystem, Lease, Place, Program, Rights, Step, Sweep, Target, everywhere
+from mountlab.model import (
+    FILES,
+    Box,
+    Cell,
+    Filesystem,
+    Lease,
+    Place,
+    Program,
+    Rights,
+    Seat,
+    Step,
+    Sweep,
+    Target,
+    everywhere,
+)
 from mountlab.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
+from mountlab.plan_clients import (
+    ClientMount,
+    PlannedClient,
+    check_clients,
+    check_sockets,
+    client_mounts,
+    marked,
+    opening,
+    planned_client,
+    refusal,
+    seats,
+)
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command, programs_for
@@ -54,6 +80,8 @@ class PlannedMount:
     root: str
     skip: str = ""
     """Why it is not made at all on this box."""
+    clients: tuple[ClientMount, ...] = ()
+    """Who else is to see it, where workloads have clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +97,8 @@ class PlannedTrial:
     argv: tuple[str, ...]
     timeout_s: float
     expected_s: float
+    seats: tuple[Seat, ...] = ()
+    """The clients that drive it, where that is not the box itself."""
     skip: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
 
@@ -101,6 +131,10 @@ class Plan:
     """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
     turns: tuple[Turn, ...]
+    user: str = ""
+    """Who logs in on the box."""
+    clients: tuple[PlannedClient, ...] = ()
+    """Further boxes that the run holds."""
 
     @property
     def trials(self) -> tuple[PlannedTrial, ...]:
@@ -166,15 +200,17 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     context = _Context(sweep, box, facts, run_id, owner)
     order = visits(sweep, seed)
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
+    turns = tuple(_turns(context, order, lasting))
+    check_sockets(tuple(seat for turn in turns for trial in turn.trials for seat in trial.seats), context.clients)
     return Plan(
         sweep=sweep, box=box, run_id=run_id, seed=seed, privileged=_privileged(facts),
-        lease=Lease(
-            run_id=run_id, mount_root=facts["mount_root"], output_root=facts["output_root"], owner=owner
-        ),
-        opening=context.opening(),
+        lease=context.lease,
+        opening=opening(context.lease),
         controls=tuple(context.control(fs) for fs in sweep.filesystems if context.wants_control(fs)),
         lasting=tuple(lasting.values()),
-        turns=tuple(_turns(context, order, lasting)),
+        turns=turns,
+        user=str(facts.get("user")),
+        clients=context.clients,
     )  # fmt: skip
 
 
@@ -210,15 +246,15 @@ class _Context:
     def output_dir(self) -> str:
         return f"{self.facts['output_root']}/{self.run_id}"
 
-    def opening(self) -> Step:
-        script = files("mountlab").joinpath("open.sh").read_text()
-        command = ("sh", "-c", script, "open.sh")
-        return Step(
-            argv=(*command, "open", self.run_dir, self.output_dir, self.owner),
-            why="the directories of this run",
-            undo=(*command, "close", self.run_dir, self.output_dir, self.owner),
-            guard=True,
-        )
+    @property
+    def lease(self) -> Lease:
+        roots = {key: self.facts[key] for key in ("mount_root", "output_root")}
+        return Lease(run_id=self.run_id, owner=self.owner, **roots)
+
+    @property
+    def clients(self) -> tuple[PlannedClient, ...]:
+        known = self.facts.get("clients", {})
+        return tuple(planned_client(name, known[name], self.box.name, self.lease) for name in self.sweep.clients)
 
     def place(self, fs: Filesystem, mount_id: str) -> Place:
         backed = fs.over or fs
@@ -240,8 +276,9 @@ class _Context:
         steps = tuple(self._marked(step) for step in (*family.steps(fs, place), read_back))
         skip = family.unavailable(fs, self.facts) or ""
         return PlannedMount(
-            id=mount_id, filesystem=fs, place=place, steps=steps, root=family.root_of(fs, place), skip=skip
-        )
+            id=mount_id, filesystem=fs, place=place, steps=steps, root=family.root_of(fs, place), skip=skip,
+            clients=client_mounts(self.clients, fs, place),
+        )  # fmt: skip
 
     def wants_control(self, fs: Filesystem) -> bool:
         """Whether options were asked for that can be told from what the kernel does by itself."""
@@ -252,7 +289,7 @@ class _Context:
         """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
         plain = self.mount(f"c-{fs.name}", _plain(fs))
         steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
-        return replace(plain, steps=tuple(steps))
+        return replace(plain, steps=tuple(steps), clients=())
 
     def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """A step of a control, with what is asked of the kernel before a mount, and after its evidence."""
@@ -277,14 +314,14 @@ class _Context:
         return (step, self._marked(alone))
 
     def _marked(self, step: Step) -> Step:
-        """With the run's name in its environment, by which what a crash left running is found and ended."""
-        return replace(step, argv=("env", f"MOUNTLAB_RUN={self.run_id}", *step.argv))
+        return marked(step, self.run_id)
 
     def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount) -> PlannedTrial:
         trial_id = f"t{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
-        target = family.target_of(mount.filesystem, mount.place)
+        driven = seats(cell.workload, mount.clients, mount.root, output)
+        target = replace(family.target_of(mount.filesystem, mount.place), seats=driven)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
@@ -300,7 +337,7 @@ class _Context:
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60,
             expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
-            skip=mount.skip or family.refuses(mount.filesystem, cell.workload) or "",
+            seats=driven, skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
         )  # fmt: skip
 
     def _version(self, program: Program) -> tuple[str, ...]:
@@ -350,7 +387,8 @@ class _Context:
         variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
-        lines += [_function("load_program", tuple(self._version(program) for program in programs))]
+        loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
+        lines += [_function("load_program", loaded)]
         lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
         return "\n".join(lines)
 
@@ -358,6 +396,13 @@ class _Context:
 def _plain(fs: Filesystem) -> Filesystem:
     """The same file system, without what the sweep asks of mkfs and mount."""
     return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
+
+
+def _drops_caches(sweep: Sweep) -> bool:
+    """Whether any trial begins without what is in the page cache. Where none does, programs stay in it: facts were
+    asked of each of them."""
+    asked = {workload.options.get("cache") for workload in sweep.workloads}
+    return bool(asked & {"cold", "warm"}) or (sweep.design.drop_caches and None in asked)
 
 
 def _yes(asked: object) -> str:
@@ -416,6 +461,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
         _check_filesystem(fs, within, box, facts)
     if sweep.design.fresh_filesystem == "never":
         _check_together(within, facts)
+    check_clients(within, box.name, facts)
 
 
 def _available(sweep: Sweep, facts: Facts) -> Sweep:
@@ -555,7 +601,7 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> 
     room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
     target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
     for workload in sweep.workloads:
-        if family.refuses(fs, workload) or not sweep.has_cell(f"{fs.name}/{workload.label}"):
+        if refusal(fs, workload) or not sweep.has_cell(f"{fs.name}/{workload.label}"):
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")

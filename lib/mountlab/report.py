@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab import across_view, catalogue, compare_many_view, compare_view, index_view, store
+from mountlab import across_view, compare_many_view, compare_view, index_view, listing, store
 from mountlab.across import across_boxes
 from mountlab.compare_many import compare_many
 from mountlab.compare_runs import compare_runs
@@ -140,7 +140,7 @@ def write_index(results: Path = store.RESULTS) -> Path:
     store.make_directory(results)
     with held(results, what="index", name=".indexing", wait_s=INDEX_S):
         clear(results, f".{INDEX}.*.tmp")
-        made = page(index_view.body(catalogue.entries(results)), title="Mountlab: runs and reports", kind="index")
+        made = page(index_view.body(listing.entries(results)), title="Mountlab: runs and reports", kind="index")
         store.replace_file(written, made.encode())
     return written
 

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,42 +17,35 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from mountlab.box import BoxConnection, Completed, shown
+from mountlab.box import BoxConnection
 from mountlab.care import clean, kill_run
+from mountlab.clients import Clients
 from mountlab.errors import (
-    KERNEL,
     BoxRestarted,
     BoxTimeout,
+    ClientLost,
     CommandError,
     FloodError,
-    LeftoverError,
     MountlabError,
     ParseError,
     ToolError,
     TransientError,
-    UnsafeError,
 )
-from mountlab.evidence import sections
-from mountlab.filesystems.guard import read_refusal
-from mountlab.model import OptionEvidence, Status, Step, Stop, Sweep, Trial
+from mountlab.model import OptionEvidence, Status, Stop, Sweep, Trial
 from mountlab.outcome import Attempts, Ended, Files, Outcome, judge, set_aside, unpack
 from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, level
 from mountlab.read_back import ineffective, options_in_effect
+from mountlab.steps import Hands
 from mountlab.stopping import decide
 from mountlab.tools.base import ToolOutput
 
-STEP_TIMEOUT_S = 1800.0
-"""mkfs on a large disk may take long; everything else is over in milliseconds."""
-UNDO_TRIES = 6
 RESTARTS = 2
 """So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The word by which trial.sh brings back what a killed trial left."""
-GUARD, TIMED, IMAGE = "guard.sh", "timed.sh", "image.sh"
-"""Scripts below mountlab/filesystems by the name that they are run under."""
 
 
 class Journal(Protocol):
@@ -74,7 +67,9 @@ class Progress(Protocol):
     def notice(self, text: str) -> None: ...
 
 
-def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progress) -> None:
+def run_sweep(
+    plan: Plan, box: BoxConnection, journal: Journal, progress: Progress, clients: Clients | None = None
+) -> None:
     """Run every trial of the plan that the journal does not hold yet, and that the design's stopping rule still asks
     for: it is asked before each block, about the trials of the blocks before it.
 
@@ -82,9 +77,9 @@ def run_sweep(plan: Plan, box: BoxConnection, journal: Journal, progress: Progre
     lost, UnsafeError when going on could destroy data, KeyboardInterrupt when asked to stop: always after undoing
     what was done, LeftoverError when that was not possible.
     """
-    run = _Run(plan, box, journal, progress)
+    run = _Run(plan, box, journal, progress, clients or Clients(plan, box, {}))
     with run.stops, ExitStack() as undo:
-        run.do(plan.opening, undo)
+        run.hands.do(plan.opening, undo)
         while not run.completes():
             run.open_again()
 
@@ -134,6 +129,7 @@ class _Run:
     box: BoxConnection
     journal: Journal
     progress: Progress
+    clients: Clients
     controls: dict[str, dict[str, str]] = field(default_factory=dict)
     """File system name to the evidence of the one made without options."""
     broken: dict[str, str] = field(default_factory=dict)
@@ -147,12 +143,18 @@ class _Run:
     restarts: Counter[str] = field(default_factory=Counter)
     """Mount to how often the box was restarted while it was made."""
     stops: Stops = field(default_factory=Stops)
-    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self.hands = Hands(self.box, self.plan.run_id, self.plan.privileged)
 
     def completes(self) -> bool:
         """Make all that is still wanted, unless the box is restarted meanwhile: what was made on it is gone then."""
         try:
-            with self.box.holding(self.plan.lease, lambda: self.stops.asked), ExitStack() as undo:
+            with (
+                self.clients.held(lambda: self.stops.asked),
+                self.box.holding(self.plan.lease, lambda: self.stops.asked),
+                ExitStack() as undo,
+            ):
                 self.everything(undo)
         except BoxRestarted as error:
             self.progress.notice(f"{error.what}; its file systems are made again")
@@ -181,40 +183,7 @@ class _Run:
         clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
         self.preconditioned.clear()
         self.broken.clear()
-        self.do(self.plan.opening, ExitStack())  # its undo waits already
-
-    def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
-        return self.box.run(argv, timeout_s=timeout_s, root=self.plan.privileged)
-
-    def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
-        """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
-        names = bound if bound is not None else {}
-        argv = _bind(step.argv, names)
-        try:
-            done = self.execute(argv)
-        except BoxTimeout:
-            kill_run(self.box, self.plan.run_id)
-            raise
-        if not done.ok:
-            raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
-        if step.binds:
-            names[step.binds] = done.text.strip()
-        if step.undo:
-            undo.callback(self.undo, _bind(step.undo, names))
-        return done
-
-    def undo(self, argv: tuple[str, ...]) -> None:
-        """Undo one step; what keeps a mount busy is killed if it is ours. Raises LeftoverError."""
-        for attempt in range(UNDO_TRIES):
-            done = self.execute(argv)
-            if done.ok:
-                return
-            kill_run(self.box, self.plan.run_id)
-            self.sleep(0.05 * 2**attempt)
-        raise LeftoverError(
-            f"could not undo: {shown(argv)}", where=f"box {self.plan.box.name}", evidence=done.error_text,
-            next_step=f"python -m mountlab box clean {self.plan.box.name}",
-        )  # fmt: skip
+        self.hands.do(self.plan.opening, ExitStack())  # its undo waits already
 
     def control(self, mount: PlannedMount) -> None:
         """Make a file system without its options, see what the kernel shows, and undo it again. Where that fails the
@@ -229,10 +198,11 @@ class _Run:
         kept: dict[str, bytes] = {}
         with ExitStack() as undo:
             for step in mount.steps:
-                done = self.do(step, undo, bound)
+                done = self.hands.do(step, undo, bound)
                 if step.keep:
                     kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
             self.journal.keep_mount(mount.id, kept)
+            undo.enter_context(self.clients.mounted(mount))
             yield {name: data.decode(errors="replace") for name, data in kept.items()}
 
     @contextmanager
@@ -303,10 +273,10 @@ class _Run:
             raise
 
     def surely(self, trial: PlannedTrial) -> None:
-        """Run a trial. One that was interrupted by a restart of the box has failed."""
+        """Run a trial. One that was interrupted by a restart of the box, or the loss of a client, has failed."""
         try:
             self.trial(trial)
-        except BoxRestarted as error:
+        except (BoxRestarted, ClientLost) as error:
             self._fail([trial], error)
             raise
 
@@ -353,6 +323,10 @@ class _Run:
         return {ROUNDS_FILE: rounds.text().encode()}
 
     def once(self, planned: PlannedTrial) -> Outcome:
+        """One attempt at a trial, together with its clients where it has some."""
+        return self.clients.around(planned, lambda: self.alone(planned))
+
+    def alone(self, planned: PlannedTrial) -> Outcome:
         """Run the command of a trial, and see what came of it."""
         try:
             with self.stops.allowed():
@@ -393,50 +367,6 @@ class _Run:
         self.journal.record(trial, {**files, "argv": argv})
         self.aside |= set_aside([trial])
         self.progress.end(planned, trial)
-
-
-def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Put what earlier steps printed in the place of '{name}'; scripts stay as they are."""
-    return tuple(word if "\n" in word else _filled(word, names) for word in argv)
-
-
-def _filled(word: str, names: Mapping[str, str]) -> str:
-    for name, value in names.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
-
-
-REFUSED = "refused: "
-"""How the box's own scripts begin to say that going on would be unsafe."""
-
-
-def _refused(step: Step, done: Completed) -> bool:
-    """Whether a guard said no: in a step of its own, before the command that it was to let pass, of an image file."""
-    return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
-
-
-def _refusal(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
-    refusal = read_refusal(done.text + done.error_text)
-    next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
-    if GUARD in argv:
-        key = "journal_overwrite" if "journal" in (step.keep or "") else "overwrite"
-        next_step = refusal.next_step(argv[argv.index(GUARD) + 1], key)
-    return UnsafeError(
-        f"refused to go on: {step.why}", where=shown(argv), got=refusal.found,
-        allowed="a device that is blank or that Mountlab formatted, a directory that Mountlab made",
-        next_step=next_step,
-    )  # fmt: skip
-
-
-def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
-    """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
-    superblock" of everything."""
-    logged = sections(done.text).get("kernel", "") if TIMED in step.argv else ""
-    said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
-    return CommandError(
-        f"{step.why}: the command failed with exit status {done.exit_status}",
-        where=shown(argv), evidence=said + (f"\n{KERNEL}\n{logged}" if logged else ""),
-    )  # fmt: skip
 
 
 def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:

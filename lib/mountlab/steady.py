@@ -1,9 +1,10 @@
 """A connection to a box that outlives its own loss: every command of a run is run exactly once.
 
 Before a run has made anything on the box, commands only look, or can be done twice: after a loss they are repeated.
-While it holds something (`holding`), each command is a *job* of the box (job.sh): detached, with its output in files of
-the run. After a loss the same job is asked for again, and is found running, done, or never begun. Meanwhile the box
-keeps a *lease* (lease.sh): when it hears nothing of us for its `grace`, it ends what runs, unmounts and cleans up.
+While it holds something (`holding`), each command is a *job* of the box, asked of a shell that stays there (resident,
+job.sh): detached, with its output in files of the run. After a loss the same job is asked for again, of a new shell,
+and is found running, done, or never begun. Meanwhile the box keeps a *lease* (lease.sh): when it hears nothing of us
+for its `grace`, it ends what runs, unmounts and cleans up.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from mountlab import care
 from mountlab.box import Attended, BoxConnection, Completed, shown
 from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
 from mountlab.model import Box, Lease, Rights
+from mountlab.resident import Asked, ResidentShell, Speaks
 from mountlab.units import whole_seconds
 
 T = TypeVar("T")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 """Between two attempts to reach the box: doubled each time."""
 MARGIN_S = 30.0
-"""What waits on the box for a job may take longer than the job by this much."""
+"""An answer may take longer than its job by this much."""
 BEATS = 10
 """So often within the grace time the box hears of us."""
 BEAT_S = 30.0
@@ -37,9 +39,11 @@ WORDS = ("done", "restarted", "gone", "died", "unable")
 """What job.sh answers to a command that it was just sent; to a late one it says something else."""
 
 
-class Line(BoxConnection, Protocol):
+class Line(BoxConnection, Speaks, Protocol):
     """A connection that can be made anew (box.SshBox)."""
 
+    @property
+    def ssh(self) -> tuple[str, ...]: ...
     def reopen(self) -> None: ...
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
 
@@ -79,6 +83,8 @@ class SteadyBox:
         self._stopped: Callable[[], bool] = lambda: False
         self._lease: Lease | None = None
         self._heart: _Heart | None = None
+        self._shells: dict[bool, ResidentShell] = {}
+        """By whether they are root's."""
         self._lost: BoxLost | None = None
         self._number = 0
         self._boot = ""
@@ -99,14 +105,30 @@ class SteadyBox:
         if self._lease is None:
             return self._steadily(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
         self._number += 1
-        limit = str(whole_seconds(timeout_s))
-        job = script_argv("job.sh", self._lease.output_dir, str(self._number), limit)
+        asked = Asked(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
         before = self._clock()
-        done = self._steadily(
-            lambda: self._line.run((*job, self._boot, *argv), timeout_s=timeout_s + MARGIN_S, root=root)
-        )
-        answer = self._read(tuple(argv), done, timeout_s, self._clock() - before)
+        printed, said = self._steadily(lambda: self._asked(asked, timeout_s, root))
+        answer = self._read(asked.argv, printed, said, timeout_s, self._clock() - before)
         return answer or self._unkept(argv, timeout_s, root=root)
+
+    def _asked(self, asked: Asked, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
+        """What a resident shell answers. One that was left in the middle of an answer is not asked again."""
+        if root not in self._shells:
+            self._shells[root] = ResidentShell(self._line, self._where(), root=root)
+        try:
+            return self._shells[root].ask(asked, timeout_s=timeout_s + MARGIN_S)
+        except BaseException:
+            self._shells.pop(root).close()
+            raise
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+        """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
+        return self._steadily(lambda: self._line.attend(argv, root=root))
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """How OpenSSH's own client reaches the same box (box.SshBox)."""
+        return self._line.ssh
 
     def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
         """Where the box has no room to keep what a command says, run it as it is: what was made must be undone."""
@@ -134,19 +156,26 @@ class SteadyBox:
             yield
         finally:
             self._lease = self._heart = None
+            self._send_home()
             heart.stop()
+
+    def _send_home(self) -> None:
+        """Those who stayed on the box."""
+        while self._shells:
+            self._shells.popitem()[1].close()
 
     # --- a job's answer -----------------------------------------------------------------------------------------------
 
-    def _read(self, argv: tuple[str, ...], done: Completed, timeout_s: float, elapsed_s: float) -> Completed | None:
+    def _read(
+        self, argv: tuple[str, ...], printed: bytes, said: bytes, timeout_s: float, elapsed_s: float
+    ) -> Completed | None:
         """None where the box had no room to run it as a job: then it was not run."""
-        answer = Answer.of(done.stdout)
+        answer = Answer.of(printed)
         where = f"box {self.box.name}"
         if answer is None or answer[0].word not in WORDS:
             raise CommandError(
                 "what runs a command on the box did not answer as it should", where=where,
-                got=f"exit status {done.exit_status} and {done.stdout[:80]!r} for: {shown(argv)}",
-                evidence=done.error_text,
+                got=f"{printed[:80]!r} for: {shown(argv)}", evidence=said.decode("utf-8", "replace"),
             )  # fmt: skip
         head, output = answer
         if head.word in ("restarted", "gone"):
@@ -160,9 +189,9 @@ class SteadyBox:
         if status in (124, 137) and centiseconds >= 100 * timeout_s:
             raise BoxTimeout(
                 f"a command on the box did not end in {timeout_s:g} s and was stopped", where=where, got=shown(argv),
-                evidence=done.error_text,
+                evidence=said.decode("utf-8", "replace"),
             )  # fmt: skip
-        return Completed(argv, status, output, done.stderr, elapsed_s)
+        return Completed(argv, status, output, said, elapsed_s)
 
     def _where(self) -> str:
         return self._lease.output_dir if self._lease else ""
@@ -181,6 +210,7 @@ class SteadyBox:
 
     def _regain(self, first: BoxLost) -> None:
         began, wait_s = self._clock(), FIRST_WAIT_S
+        self._send_home()
         self.say(f"the connection to box {self.box.name} was lost; trying again for {self.box.grace_s:g} s")
         while True:
             try:

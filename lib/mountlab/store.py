@@ -7,7 +7,6 @@ from the measured part at any time.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -74,6 +73,7 @@ from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
+from mountlab.stamp import Stamp, stamped, truth_of
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
@@ -84,9 +84,12 @@ from mountlab.units import NS_PER_S
 SCHEMA = 3
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once."""
-PARAMS, NOTEBOOKS = ROOT / "params", ROOT / "notebooks"
+PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
+"""Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
+NOTEBOOKS = ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
+MEASUREMENTS = "measurements.parquet"
 BATCH = "MOUNTLAB_BATCH"
 """The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
 BEGIN_S = 60.0
@@ -138,9 +141,14 @@ def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
     path = PARAMS / "boxes" / f"{name}.yml"
-    known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yml")))
+    known = ", ".join(box_names())
     text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
+
+
+def box_names() -> list[str]:
+    """The names of the files of params/boxes."""
+    return sorted(path.stem for path in (PARAMS / "boxes").glob("*.yml"))
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
@@ -322,6 +330,8 @@ class Run(Shown):
     """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
     moved: Sequence[Moved]
     """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+    truth: Mapping[str, str]
+    """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
 
     @cached_property
     def percentiles(self) -> pd.DataFrame:
@@ -454,10 +464,23 @@ def load_run(path: Path | str) -> Run:
     A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
     """
     path = found(path).resolve()
+    with _readable(path):
+        return _load_run(path)
+
+
+def load_figures(path: Path) -> Figures:
+    """Read only the figures of a run from its raw output. Raises as `load_run` does."""
+    with _readable(path):
+        return _figures(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Says of a damaged run that it is one."""
     if path.is_dir():
         refuse_others(path, shown(path))
     try:
-        return _load_run(path)
+        yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise StoreError(
             "the run cannot be read: a file of it is damaged, or was not written by Mountlab", where=shown(path),
@@ -466,18 +489,40 @@ def load_run(path: Path | str) -> Run:
         ) from error  # fmt: skip
 
 
-def _load_run(path: Path) -> Run:
-    info, sweep = read_info(path), read_sweep(path).sweep
-    whole, figures = read_journal(path), dict[str, list[Measurement]]()
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a run, and what they were made from."""
+
+    info: dict[str, Any]
+    sweep: Sweep
+    whole: list[Trial]
+    """The journal as it stands."""
+    journal: list[Trial]
+    """With the excluded trials marked."""
+    read: dict[str, list[Measurement]]
+    """Of each trial, as its tool gave them."""
+    measurements: pd.DataFrame
+    answers: dict[str, tuple[str, ...]]
+    truth: dict[str, str]
+
+
+def _figures(path: Path) -> Figures:
+    truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
+    whole, read = read_journal(path), dict[str, list[Measurement]]()
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
     journal = _without_excluded(path, whole)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
-    raw = path / "raw"
-    measurements = analysis.measurement_frame(_measurements(raw, journal, sweep, figures))
+    measurements = analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
     answers = analysis.answer_metrics(sweep, measurements)
-    stops = _stops(raw, whole, sweep, figures)
+    return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
+
+
+def _load_run(path: Path) -> Run:
+    own, raw = _figures(path), path / "raw"
+    info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
+    stops = _stops(raw, own.whole, sweep, own.read)
     estimates = analysis.estimate_frame(sweep, measurements, run_id=info["run_id"], box=info["box"]["name"])
     estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
@@ -504,6 +549,7 @@ def _load_run(path: Path) -> Run:
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
+        truth=own.truth,
     )  # fmt: skip
 
 
@@ -649,6 +695,11 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
     ]
 
 
+def read_trials(path: Path) -> list[Trial]:
+    """The journal of a run, the excluded trials marked as such."""
+    return _without_excluded(path, read_journal(path))
+
+
 def raw_files(run: Run, name: str) -> dict[str, str]:
     """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
 
@@ -709,8 +760,8 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
         "estimates": run.estimates.drop(columns="cell"),
         "comparisons": comparison_frame(run),
         "caveats": pd.DataFrame(map(asdict, run.caveats), columns=[field.name for field in fields(Caveat)]),
-        "trials": _with_factors_as_text(run.trials),
-        "measurements": _with_factors_as_text(run.measurements),
+        "trials": with_factors_as_text(run.trials),
+        "measurements": with_factors_as_text(run.measurements),
     }
 
 
@@ -726,7 +777,8 @@ def columns() -> dict[str, list[str]]:
     }
 
 
-def _with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of trials or measurements for a file: the factors of each row as JSON."""
     return frame.assign(factors=frame["factors"].map(json.dumps))
 
 
@@ -765,9 +817,9 @@ def _log_text(path: Path) -> str:
 
 def write_derived(run: Run) -> None:
     """measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run."""
-    whole = io.BytesIO()
-    _with_factors_as_text(run.measurements).to_parquet(whole, index=False)
-    replace_file(run.path / "measurements.parquet", whole.getvalue())
+    truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
+    figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
+    replace_file(run.path / MEASUREMENTS, figures)
     _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
     _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]

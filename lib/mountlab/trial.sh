@@ -22,16 +22,11 @@ lacking() {
     printf 'mountlab: %s could not be written\n' "$1" >&2
 }
 
-# Of what flows in, as much as is kept; one byte more shows that there was more. Then the pipe is closed.
-keep() {
-    head -c "$((largest_output + 1))" > "$out/$1" || lacking "$1"
-}
-
 # $1: a function, which must succeed; $2: where what it says is kept; $3: whether it does anything at all.
 logged() {
     true > "$out/$2" || lacking "$2"
     [ "$3" = yes ] || return 0
-    status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | keep "$2" 3>&-; } 3>&1)
+    status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | head -c "$kept" > "$out/$2" 3>&- || lacking "$2"; } 3>&1)
     [ "$status" = 0 ] && return 0
     tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
     trouble
@@ -136,15 +131,10 @@ trouble() {
 }
 
 # What the tool has started and left running, by its environment. It would slow the next trial. (-z: the grep of busybox
-# ends a line at its first NUL.)
-stragglers() {
-    grep -lszF "MOUNTLAB_TRIAL=$out/." /proc/[0-9]*/environ
-}
-
-# They have a second to end by themselves, as those that are just ending do.
+# ends a line at its first NUL.) They have a second to end by themselves, as those that are just ending do.
 end_stragglers() {
     tries=20
-    while found=$(stragglers); [ -n "$found" ] && [ "$tries" -gt 0 ]; do
+    while found=$(grep -lszF "MOUNTLAB_TRIAL=$out/." /proc/[0-9]*/environ); [ -n "$found" ] && [ "$tries" -gt 0 ]; do
         tries=$((tries - 1))
         if [ "$tries" -lt 10 ]; then
             for each in $found; do
@@ -180,6 +170,7 @@ umask 077
 dropped=
 uptimes=
 dropper=$$
+kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 trap 'rm -rf "$directory" "$out"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
@@ -189,19 +180,24 @@ if [ "$1" = collect ]; then
     finish
 fi
 read -r began _ < /proc/uptime
-mkdir "$out" || exit 95
+[ ! -e "$out" ] || exit 95
+if expected_mount; then mounted=yes said=$(mkdir "$out" "$directory" 2>&1); else mounted='' said=$(mkdir "$out" 2>&1); fi
+unmade=$?
 cd "$out" || exit 95
 put uptime "$began"
-expected_mount || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
-said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
-[ "$(stat -c %d "$directory")" = "$(stat -c %d "$mountpoint")" ] || refuse "$directory is not on the file system of $mountpoint"
-stat -c %d "$directory" > "$out/st_dev" || lacking st_dev
+[ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
+[ "$unmade" = 0 ] || { trouble; refuse "$said"; }
+stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
+{ read -r own; read -r around; } < "$out/st_dev"
+[ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
+put st_dev "$own"
 
 logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
-{ measure 4>&1 | keep stderr 3>&-; } 3>&1 | keep stdout
+{ measure 4>&1 | head -c "$kept" > "$out/stderr" 3>&- || lacking stderr; } 3>&1 | head -c "$kept" > "$out/stdout" \
+    || lacking stdout
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mountlab import care, lock, store
 from mountlab.boxes import open_box
+from mountlab.clients import Clients
 from mountlab.ending import concluding
 from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
@@ -32,6 +33,8 @@ class Session:
     resolved: Resolved
     connection: SteadyBox
     facts: Mapping[str, Any]
+    connections: Mapping[str, SteadyBox]
+    """Of the box and of every client, by name."""
 
 
 def run(resolved: Resolved, *, box: str | None = None, results: Path = store.RESULTS) -> Path:
@@ -77,19 +80,26 @@ def planned(
     sweep = resolved.sweep
     the_box = store.load_box(box or sweep.box)
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
-    with open_box(the_box) as line:
-        connection = SteadyBox(line)
-        facts = gather(connection, all_programs(sweep))
+    others = [store.load_box(name) for name in sweep.clients if name != the_box.name]
+    with ExitStack() as opened:
+        lines = {each.name: open_box(each, forwards=bool(sweep.clients)) for each in (the_box, *others)}
+        connections = {name: SteadyBox(opened.enter_context(line)) for name, line in lines.items()}
+        connection = connections[the_box.name]
+        known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
+        facts = known[the_box.name]
+        if sweep.clients:
+            facts = {**facts, "clients": {name: known[name] for name in sweep.clients}}
         check_feasible(sweep, the_box, facts)
         if take:
-            _take(connection, facts)
+            for name, each in connections.items():
+                _take(each, known[name])
         surveyed = survey(sweep, connection, facts)
         name = run_id or store.new_run_id(sweep, the_box, results)
         plan = make_plan(
             sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
             seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
         )  # fmt: skip
-        yield Session(plan, resolved, connection, surveyed)
+        yield Session(plan, resolved, connection, surveyed, connections)
 
 
 def _on_one(resolved: Resolved, box: str | None) -> Resolved:
@@ -105,6 +115,8 @@ def _on_one(resolved: Resolved, box: str | None) -> Resolved:
 
 def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
     """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
+    for name, facts in (before.get("clients") or {}).items():
+        _check_same_box(facts, now["clients"][name], f"{run}, client {name}")
     versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
     pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
     pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
@@ -142,8 +154,10 @@ def _measure(session: Session, writer: RunWriter) -> Path:
     with concluding(writer, session.plan.sweep) as ending:
         try:
             with progress:
-                session.connection.say = progress.notice
-                run_sweep(session.plan, session.connection, writer, progress)
+                for each in session.connections.values():
+                    each.say = progress.notice
+                clients = Clients(session.plan, session.connection, session.connections)
+                run_sweep(session.plan, session.connection, writer, progress, clients)
             ending.status = "complete"
         except KeyboardInterrupt:
             if not progress.stopped:

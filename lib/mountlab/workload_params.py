@@ -8,7 +8,8 @@ combinations become cells; without them all do:
     also: [{rw: write, bs: 1MiB}]           and these
 
 in this order, so that `also` may bring back one of many that were excluded. `precondition: 25` runs up to 25 rounds of
-the workload first on each new mount, until they are steady. The sweep's own `exclude` takes out cells,
+the workload first on each new mount, until they are steady. `clients: [a, b]` has these boxes drive it together (fio
+only). The sweep's own `exclude` takes out cells,
 which are told by file system and workload too: [{filesystem: tmpfs, workload: fio, direct: true}].
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +27,15 @@ from mountlab.model import COLUMNS, Cell, Filesystem, Sweep, Workload
 from mountlab.options import Option, OptionValue, read_value, unknown_key
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Tool
+from mountlab.tools.base import DrivesClients, Tool
 from mountlab.units import format_bytes
 
 Raw = dict[str, Any]
 VARY = ("all-combinations", "one-at-a-time")
 MOST_ROUNDS = 1000
+MOST_CLIENTS = 64
+BOX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+"""Of a client: it names files and a socket."""
 MOST_LEVELS, MOST_CELLS = 1000, 10_000
 """Of a factor, and of a workload: more than anybody measures, and few enough to be planned in seconds."""
 MOST_LOOKS = 1_000_000
@@ -41,6 +46,8 @@ DESIGN_KEYS: dict[str, str] = {
     "also": "And these: `[{rw: write, bs: 1MiB}]`. Applied after `exclude`, so that it may bring some back.",
     "precondition": f"Up to so many rounds are run first on each new mount, until they are steady: {WINDOW} to "
     f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
+    "clients": "Boxes that drive it together, by fio's client/server mode: `[a, b]`, names of files in params/boxes/. "
+    "Each has files of its own, on a file system that all of them see (nfs, dir).",
 }
 """Keys of a workload that no tool may have for an option, and what they are for."""
 
@@ -170,12 +177,14 @@ class _Entry:
         defaults = {key: option.default for key, option in self.tool.options.items() if option.default is not None}
         options = {**defaults, **{key: read[key].value for key in (*self.given, *combination)}}
         self.tool.check(options, where=where)
+        clients = read_clients(self.raw.get("clients", []), self.tool, options, self.where)
         factors = {key: level.read.label for key, level in combination.items()}
         for key in factors:
             check_factor(key, f"{self.where}.{key}")
         return Workload(
-            name=self.name, tool=self.tool.name, options=options, factors=factors, precondition=self.precondition()
-        )
+            name=self.name, tool=self.tool.name, options=options, factors=factors, precondition=self.precondition(),
+            clients=clients,
+        )  # fmt: skip
 
     def precondition(self) -> int:
         """The most rounds that are run first, until they are steady; 0 where none are asked for."""
@@ -186,6 +195,26 @@ class _Entry:
                 allowed=f"{WINDOW} to {MOST_ROUNDS}: at most so many; the rule looks at the last {WINDOW}",
             )  # fmt: skip
         return rounds
+
+
+def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Names of the boxes that drive a workload together. Raises ParameterError for what are none, and where the tool
+    cannot be driven from several."""
+    place = f"{where}.clients"
+    named = isinstance(raw, list) and all(isinstance(name, str) and BOX_NAME.fullmatch(name) for name in raw)
+    if not named or len({*raw}) < len(raw) or len(raw) > MOST_CLIENTS:
+        raise ParameterError(
+            "clients are boxes, each named once", where=place, got=repr(raw)[:80],
+            allowed=f"a list of names of params/boxes/*.yml, such as [alpha, beta]; {MOST_CLIENTS} at most",
+        )  # fmt: skip
+    if raw and not isinstance(tool, DrivesClients):
+        able = ", ".join(name for name, each in TOOLS.items() if isinstance(each, DrivesClients))
+        raise ParameterError(
+            f"{tool.name} cannot be driven from several clients", where=place, got=", ".join(raw), allowed=able,
+        )  # fmt: skip
+    if raw and isinstance(tool, DrivesClients):
+        tool.check_clients(options, where=where)
+    return tuple(raw)
 
 
 def _said(workload: Workload) -> Said:

@@ -427,7 +427,7 @@ def test_what_is_blank_ours_or_named_may_be_written_over_and_is_only_read_until_
     assert (looked.returncode, looked.stdout.strip()) == (0, device), looked.stderr
     identity, text = read_permission(looked.stderr)
     assert re.search(found, text), text
-    assert re.fullmatch(r"\d+:\d+,sectors=\d+[!-~]*", identity)
+    assert re.fullmatch(r"boot=[0-9a-f]{8},\d+:\d+,sectors=\d+[!-~]*", identity)
     assert made.digests() == before
     done = guard(device, "mke2fs", "-q", "-F", "-U", OURS, device, overwrite=overwrite, expected=identity)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -507,6 +507,42 @@ def test_another_disk_under_the_same_name_is_refused(made: Disks) -> None:
         pytest.skip("the kernel does not number its disks (diskseq, since 5.15)")
     assert_refused(guard(device, *mark_argv(device), expected=identity), "is not the device that the plan looked at")
     assert not any(image.read_bytes())
+
+
+RESTARTED = "boot=00000000"
+
+
+def test_after_a_restart_a_device_that_tells_its_serial_number_is_known_by_it(made: Disks) -> None:
+    """A loop device tells none: it is known only where the kernel numbers it as before."""
+    device = made.loop()
+    identity, _ = read_permission(guard(device).stderr)
+    boot, number, rest = identity.split(",", 2)
+    assert guard(device, expected=f"{RESTARTED},{number},{rest}").returncode == 0
+    assert_refused(guard(device, expected=f"{RESTARTED},99:9,{rest}"), "is not the device that the plan looked at")
+    assert_refused(guard(device, expected=f"{boot},99:9,{rest}"), "is not the device that the plan looked at")
+
+
+def test_what_a_cut_off_mkfs_left_is_permitted_to_the_run_that_made_it_and_to_no_other(made: Disks) -> None:
+    device = beginning_lost(made)
+    before = made.digests()
+    assert_refused(guard(device, *mark_argv(device)), "no known signature, but is not blank", "-")
+    assert made.digests() == before
+    done = guard(device, *mark_argv(device), overwrite="-")
+    assert done.returncode == 0, done.stderr
+    assert "Mountlab's own" in guard(device).stderr
+
+
+@pytest.mark.parametrize(
+    "fill", [disks.ext4, lambda device: disks.xfs(device, THEIRS), lambda device: command("mkswap", "--quiet", device)]
+)
+def test_the_same_permission_lets_no_signature_of_somebody_else_s_be_destroyed(
+    made: Disks, fill: Callable[[str], object]
+) -> None:
+    device = made.loop(size=XFS_SIZE)
+    fill(device)
+    before = made.digests()
+    assert_refused(guard(device, *mark_argv(device), overwrite="-"), "holds", ".+")
+    assert made.digests() == before
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

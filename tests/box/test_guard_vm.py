@@ -48,8 +48,8 @@ def loops(vm_connection: BoxConnection) -> Iterator[list[str]]:
         vm_connection.run(("sh", "-c", CLEAN_UP), root=True)
 
 
-def guard(box: BoxConnection, device: str, *command: str, overwrite: str = "") -> Completed:
-    return box.run(script_argv("guard.sh", device, overwrite, "", *command), root=True, timeout_s=120.0)
+def guard(box: BoxConnection, device: str, *command: str, overwrite: str = "", expected: str = "") -> Completed:
+    return box.run(script_argv("guard.sh", device, overwrite, expected, *command), root=True, timeout_s=120.0)
 
 
 def refusal_of(box: BoxConnection, device: str, overwrite: str = "") -> Refusal:
@@ -93,3 +93,17 @@ def test_a_device_of_the_virtual_box_under_its_stable_name(stable: str, vm_conne
     identity, found = read_permission(looked.error_text)
     assert re.search(DISKS[stable], identity), identity
     assert "holds ext2 of Mountlab's own" in found
+
+
+def test_after_a_restart_a_disk_is_known_by_its_serial_number_and_not_by_the_kernel_s(
+    vm_connection: BoxConnection,
+) -> None:
+    stable = next(iter(DISKS))
+    sh(vm_connection, f"wipefs -aq {stable} && {' '.join(mark_argv(stable))}")
+    identity, _ = read_permission(guard(vm_connection, stable).error_text)
+    boot, _, rest = identity.split(",", 2)
+    later = re.sub(r"diskseq=\d+", "diskseq=99", rest)
+    assert guard(vm_connection, stable, expected=f"boot=00000000,99:9,{later}").ok
+    for other in (f"{boot},99:9,{later}", f"boot=00000000,99:9,{later}x", f"boot=00000000,99:9,sectors=1,{later}"):
+        refused = guard(vm_connection, stable, expected=other)
+        assert "is not the device that the plan looked at" in refused.error_text

@@ -19,8 +19,8 @@ from mountlab.model import Box
 class Kind:
     """One kind of embedded box."""
 
-    start: Callable[[Box], AbstractContextManager[Endpoint]]
-    """Starts one, gives its Endpoint, and stops it again."""
+    start: Callable[[Box, bool], AbstractContextManager[Endpoint]]
+    """Starts one, gives its Endpoint, and stops it again: (box, whether its sshd forwards sockets)."""
     prepare: Callable[[Box, bool, Ask, Say], object]
     """Brings this machine what `start` needs: (box, whether not to ask, how to ask, how to tell what goes on)."""
 
@@ -34,8 +34,9 @@ EMBEDDED = {
 
 
 @contextmanager
-def open_box(box: Box) -> Iterator[SshBox]:
-    """An open connection to `box`, closed at the end; an embedded box is started first and stopped last.
+def open_box(box: Box, *, forwards: bool = False) -> Iterator[SshBox]:
+    """An open connection to `box`, closed at the end; an embedded box is started first and stopped last. With
+    `forwards` its sshd forwards sockets (one of the user's does what its administrator says).
 
     Raises BoxError or HostKeyError when the box cannot be reached, ParameterError for an unknown kind of box.
     """
@@ -46,7 +47,7 @@ def open_box(box: Box) -> Iterator[SshBox]:
         finally:
             opened.close()
         return
-    with _kind(box).start(box) as endpoint:
+    with _kind(box).start(box, forwards) as endpoint:
         opened = connect(box, endpoint)
         try:
             yield opened

@@ -29,12 +29,20 @@ START_ATTEMPTS = 5
 PRIVSEP_DIR = Path("/run/sshd")
 """sshd started by root wants this directory; a service manager usually makes it. Ours holds the file `.mountlab`."""
 _PACKAGES = {"apt": "openssh-server", "dnf": "openssh-server", "zypper": "openssh-server", "pacman": "openssh"}
+NO_FORWARDS = ("DisableForwarding yes",)
+"""Of TCP, of the agent, of X11, of sockets, of tunnels: all of it."""
+FORWARDS = (
+    "AllowStreamLocalForwarding yes", "AllowTcpForwarding yes", "GatewayPorts no", "AllowAgentForwarding no",
+    "X11Forwarding no", "PermitTunnel no",
+)  # fmt: skip
+"""Of sockets, which sshd has only together with TCP."""
 NEEDS = tuple(Program(name=name, packages=_PACKAGES, version=()) for name in ("sshd", "ssh-keygen"))
 
 
 @contextmanager
-def private_sshd(box: Box) -> Iterator[Endpoint]:
-    """Start a private sshd, give its Endpoint, stop it and remove its files at the end.
+def private_sshd(box: Box, forwards: bool = False) -> Iterator[Endpoint]:
+    """Start a private sshd, give its Endpoint, stop it and remove its files at the end. With `forwards` it forwards
+    sockets, as clients of a run need.
 
     Raises BoxError where sshd or ssh-keygen is missing or sshd does not start; its log is in the error.
     """
@@ -44,7 +52,7 @@ def private_sshd(box: Box) -> Iterator[Endpoint]:
         try:
             make_keys(box, keygen, directory)
             shutil.copy(directory / "client_key.pub", directory / "authorized_keys")
-            daemon, port = _start(box, sshd, directory)
+            daemon, port = _start(box, sshd, directory, forwards=forwards)
             watch(daemon)
             yield _endpoint(directory, port, daemon)
         finally:
@@ -97,7 +105,7 @@ def _user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def configuration(directory: Path, port: int, user: str, *, pam: bool) -> str:
+def configuration(directory: Path, port: int, user: str, *, pam: bool, forwards: bool = False) -> str:
     """sshd_config of the private sshd."""
     return "\n".join(
         [
@@ -114,8 +122,7 @@ def configuration(directory: Path, port: int, user: str, *, pam: bool) -> str:
             "PermitRootLogin prohibit-password",
             f"UsePAM {'yes' if pam else 'no'}",
             "UseDNS no",
-            # Of TCP, of the agent, of X11, of sockets, of tunnels: all of it.
-            "DisableForwarding yes",
+            *(FORWARDS if forwards else NO_FORWARDS),
             "PermitUserEnvironment no",
             "PermitTTY no",
             "PermitUserRC no",
@@ -142,14 +149,14 @@ def _is_locked(user: str, shadow: Path = Path("/etc/shadow")) -> bool:
 # --- the processes ----------------------------------------------------------------------------------------------------
 
 
-def _start(box: Box, sshd: str, directory: Path) -> tuple[subprocess.Popen[bytes], int]:
+def _start(box: Box, sshd: str, directory: Path, *, forwards: bool) -> tuple[subprocess.Popen[bytes], int]:
     """sshd and its port. The port was free a moment ago: if somebody else was quicker, another is tried."""
     log = directory / "log"
     for _ in range(START_ATTEMPTS):
         port = free_port()
-        (directory / "sshd_config").write_text(
-            configuration(directory, port, _user(), pam=os.geteuid() == 0 and _is_locked(_user()))
-        )
+        pam = os.geteuid() == 0 and _is_locked(_user())
+        text = configuration(directory, port, _user(), pam=pam, forwards=forwards)
+        (directory / "sshd_config").write_text(text)
         _make_privsep_dir()
         daemon = spawn([sshd, "-D", "-e", "-f", str(directory / "sshd_config")], log)
         if _wait_for_greeting(daemon, port):

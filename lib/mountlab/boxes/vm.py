@@ -50,8 +50,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def virtual_box(box: Box) -> Iterator[Endpoint]:
-    """Start the virtual box, give its Endpoint, stop it and remove its disks at the end.
+def virtual_box(box: Box, _forwards: bool = False) -> Iterator[Endpoint]:
+    """Start the virtual box, give its Endpoint, stop it and remove its disks at the end. Its sshd always forwards.
 
     Raises BoxError where it was not built, QEMU is missing, or the guest does not boot; its console is in the error.
     """

@@ -91,6 +91,15 @@ class Family(Protocol):
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         """Why this workload cannot run on it; None where it can."""
 
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        """Why several boxes cannot drive it together; None where they can."""
+
+    def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
+        """Commands that bring a client what was made at `place` of the box; `own` is where on the client."""
+
+    def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
+        """`root_of` as a client sees it."""
+
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         """Why a box with these facts can never mount it; None where it may."""
 
@@ -139,6 +148,15 @@ class MountedFamily:
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         return None
+
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"
+
+    def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
+        return ()
+
+    def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
+        return self.root_of(fs, place)
 
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         return None

@@ -59,6 +59,9 @@ class Directory(MountedFamily):
     def mounted_as(self, fs: Filesystem) -> str:
         return NOT_MOUNTED
 
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        return None if fs.path else "clients share a directory that all of them see under the same path: give `path`"
+
 
 class Bind(Directory):
     """The same, mounted once more elsewhere, with the options that a mount point of its own may have (noatime, ...):
@@ -91,3 +94,6 @@ class Bind(Directory):
 
     def mounted_as(self, fs: Filesystem) -> str:
         return ANYTHING
+
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        return MountedFamily.refuses_clients(self, fs)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+GUARD = "guard.sh"
+"""The name by which the guard stands in a command; DEVICE, OVERWRITE, EXPECTED follow, and what it lets pass."""
 OURS = "6d6f756e-746c-6162-"
 """How every UUID begins that Mountlab gives to a file system: 'mountlab' in ASCII. guard.sh knows it too."""
 MARK_UUID = f"{OURS}0000-000000000000"
@@ -14,6 +17,25 @@ BY_HAND = "-"
 def mark_argv(device: str, uuid: str = MARK_UUID) -> tuple[str, ...]:
     """The command that marks a device as ours: an ext2 of 1 MiB at its beginning, however large it is."""
     return ("mke2fs", "-q", "-F", "-t", "ext2", "-b", "1024", "-E", "nodiscard", "-U", uuid, device, "1024")
+
+
+def formatted(argv: tuple[str, ...]) -> Iterator[str]:
+    """The scratch devices that a command writes a file system on, below the guard."""
+    return (argv[place + 1] for place in _guards(argv))
+
+
+def permitting(argv: tuple[str, ...], cut_off: Iterable[str]) -> tuple[str, ...]:
+    """The same command, where it formats again what the same run was formatting when the box lost power: a mkfs that
+    was cut off has written over every signature, the mark included, and left none."""
+    words = list(argv)
+    for place in _guards(argv):
+        if argv[place + 1] in cut_off:
+            words[place + 2] = BY_HAND
+    return tuple(words)
+
+
+def _guards(argv: tuple[str, ...]) -> Iterator[int]:
+    return (place for place, word in enumerate(argv) if word == GUARD and len(argv) > place + 4)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 # guard.sh DEVICE OVERWRITE EXPECTED [COMMAND...]
 # Say whether a scratch device may be written over, and run COMMAND, which writes over it, if it may.
 #   DEVICE    its stable name, from the box file
-#   OVERWRITE the id of what is on it now, where the user allows that this is destroyed; '' otherwise
+#   OVERWRITE the id of what is on it now, where the user allows that this is destroyed; '' otherwise. `-` on a device
+#             that the same run was formatting when the box lost power: it then carries no signature, and is not blank
 #   EXPECTED  what `identity:` said when the plan was made; '' asks for nothing
 # It may if nothing uses it, and if it is blank, or holds one signature that Mountlab or OVERWRITE names.
 # Without COMMAND: only reads. Prints the device's real name; on standard error `identity: ...` and what is on it. With
@@ -61,15 +62,29 @@ find_device() {
 
 # Another disk under the same name, a partition moved, a loop device attached anew: each gives another identity.
 find_identity() {
-    identity=$number,sectors=$(cat "$system/size")
+    read -r boot </proc/sys/kernel/random/boot_id
+    identity=boot=${boot%%-*},$number,sectors=$(cat "$system/size")
     for fact in "$system"/start "$disk"/diskseq "$disk"/wwid "$disk"/device/wwid "$disk"/serial "$disk"/device/serial
     do
         [ -r "$fact" ] || continue
         value=$(tr -d ' \n' <"$fact" | tr -c 'A-Za-z0-9._:-' _)
         [ -z "$value" ] || identity=$identity,${fact##*/}=$value
     done
-    [ -z "$2" ] || [ "$2" = "$identity" ] \
+    [ -z "$2" ] || recognised "$2" \
         || refuse "$1 is not the device that the plan looked at: that was $2, this is $identity ($device)"
+}
+
+# The kernel numbers devices anew each time that it starts: then a disk is known by what it says of itself.
+recognised() {
+    [ "$1" != "$identity" ] || return 0
+    [ "${1%%,*}" != "${identity%%,*}" ] || return 1
+    [ "${1#*,}" != "${identity#*,}" ] || return 0
+    was=$(of_itself "$1")
+    case $was in *,wwid=* | *,serial=*) [ "$was" = "$(of_itself "$identity")" ] ;; *) return 1 ;; esac
+}
+
+of_itself() { # an identity without its boot, number and sequence
+    printf '%s\n' "$1" | sed 's/^[^,]*,[^,]*//; s/,diskseq=[^,]*//'
 }
 
 # As udev and other tools that write to disks ask it: on the disk, also for a partition of it.
@@ -299,11 +314,13 @@ check_content() {
         check_signature
     else
         [ -z "$partitions" ] || refuse "$device ($said) is blank, but the kernel knows partitions of it: $partitions" -
-        [ -n "$bind" ] || check_blank
+        [ -n "$bind" ] || [ "$overwrite" = - ] || check_blank
         check_siblings
         what="$device ($said) is blank"
         if [ -n "$bind" ]; then
             what="$what, as the plan saw it"
+        elif [ "$overwrite" = - ]; then
+            what="$device ($said) carries no signature since this run was cut off in making one"
         elif [ "$size" -gt "$ALL_OF_IT" ]; then
             what="$what wherever it was looked at (its ends, and $many places)"
         fi

@@ -179,11 +179,8 @@ def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...
 
 
 def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
-    """A job or a lease is the user's own; what it runs may be for the helper."""
+    """A lease is the user's own, and so is the shell that stays on the box; what they run may be for the helper."""
     match argv:
-        case ("sh", "-c", text, "job.sh", base, number, limit, boot, *command):
-            inner = spoken(command, box, timeout_s=float(limit))
-            return ("sh", "-c", text, "job.sh", base, number, limit, boot, *inner)
         case ("sh", "-c", text, "lease.sh", base, grace, lock, owner, run, clean, name, *arguments):
             inner = spoken(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
             return ("sh", "-c", text, "lease.sh", base, grace, lock, owner, run, inner[2], name)

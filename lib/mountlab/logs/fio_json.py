@@ -58,7 +58,7 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
 
     `count` says how often a text stands in the report.
     """
-    jobs = report.get("jobs") if isinstance(report, dict) else None
+    jobs = report.get("jobs", report.get("client_stats")) if isinstance(report, dict) else None
     number = len(jobs) if isinstance(jobs, list) else 0
     for key in _ONCE_A_JOB:
         found = count(f'"{key}"')

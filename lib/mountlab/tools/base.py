@@ -118,6 +118,14 @@ class ChoosesPrograms(Protocol):
         """The programs that the workload needs."""
 
 
+@runtime_checkable
+class DrivesClients(Protocol):
+    """A tool whose workload several boxes can drive together, one of them asking."""
+
+    def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        """Raise ParameterError for options that several clients cannot have."""
+
+
 def programs_for(tool: Tool, workload: Workload) -> tuple[Program, ...]:
     """The programs that a workload of the tool needs: those of the tool, or those that it chooses."""
     return tool.programs_for(workload) if isinstance(tool, ChoosesPrograms) else tool.programs

@@ -9,7 +9,7 @@ from typing import Any
 from mountlab.errors import ParseError, ToolError
 from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
-from mountlab.tools import fio_help, fio_options, fio_report, fio_series
+from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
@@ -50,9 +50,14 @@ class Fio:
         fio_options.check_common(options, where=where)
         check_cache(options, reads=_reads(jobs), where=where)
 
+    def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
+        fio_clients.check(options, where=where)
+
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         jobs = jobs_of(workload.options)
         cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        if target.seats:
+            return _of_clients(workload, jobs, output, target)
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
         base = _plain_command(jobs[0], directory, target) if plain else ("fio", f"{output}/{JOB_FILE}")
@@ -70,13 +75,10 @@ class Fio:
         """Every figure of each job, and of all together. Latency means are of the whole latency (submission and
         completion), percentiles of the completion latency, as fio computes them."""
         report = _read(output)
+        if workload.clients:
+            return _parse_clients(workload, output, report)
         entries = fio_report.entries(report)
-        failed = [entry["error"] for entry in entries if entry["error"]]
-        if output.exit_status != 0 or failed:
-            raise ToolError(
-                f"fio failed with exit status {output.exit_status}, error {failed[0] if failed else 0}",
-                evidence=output.stderr,
-            )
+        _check_success(output, entries)
         asked = _asked(workload, entries)
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, report.get("global options") or {})
@@ -85,8 +87,8 @@ class Fio:
         return fio_report.measurements(entries, phases=phases, disks=report.get("disk_util"))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """Every job has a file of its own; of a device all jobs use the same part."""
-        return _extent(jobs_of(workload.options), target)
+        """Every job has a file of its own, on every client; of a device all jobs use the same part."""
+        return _extent(jobs_of(workload.options), target) * max(1, len(workload.clients))
 
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)
@@ -120,6 +122,21 @@ def _expected_s(job: Job) -> float:
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: Target) -> Command:
+    """fio here asks fio on each client."""
+    cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+    grouped = _grouped(workload.options)
+    common = {"group_reporting": str(int(grouped)), **({"invalidate": "0"} if cache in ("warm", "as_is") else {})}
+    report = ("--output-format=json+", f"--output={output}/{FILE}")
+    return Command(
+        argv=fio_clients.ask(target.seats, output, fio_clients.MEASURED, *report),
+        prepare=fio_clients.prepare(target.seats, jobs, output),
+        warm=fio_clients.ready(target.seats, cache, output),
+        cache=cache,
+        files=fio_clients.files(target.seats, jobs, output, common, grouped=grouped),
+    )
 
 
 def _where(directory: str, target: Target) -> dict[str, str]:
@@ -201,11 +218,36 @@ def _warm(size: int, directory: str, target: Target) -> tuple[str, ...]:
 
 def _read(output: ToolOutput) -> Any:
     text = output.files.get(FILE, "")
-    if "{" not in text:
+    if "{" not in text:  # what its servers say, fio that asks writes there, too
         raise ToolError(
-            f"fio wrote no report (exit status {output.exit_status})", evidence=output.stderr or output.stdout
+            f"fio wrote no report (exit status {output.exit_status})", evidence=text or output.stderr or output.stdout
         )
     return fio_report.decode(text)
+
+
+def _check_success(output: ToolOutput, entries: Sequence[Entry], said: str = "") -> None:
+    failed = [entry["error"] for entry in entries if entry["error"]]
+    if output.exit_status != 0 or failed:
+        raise ToolError(
+            f"fio failed with exit status {output.exit_status}, error {failed[0] if failed else 0}",
+            evidence=said + output.stderr,
+        )
+
+
+def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[Measurement]:
+    """What each client was asked, each must have done."""
+    said = output.files[FILE].partition("\n{")[0]
+    _check_success(output, fio_report.entries(report), said)
+    found = fio_clients.by_client(report, workload.clients)
+    phases: list[int] = []
+    for entries in found.values():
+        asked = _asked(workload, entries)
+        phases = [job.phase for job, _ in asked]
+        for (job, clones), entry in zip(asked, entries, strict=True):
+            _check_echo(job, entry, {})
+            _check_amount(job, clones, entry)
+    fio_clients.check_sum(report, (entry for entries in found.values() for entry in entries))
+    return fio_clients.measurements(found, phases)
 
 
 def _asked(workload: Workload, entries: Sequence[Entry]) -> list[tuple[Job, int]]:

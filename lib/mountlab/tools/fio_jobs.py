@@ -157,7 +157,17 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
 def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> str:
     """The text that is run: each job with all its options; its clones are reported together if `grouped`."""
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
+    return "\n".join([*lines, *_job_lines(jobs, {}, grouped=grouped)]) + "\n"
+
+
+def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> str:
+    """The same for one of several clients. Nothing is global: a report of several clients has one place for that."""
+    return "\n".join(_job_lines(jobs, common, grouped=grouped)) + "\n"
+
+
+def _job_lines(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> Iterator[str]:
     for number, job in enumerate(jobs):
-        lines += [f"[{job.name}]", *(["new_group=1"] if grouped and number else [])]
-        lines += [f"{name}={value}" for name, value in arguments(job.options)]
-    return "\n".join(lines) + "\n"
+        yield f"[{job.name}]"
+        if grouped and number:
+            yield "new_group=1"
+        yield from (f"{name}={value}" for name, value in {**common, **dict(arguments(job.options))}.items())

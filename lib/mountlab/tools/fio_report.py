@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from mountlab.errors import ParseError
@@ -16,6 +17,8 @@ from mountlab.tools.base import decode_json
 from mountlab.units import NS_PER_S
 
 FILE = "fio.json"
+ALL_CLIENTS = "All clients"
+"""What fio calls its sum over the clients of a report."""
 PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_9": "99.900000"}
 MOST = 1e18
 """Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
@@ -49,8 +52,9 @@ def decode(text: str) -> Any:
 
 
 def entries(report: Any) -> list[Entry]:
-    """The jobs of a report, each with what every figure is read from. Raises ParseError where that is not there."""
-    jobs = report.get("jobs") if isinstance(report, dict) else None
+    """The jobs of a report, of all clients where it is of several, each with what every figure is read from. Raises
+    ParseError where that is not there."""
+    jobs = _each_client(report) or (report.get("jobs") if isinstance(report, dict) else None)
     if not isinstance(jobs, list) or not jobs:
         raise ParseError("a report tells of one job or more", where=FILE, got="no jobs", allowed="a list `jobs`")
     for number, job in enumerate(jobs):
@@ -60,6 +64,29 @@ def entries(report: Any) -> list[Entry]:
             mapping(job, key, place)
         number_of(job, "error", place)
     return jobs
+
+
+def _each_client(report: Any) -> list[Any]:
+    """The entries of a report on clients, without their sum. One whose options are all global has none of its own."""
+    stats = report.get("client_stats") if isinstance(report, dict) else None
+    own = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
+    return [{"job options": {}, **job} if isinstance(job, dict) else job for job in own]
+
+
+def all_clients(report: Any) -> Entry | None:
+    """What fio itself says of all clients together; None where it says nothing, as of one client alone."""
+    stats = report.get("client_stats") if isinstance(report, dict) else None
+    return next((job for job in stats if _is_sum(job)), None) if isinstance(stats, list) else None
+
+
+def _is_sum(job: Any) -> bool:
+    return isinstance(job, dict) and job.get("jobname") == ALL_CLIENTS and "job options" not in job
+
+
+def client_of(entry: Entry) -> str:
+    """The client that an entry tells of: the last part of its address, which is a path where that is a socket; '' of
+    a report that is of no clients."""
+    return str(entry.get("hostname", "")).rpartition("/")[2][:60]
 
 
 def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
@@ -110,29 +137,32 @@ def measurements(
         return [*_rows(jobs[0]), *_disk_rows(disks)]
     groups = {str(job.get("groupid")) for job in jobs}
     known = [0] * len(jobs) if phases is None and len(groups) == 1 else phases
-    together = _rows(_together(jobs, known), _elapsed_s(jobs, known)) if known is not None else []
-    labelled = [
-        _with_label(row, label)
-        for label, job in zip(labels(jobs), jobs, strict=True)
-        for row in _rows(job)
-        if row.metric != "bytes"  # whose label tells the side
-    ]
-    return [*together, *labelled, *_disk_rows(disks)]
+    whole = together(jobs, known) if known is not None else []
+    each = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
+    return [*whole, *each, *_disk_rows(disks)]
+
+
+def together(jobs: Sequence[Entry], phases: Sequence[int]) -> list[Measurement]:
+    """Every figure of all these jobs as one, without a label; `phases` as above."""
+    if len(jobs) == 1:
+        return _rows(jobs[0])
+    return _rows(_together(jobs, phases), _elapsed_s(jobs, phases))
+
+
+def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
+    """The same figures under a label; without the amounts, whose label tells the side."""
+    return [replace(row, label=label) for row in rows if row.metric != "bytes"]
 
 
 def labels(jobs: Sequence[Entry]) -> list[str]:
-    """The names of the jobs; clones are numbered as fio numbers their files."""
-    names = [str(job.get("jobname", ""))[:60] or "job" for job in jobs]
+    """The names of the jobs, with the client where it is of several; clones are numbered as fio numbers their files."""
+    names = [f"{client_of(job)} {job.get('jobname', '')}".strip()[:60] or "job" for job in jobs]
     seen: dict[str, int] = {}
     found = []
     for name in names:
         found.append(f"{name}.{seen.get(name, 0)}" if names.count(name) > 1 else name)
         seen[name] = seen.get(name, 0) + 1
     return found
-
-
-def _with_label(row: Measurement, label: str) -> Measurement:
-    return Measurement(metric=row.metric, value=row.value, unit=row.unit, label=label)
 
 
 def _elapsed_s(jobs: Sequence[Entry], phases: Sequence[int]) -> float:

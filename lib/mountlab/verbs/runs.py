@@ -25,6 +25,12 @@ def add(verbs: Any) -> None:
     batch.add_argument(
         "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
     )
+    batch.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://HOST:8786: its workers do the items"
+    )
+    batch.add_argument(
+        "--at-once", type=int, metavar="N", help="at most so many boxes at the same time; without it all of them"
+    )
     demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
@@ -111,13 +117,13 @@ def _batch(arguments: Arguments) -> int:
             "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
         )
     if arguments.plan:
-        asked, planned = batch.plan(arguments.file, arguments.resume)
-        print(plan_text(asked, planned))
+        print(plan_text(*batch.plan(arguments.file, arguments.resume)))
         return 0
+    how = {"scheduler": arguments.scheduler, "at_once": arguments.at_once}
     if arguments.resume:
-        page, view = batch.resume_batch(arguments.resume)
+        page, view = batch.resume_batch(arguments.resume, **how)
     else:
-        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new)
+        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new, **how)
     print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
     return batch.exit_code(view)
 

@@ -23,7 +23,7 @@ OF_A_RUN = ("run.json", "trials.jsonl", "raw", "sweep.yml", "import.yml")
 PAGE = "report.html"
 _DEEPEST = 3
 """Directories below results/ that are looked into: a batch may hold its runs, a bundle in it too."""
-_DAMAGE = (
+DAMAGE = (
     MountlabError,
     OSError,
     ValueError,
@@ -38,19 +38,26 @@ _DAMAGE = (
 
 
 def entries(results: Path) -> list[Entry]:
-    """Every run, comparison, batch and bundle below a directory."""
-    return list(_below(results, results, 1)) if results.is_dir() else []
+    """Every run, comparison, batch, bundle and change below a directory."""
+    return [_entry(path, results, names) for path, names in _below(results, 1)] if results.is_dir() else []
 
 
-def _below(directory: Path, results: Path, depth: int) -> Iterator[Entry]:
+def runs(results: Path) -> list[Path]:
+    """The directory of every run that the index lists, be it a damaged one. Those in bundles are not among them."""
+    found = _below(results, 1) if results.is_dir() else ()
+    return [path for path, names in found if "entry.json" not in names]
+
+
+def _below(directory: Path, depth: int) -> Iterator[tuple[Path, set[str]]]:
+    """Directories that are an entry, each with the names in it."""
     for path in sorted(directory.iterdir()):
         if path.name.startswith(".") or not path.is_dir():
             continue
         names = {each.name for each in _listed(path)}
         if "entry.json" in names or names & set(OF_A_RUN):
-            yield _entry(path, results, names)
+            yield path, names
         elif depth < _DEEPEST and not path.is_symlink():
-            yield from _below(path, results, depth + 1)
+            yield from _below(path, depth + 1)
 
 
 def _listed(path: Path) -> list[Path]:
@@ -66,12 +73,13 @@ def _entry(path: Path, results: Path, names: set[str]) -> Entry:
         if "entry.json" in names:
             return _of_json(path, shown)
         return _of_run(path, shown, has_page=PAGE in names)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        return Entry(path=shown, created_at=changed, problem=_reason(error))
+        return Entry(path=shown, created_at=changed, problem=reason(error))
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Why something cannot be read, in a line."""
     if isinstance(error, MountlabError):
         return in_one_line(": ".join(part for part in (error.what, error.got) if part))
     return f"{type(error).__name__}: {in_one_line(str(error))}"

@@ -1,0 +1,137 @@
+"""fio's client/server mode: one fio asks the servers of several clients to run a job each, and writes one report.
+
+Each client gets job files of its own, since each has a directory of its own. (fio would keep their files apart by the
+address that asks, which is the same for all of them: on a shared file system they would write into the same files.)
+What has to be done on every client before the measured part, fio does there, too: its caches are dropped, or filled, by
+scripts that lie beside its server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mountlab.errors import ParameterError, ToolError
+from mountlab.model import Measurement, Scalar, Seat
+from mountlab.tools import fio_report
+from mountlab.tools.base import Cache
+from mountlab.tools.fio_jobs import Job, client_job_file
+from mountlab.tools.fio_options import READS
+from mountlab.tools.fio_report import FILE, Entry
+
+DROP, WARM = "drop", "warm"
+"""Names of scripts in the directory of each client's server: what they do is done by `exec_prerun`."""
+MEASURED, LAYOUT = "jobs", "layout"
+ASK = 'trap "" PIPE; exec "$@"'
+"""fio that asks dies of SIGPIPE where a server closes first, before it has said why."""
+Argv = tuple[str, ...]
+
+
+def check(options: Mapping[str, Scalar], *, where: str) -> None:
+    """Raise ParameterError for what cannot be had from several clients."""
+    if options.get("log_avg_msec"):
+        raise ParameterError(
+            "logs over time are not kept of several clients", where=f"{where}.log_avg_msec",
+            got=str(options["log_avg_msec"]), allowed="a workload without `clients`, or without log_avg_msec",
+        )  # fmt: skip
+    unfit = [name for name, value in options.items() if "$" in str(value) and name != "jobs"]
+    if unfit:
+        raise ParameterError(
+            "not a value for a job file, and clients get theirs as one", where=f"{where}.{unfit[0]}",
+            got=repr(options[unfit[0]])[:60], allowed="text without '$'",
+        )  # fmt: skip
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def ask(seats: Sequence[Seat], output: str, kind: str, *more: str) -> Argv:
+    """The command that has every client run its job file of that kind."""
+    words = (word for seat in seats for word in (f"--client=sock:{seat.socket}", _file(seat, output, kind)))
+    return ("sh", "-c", ASK, "fio-clients", "fio", "--eta=never", *more, *words)
+
+
+def prepare(seats: Sequence[Seat], jobs: Sequence[Job], output: str) -> tuple[Argv, ...]:
+    """A directory for each client; and what is to be read is laid out."""
+    made = ("mkdir", *(seat.same_directory for seat in seats))
+    return (made, ask(seats, output, LAYOUT)) if _readers(jobs) else (made,)
+
+
+def ready(seats: Sequence[Seat], cache: Cache | None, output: str) -> tuple[Argv, ...]:
+    """What is done on each client right before the measured part."""
+    kinds = {"cold": (DROP,), "warm": (DROP, WARM)}.get(cache or "", ())
+    return tuple(ask(seats, output, kind) for kind in kinds)
+
+
+def files(seats: Sequence[Seat], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
+          ) -> dict[str, str]:  # fmt: skip
+    """The job files of every client: what is run, what only lays out its files, what sees to its page cache."""
+    found = {}
+    for seat in seats:
+        own = {**common, "directory": seat.directory, "unique_filename": "0"}
+        found[_file(seat, output, MEASURED)] = client_job_file(jobs, own, grouped=grouped)
+        if readers := _readers(jobs):
+            text = client_job_file(readers, {**own, "create_only": "1"}, grouped=grouped)
+            found[_file(seat, output, LAYOUT)] = text
+        for script in (DROP, WARM):
+            found[_file(seat, output, script)] = _by_script(script, seat.directory)
+    return found
+
+
+def _file(seat: Seat, output: str, kind: str) -> str:
+    return f"{output}/{seat.client}-{kind}.fio"
+
+
+def _readers(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    return tuple(job for job in jobs if job.options["rw"] in READS)
+
+
+def _by_script(script: str, directory: str) -> str:
+    """A job that does nothing but what a script does before it."""
+    return f"[{script}]\nioengine=null\nrw=read\nsize=4096\nexec_prerun=sh ./{script} {directory}\n"
+
+
+# --- what came back ---------------------------------------------------------------------------------------------------
+
+
+def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[Entry]]:
+    """Client to its entries of a report. Raises ToolError where one says nothing, or an unknown one says something."""
+    found: dict[str, list[Entry]] = {client: [] for client in clients}
+    for entry in fio_report.entries(report):
+        client = fio_report.client_of(entry)
+        if client not in found:
+            raise ToolError("fio reports on a client that was not asked", where=FILE, got=repr(client)[:60],
+                            allowed=", ".join(clients))  # fmt: skip
+        found[client].append(entry)
+    silent = [client for client, entries in found.items() if not entries]
+    if silent:
+        raise ToolError(
+            f"not all clients did their part: there are no figures of {', '.join(silent)}", where=FILE,
+            got=f"figures of {len(clients) - len(silent)} clients", allowed=f"of all {len(clients)}",
+        )  # fmt: skip
+    return found
+
+
+def check_sum(report: Any, entries: Iterable[Entry]) -> None:
+    """Raise ToolError where fio's own sum over its clients is not that of what it says of each."""
+    whole = fio_report.all_clients(report)
+    own = sum(fio_report.moved(entry) for entry in entries)
+    if whole is not None and fio_report.moved(whole) != own:
+        raise ToolError(
+            "fio's figures of its clients do not add up", where=f"{FILE}: {fio_report.ALL_CLIENTS}",
+            got=f"{fio_report.moved(whole):.0f} B", allowed=f"{own:.0f} B",
+        )  # fmt: skip
+
+
+def measurements(found: Mapping[str, Sequence[Entry]], phases: Sequence[int]) -> list[Measurement]:
+    """Every figure of all clients together; of each client, under its name; and of each job, where there are several,
+    over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles are
+    those of the merged histograms."""
+    every = [entry for entries in found.values() for entry in entries]
+    rows = fio_report.together(every, list(phases) * len(found))
+    for client, entries in found.items() if len(found) > 1 else ():
+        rows += fio_report.labelled(fio_report.together(entries, phases), client)
+    if len(phases) > 1:
+        for label, *same in zip(fio_report.labels(next(iter(found.values()))), *found.values(), strict=True):
+            rows += fio_report.labelled(fio_report.together(same, [0] * len(same)), f"job {label}")
+    return rows
