@@ -169,7 +169,7 @@ class Watch:
         done, failed = sum(known.states.values()), known.states["failed"]
         running = known.order is not None and not known.order.planning
         left_s = None
-        if known.trials:
+        if known.trials and not (running and known.order and known.order.item.pool):  # nobody knows how long that takes
             running_s = time.monotonic() - known.began if running else 0.0
             left_s = known.ahead.seconds(running_s=running_s, running=known.order.item.id if known.order else "")
         return Row(

@@ -315,7 +315,8 @@ def _client(address: str) -> Iterator[Client]:
             "not the address of a scheduler", where="--scheduler", got=repr(address),
             allowed="tcp://HOST:PORT, or tls://HOST:PORT, as `dask scheduler` prints it",
         )  # fmt: skip
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it would say is said here, in words
+    for name in ("distributed", "distributed.client"):  # what they would say is said here, in words
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
