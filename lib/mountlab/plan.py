@@ -471,6 +471,8 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     _check_rights(sweep, box, facts)
     within = _available(sweep, facts)
     refuse_foreseen(within, facts)
+    for fs in within.filesystems:  # before the programs: no package brings another kernel
+        _check_kernel(fs, facts, f"filesystems.{fs.name}")
     _check_programs(within, box, facts)
     for fs in within.filesystems:
         _check_filesystem(fs, within, box, facts)
@@ -550,7 +552,6 @@ def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
 
 def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> None:
     where = f"filesystems.{fs.name}"
-    _check_kernel(fs, facts, where)
     backed = fs.over or fs
     images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
     room, place = (

@@ -143,7 +143,9 @@ def _check_shared(sweep: Sweep, workload: Workload) -> None:
 def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: Facts) -> None:
     """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
     different programs are not one sample."""
-    where, own = f"workloads.{workload.name}.clients: {name}", facts["clients"][name]
+    where, own = f"workloads.{workload.name}.clients: {name}", facts.get("clients", {}).get(name)
+    if own is None:
+        raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
     for each, rights in ((box, facts["rights"]), (name, own["rights"])):
         if rights == "helper":
             raise PlanError(
