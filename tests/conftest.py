@@ -198,8 +198,8 @@ def share_vm(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> N
     from mountlab.boxes import open_box
 
     @contextmanager
-    def shared(box: Box) -> Iterator[BoxConnection]:
-        with nullcontext(vm_connection) if box.embedded == "vm" else open_box(box) as connection:
+    def shared(box: Box, *, forwards: bool = False) -> Iterator[BoxConnection]:
+        with nullcontext(vm_connection) if box.embedded == "vm" else open_box(box, forwards=forwards) as connection:
             yield connection
 
     monkeypatch.setattr(workflow, "open_box", shared)

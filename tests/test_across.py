@@ -30,9 +30,8 @@ def on(
     rng = np.random.default_rng(sum(box.encode()))
     noise = np.exp(rng.normal(0, 0.01, len(made.measurements)))
     made.measurements = made.measurements.assign(value=made.measurements["value"] * factor * noise)
-    made.info = {
-        **made.info, "run_id": f"run-{box}", "box": {"name": box}, "facts": {**made.info["facts"], **facts}
-    }  # fmt: skip
+    facts = {**made.info["facts"], "hostname": box, **facts}
+    made.info = {**made.info, "run_id": f"run-{box}", "box": {"name": box}, "facts": facts}
     made.comparisons = [
         replace(each, ratio=each.ratio * ratio * float(np.exp(rng.normal(0, 0.01)))) for each in made.comparisons
     ]
@@ -118,7 +117,10 @@ def test_a_ratio_that_turns_round_is_named() -> None:
         each.startswith("It turns round: tmpfs to ext4, dd-write: write bandwidth is faster on a") for each in said
     )
     held = sum(each.holds for each in found.ratios)
-    assert f"Box by box, {held} of {total} comparisons have the same verdict on every box." in said
+    assert (
+        f"Box by box, {held} of {total} comparisons have the same verdict, faster, slower or the same, on every box."
+        in said
+    )
     assert "slower on b" in " ".join(said)
 
 
@@ -191,6 +193,18 @@ def test_fewer_than_two_boxes_and_two_runs_of_one_are_refused(
 def test_few_boxes_and_one_run_a_box_are_caveats() -> None:
     assert {each.code for each in across_boxes([on(box) for box in "abcd"]).caveats} == {"few-boxes", "one-run-a-box"}
     assert {each.code for each in across_boxes([on(box) for box in "abcde"]).caveats} == {"one-run-a-box"}
+
+
+def test_boxes_that_are_one_machine_are_a_caveat() -> None:
+    """Trap: three names of one server, counted as three servers."""
+    found = across_boxes(
+        [on("a", hostname="db"), on("b"), on("c", hostname="db"), on("d", hostname="db", cpu_model="x")]
+    )
+    (caveat,) = [each for each in found.caveats if each.code == "one-machine"]
+    assert caveat.message.startswith("a and c have the same host name (db) and processor. ")
+    assert {(each.area, each.what) for each in found.differences if each.known} == {
+        ("machine", "hostname"), ("machine", "cpu_model"),
+    }  # fmt: skip
 
 
 def test_two_boxes_of_one_block_say_what_they_can() -> None:

@@ -162,7 +162,7 @@ def test_an_export_is_for_the_addresses_of_the_run_and_is_taken_back() -> None:
 def test_a_client_mounts_it_from_the_server_and_lets_go_even_of_one_that_is_gone() -> None:
     own = replace(PLACE, run_id="R-a", run_dir="/mr/R-a", mountpoint="/mr/R-a/mnt/n")
     made, mount = Nfs().client_steps(nfs(options=("nconnect=4",)), PLACE, own)
-    assert mount.argv[-5:] == ("nfs4", "-o", "vers=4.2,nconnect=4", "10.1.1.1:/mr/R/n", "/mr/R-a/mnt/n")
+    assert mount.argv[-5:] == ("nfs4", "-o", "vers=4.2,nconnect=4", "10.1.1.1:/", "/mr/R-a/mnt/n")
     assert mount.undo is not None
     assert mount.undo[-1] == "/mr/R-a/mnt/n"
     assert "umount -l" in mount.undo[2]

@@ -232,6 +232,12 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
     assert notebook.newest_over_boxes(boxes) == [boxes / "run-a", boxes / "run-b", boxes / "run-c"]
 
 
+def test_a_scheduler_is_for_several_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", str(written(tmp_path)), "--box", "a", "--scheduler", "tcp://127.0.0.1:8786"]
+    assert __main__.main(asked) == 2
+    assert "a scheduler gives out boxes" in capsys.readouterr().err
+
+
 def test_plan_shows_every_box_and_the_one_that_cannot(
     boxes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,7 +125,8 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
     smallest = smallest_effect_of(measured)
     figures = shared_figures(measured)
     common = [common_cells(measured[0].sweep, other.sweep) for other in measured[1:]]
-    differences = differences_over(measured[0], measured[1:], common)
+    found = differences_over(measured[0], measured[1:], common)
+    differences = tuple(each for each in found if each.what != "box")  # their names differ: that is the factor
     return Across(
         runs=tuple(measured), boxes=boxes, ratios=tuple(_ratios(measured, level, smallest)),
         cells=tuple(_cells(figures, level)), differences=differences, level=level, smallest_effect=smallest,
@@ -245,6 +246,7 @@ def _caveats(
             message=f"{name} has no figures, and nothing here is about it: {in_one_line(why)}",
         )  # fmt: skip
     yield from _not_everywhere(boxes, figures)
+    yield from _one_machine(runs, boxes)
     if len(boxes) < FEW_BOXES:
         yield Caveat(
             code="few-boxes", severity="note", scope="run",
@@ -258,6 +260,22 @@ def _caveats(
     )  # fmt: skip
     for name, run in zip(boxes, runs, strict=True):
         yield from caveats_of(name, run, run.sweep.cells)
+
+
+def _one_machine(runs: Sequence[RunView], boxes: Sequence[str]) -> Iterator[Caveat]:
+    """Boxes that are one machine: its second box is no repetition of anything but the run."""
+    same: dict[tuple[object, object], list[str]] = {}
+    for name, run in zip(boxes, runs, strict=True):
+        facts = run.info.get("facts", {})
+        if facts.get("hostname"):
+            same.setdefault((facts["hostname"], facts.get("cpu_model")), []).append(name)
+    for (hostname, _), names in same.items():
+        if len(names) > 1:
+            yield Caveat(
+                code="one-machine", severity="warning", scope="run",
+                message=f"{words.listed(names)} have the same host name ({hostname}) and processor. If they are one "
+                "machine, they are one box: intervals over boxes are then too narrow, and about runs.",
+            )  # fmt: skip
 
 
 def _not_everywhere(boxes: Sequence[str], figures: Sequence[SharedFigure]) -> Iterator[Caveat]:

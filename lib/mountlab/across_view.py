@@ -57,7 +57,8 @@ def _on_each(across: Across) -> Iterator[str]:
         return
     held = [each for each in across.ratios if each.holds]
     total = words.counted(len(across.ratios), "comparison")
-    yield f"Box by box, {len(held)} of {total} {'has' if len(held) == 1 else 'have'} the same verdict on every box."
+    has = "has" if 1 in (len(held), len(across.ratios)) else "have"
+    yield f"Box by box, {len(held)} of {total} {has} the same verdict, faster, slower or the same, on every box."
     turned = [each for each in across.ratios if each.turns]
     for each in turned[:_MOST_TOLD]:
         yield f"It turns round: {name_of(each)} is {_by_verdict(across, each)}."

@@ -48,7 +48,7 @@ def do_many(
     """
     found = tuple(located(item) for item in items)
     queue = spots.queue(found, at_once=at_once)
-    with Watch(queue, list(spots.machines), directory, results) as watch, _interrupts() as pressed:
+    with Watch(queue, spots.names, directory, results) as watch, _interrupts() as pressed:
         many = _Many(found, spots, directory, results, queue, watch, pressed)
         many.run(scheduler)
         if many.full is not None:
@@ -87,7 +87,7 @@ class _Wait:
     """An item that somebody is in the way of."""
 
     until: float
-    pause_s: float = FIRST_PAUSE_S
+    pause_s: float
     trials: int = 0
 
 
@@ -194,17 +194,17 @@ class _Many:
 
     def give(self, engine: Cluster, work: Any) -> None:
         for order in self.queue.ready(time.monotonic()):
-            only = engine.fit(order.machine)
+            only = engine.fit(order.machines)
             if only is not None:
                 self.watch.begin(order)
-                engine.give(order.key, work(order), machine=order.machine, only=only)
-            elif order.machine == HERE and engine.workers:
+                engine.give(order.key, work(order), machines=order.machines, only=only)
+            elif HERE in order.machines and engine.workers:
                 self.nobody_here(order)
             else:
                 self.later(order, "no worker is there for it")
 
-    def later(self, order: Order, why: str, pause_s: float = FIRST_PAUSE_S) -> None:
-        self.queue.again(order, at=time.monotonic() + pause_s)
+    def later(self, order: Order, why: str, pause_s: float | None = None) -> None:
+        self.queue.again(order, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
         self.watch.waits(order, why)
 
     def nobody_here(self, order: Order) -> None:
@@ -266,7 +266,7 @@ class _Many:
         moment, patience_s = time.monotonic(), MARGIN_S
         if order.box:
             patience_s += store.load_box(order.box).grace_s
-        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s))
+        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
         run = self.directory.run_of(order.item, self.results)
         trials = len(store.read_journal(run)) if run else 0
         if trials > wait.trials:

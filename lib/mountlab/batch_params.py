@@ -219,7 +219,7 @@ def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     groups: dict[str, list[Item]] = {}
     for item in items:
         told = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
-        if item.box and item.sweep:
+        if item.box and item.sweep and not item.pool:
             groups.setdefault(json.dumps(told, default=str), []).append(item)
     return [tuple(own) for own in groups.values() if len(own) > 1]
 

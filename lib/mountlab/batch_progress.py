@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -216,7 +216,7 @@ class Log:
     log = say
     """What only a log has: elsewhere the lines of the boxes say it."""
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         """Nothing is ever due."""
 
     def close(self) -> None:
@@ -238,7 +238,7 @@ class Screen:
     def say(self, text: str) -> None:
         self._write([errors.printable(text), *self._lines], keep=1)
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         lines = batch_board.lines(rows, pools, width=shutil.get_terminal_size().columns)
         if lines != self._lines:
             self._write(lines)
@@ -272,7 +272,7 @@ class Page:
     def say(self, text: str) -> None:
         self._news = [*self._news, text][-_MOST_NEWS:]
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         picture = batch_board.table(rows, pools, self._news)
         if self._shown is None:
             self._shown = self._show(picture, display_id=True)

@@ -29,10 +29,14 @@ BATCHES = "batches"
 RUN = "run.json"
 
 
-def load_batch(path: Path) -> Batch:
-    """The batch of a YAML file. Raises StoreError or ParameterError."""
+def load_batch(path: Path | str | None) -> Batch:
+    """The batch of a YAML file, from here or from the repository. Raises StoreError or ParameterError."""
     names = ", ".join(sorted(each.name for each in (store.PARAMS / BATCHES).glob("*.yml")))
-    text = store.read_text(path, "batch file", f"name one, such as those in params/batches: {names}")
+    next_step = f"name one, such as those in params/batches: {names}"
+    if path is None:
+        raise StoreError("no batch file is named; name one in `batch_file`", next_step=next_step)
+    path = store.found(path)
+    text = store.read_text(path, "batch file", next_step)
     batch = parse_batch(parse_yaml(text, where=store.shown(path)), name=path.stem, where=store.shown(path))
     return on_each_box(batch, _boxes_of)
 

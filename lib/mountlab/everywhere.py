@@ -132,6 +132,11 @@ def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Pa
     return runs, missing
 
 
+def _is_done(directory: BatchDirectory, item: Item) -> bool:
+    outcome = directory.outcomes.get(item.id)
+    return outcome is not None and outcome.state == "done"
+
+
 def load_across(path: Path | str) -> Across:
     """What the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes have
     figures."""
@@ -152,6 +157,8 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
     for items in over_boxes(directory.batch.items):
         runs, missing = _of_items(directory, items)
         label = replace(items[0], box=None).label
+        if not runs and all(_is_done(directory, item) for item in items):
+            continue  # their notebook makes no runs
         try:
             page = report.write_across(runs, missing=missing, results=results)
             told[label] = f"../{page.relative_to(results)}"

@@ -17,9 +17,12 @@ from processes import soon
 from rack import Rack, rack, scheduler, worker
 from sweeps import DIR
 
-pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("sshd")]
+pytestmark = [pytest.mark.box, pytest.mark.faults, pytest.mark.slow, pytest.mark.requires_program("sshd")]
 
 BOXES = ("db1", "db2", "db3", "db4")
+LOST, HANGS = "db3", "db4"
+WAIT_S = 240.0
+"""For what takes ten seconds where nobody else is at work."""
 BLOCKS = 12
 SWEEP = {
     "question": "Is memory faster than the disk?",
@@ -31,8 +34,14 @@ SWEEP = {
     "baseline": "disk",
     "design": {"repeats": BLOCKS, "warmup": 0, "drop_caches": False},
 }  # fmt: skip
-EACH = {"sweep": "x", "box": list(BOXES)}
-ANY = {"sweep": "x", "box": "label:rack", "overrides": {"repeats": 2}}
+EACH = {"notebook": "measures", "sweep": "x", "box": list(BOXES)}
+ANY = {**EACH, "box": "label:rack", "overrides": {"repeats": 2}}
+CELLS = (
+    "sweep_file: str = None  # a sweep\nbox: str = None  # a box\noverrides: dict = None  # changes of the sweep",
+    "import pathlib, mountlab\nfrom mountlab import store\n"
+    "mountlab.run(store.load_sweep(pathlib.Path(sweep_file), overrides or {}), box=box)",
+)
+"""A notebook that measures and makes no report, which would be most of what these tests take."""
 
 
 @pytest.fixture
@@ -40,14 +49,20 @@ def place() -> Iterator[Rack]:
     """Four boxes with one label. Short names: an ssh key and a socket have theirs below it."""
     home = Path(tempfile.mkdtemp(prefix="mountlab-rack-"))
     try:
-        with rack(home, BOXES, label="rack", grace="10s") as made:
+        with rack(home, {name: _keys(name) for name in BOXES}) as made:
             made.put_sweep("x", SWEEP)
+            made.put_notebook("measures", *CELLS)
             yield made
             for box in made.sshds:
                 made.answer(box)
             assert soon(lambda: not left(made), timeout_s=30), left(made)
     finally:
         shutil.rmtree(home)
+
+
+def _keys(box: str) -> dict[str, str]:
+    """The one that is lost is given up soon; the one that hangs comes back in time."""
+    return {"label": "rack", "grace": "10s" if box == LOST else "5min"}
 
 
 def left(place: Rack) -> list[Path]:
@@ -66,19 +81,19 @@ def outcomes(place: Rack) -> list[dict[str, Any]]:
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, said = running.communicate(timeout=120)
+    out, said = running.communicate(timeout=WAIT_S)
     return running.returncode, out, said
 
 
 def test_a_lost_box_and_one_that_hangs_delay_no_other(place: Rack) -> None:
     file = place.put_batch({"title": "Four", "groups": {"each": EACH, "any": ANY}})
     running = place.begin("batch", str(file))
-    assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[2:]), timeout_s=60), running.poll()
-    place.lose("db3")
-    place.hang("db4")
-    assert soon(lambda: len(outcomes(place)) == 4, timeout_s=90), outcomes(place)
-    assert len(trials(place, "db4")) < 2 * BLOCKS, "all others are through with it, and this one still hangs"
-    place.answer("db4")
+    assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[2:]), timeout_s=WAIT_S), running.poll()
+    place.lose(LOST)
+    place.hang(HANGS)
+    assert soon(lambda: len(outcomes(place)) == 4, timeout_s=WAIT_S), outcomes(place)
+    assert len(trials(place, HANGS)) < 2 * BLOCKS, "all others are through with it, and this one still hangs"
+    place.answer(HANGS)
     code, out, said = ended(running)
     assert code == 1, said + out
 
@@ -110,10 +125,10 @@ def runs(place: Rack, box: str, blocks: int) -> list[list[dict[str, Any]]]:
 
 
 def test_a_worker_is_killed_and_another_goes_on_with_its_runs(place: Rack) -> None:
-    file = place.put_batch({"title": "Two", "groups": {"each": {"sweep": "x", "box": list(BOXES[:2])}}})
+    file = place.put_batch({"title": "Two", "groups": {"each": {**EACH, "box": list(BOXES[:2])}}})
     with scheduler(place) as address, worker(place, address), worker(place, address) as second:
         running = place.begin("batch", str(file), "--scheduler", address)
-        assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[:2]), timeout_s=60), running.poll()
+        assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[:2]), timeout_s=WAIT_S), running.poll()
         second.kill()
         code, out, said = ended(running)
     assert code == 0, said + out

@@ -59,6 +59,10 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         severity="warning", about="Some figures are not there on every box.",
         advice="Look at the failed and left-out cells of the box that has none.",
     ),
+    "one-machine": Told(
+        severity="warning", about="Boxes that are one machine, by its host name and processor, are counted as several.",
+        advice="Name each machine once: what holds over boxes is about machines.",
+    ),
     "few-boxes": Told(
         severity="note", about="So few boxes say little about other boxes.",
         advice="Take five or more, as unlike each other as those that the answer is to hold for.",

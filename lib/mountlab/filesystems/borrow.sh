@@ -5,7 +5,7 @@
 #   borrow.sh hugepages RUN_DIR BYTES SIZE   reserve huge pages for so many bytes, of SIZE bytes each ('': the usual size)
 #   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed
 #   borrow.sh module RUN_DIR NAME OPTION...  load a kernel module
-#   borrow.sh nfsd RUN_DIR ADDRESS...        start the kernel's NFS server at these addresses, unless it runs already
+#   borrow.sh nfsd RUN_DIR ADDRESS...        start the kernel's NFS server at these addresses
 #   borrow.sh export RUN_DIR ADDRESS:DIR OPTIONS  let one address mount a directory
 #   borrow.sh back RUN_DIR KIND NAME         give one back
 # A FILE is fs:TYPE:DEVICE:NAME, queue:DEVICE:NAME, huge:SIZE or sysctl:NAME, where DEVICE is as in /dev.
@@ -94,7 +94,8 @@ nfsd() {
         remember nfsdfs /proc/fs/nfsd ''
         mount -t nfsd nfsd /proc/fs/nfsd || refuse "its files cannot be mounted on /proc/fs/nfsd"
     fi
-    [ "$(cat /proc/fs/nfsd/threads)" = 0 ] || return 0
+    [ "$(cat /proc/fs/nfsd/threads)" = 0 ] \
+        || refuse "an NFS server runs on the box already: what it exports is measured as a directory (type: dir)"
     command -v rpc.mountd > /dev/null || refuse "rpc.mountd is not there"
     remember nfsd ours ''
     hosts=
@@ -111,8 +112,12 @@ nfsd() {
 
 end_nfsd() {
     [ ! -e /proc/fs/nfsd/threads ] || echo 0 > /proc/fs/nfsd/threads || return
-    for each in $(grep -lszxF MOUNTLAB_NFSD=ours /proc/[0-9]*/environ | sed 's/[^0-9]//g'); do
-        kill "$each" 2> /dev/null
+    tries=40
+    while told=$(grep -lszxF MOUNTLAB_NFSD=ours /proc/[0-9]*/environ | sed 's/[^0-9]//g'); [ -n "$told" ]; do
+        for each in $told; do kill "$each" 2>/dev/null; done
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return
+        sleep 0.05
     done
 }
 
@@ -134,6 +139,7 @@ give_back() { # KIND NAME; what was written down before the box was started agai
         for other in $(awk -F '\t' -v d="${2%/*}/" '$2 == "beside" && index($3, d) == 1 { print $3 }' "$record"); do
             give_back beside "$other"
         done ;;
+    nfsd:*) ! grep -q '	nfsdfs	' "$record" || give_back nfsdfs /proc/fs/nfsd ;;
     esac
 }
 

@@ -1,7 +1,8 @@
 """nfs: a directory of the box, exported by its kernel for the time of a mount, and mounted over NFS version 4.
 
 The box mounts its own export, so that it makes directories, looks and counts as on any file system; clients mount it
-from its address. Who may: the addresses of the box itself and of the run's clients, one by one.
+from its address. Who may: the addresses of the box itself and of the run's clients, one by one. The server is ours
+alone, and exports nothing else: one that runs already is refused, and left as it is.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ class Nfs(MountedFamily):
             made_directory(directory, place, fs.path),
             script_step(
                 "borrow.sh", "nfsd", place.run_dir, *dict.fromkeys((HERE, server)),
-                why=f"the kernel's NFS server, at {server} only, unless it runs already",
+                why=f"the kernel's NFS server, at {server} only",
                 undo=script_argv("borrow.sh", "back", place.run_dir, "nfsd", "ours"),
             ),
             *(_export(directory, place, address) for address in dict.fromkeys((HERE, server, *place.peers))),
             directory_step(place.mountpoint),
-            self._mount(fs, HERE, directory, place),
+            self._mount(fs, HERE, place),
         )  # fmt: skip
 
-    def _mount(self, fs: Filesystem, server: str, directory: str, place: Place) -> Step:
-        source = f"[{server}]:{directory}" if ":" in server else f"{server}:{directory}"
+    def _mount(self, fs: Filesystem, server: str, place: Place) -> Step:
+        source = f"[{server}]:/" if ":" in server else f"{server}:/"  # what is exported is all that there is
         return mount_step(fs, "nfs4", source, place, own=self.own_options(fs))
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ class Nfs(MountedFamily):
         return None
 
     def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
-        mount = self._mount(fs, fs.server or HERE, own_directory(fs, place), own)
+        mount = self._mount(fs, fs.server or HERE, own)
         # The server may be gone before the client: then the mount must go all the same.
         gone = ("sh", "-c", 'timeout 60 umount "$1" || umount -f "$1" || umount -l "$1"', "umount-nfs", own.mountpoint)
         return directory_step(own.mountpoint), replace(mount, keep=None, undo=gone)
@@ -97,6 +98,6 @@ class Nfs(MountedFamily):
 def _export(directory: str, place: Place, address: str) -> Step:
     name = f"{address}:{directory}"
     return script_step(
-        "borrow.sh", "export", place.run_dir, name, f"fsid={place.uuid}", why=f"{address} may mount it",
+        "borrow.sh", "export", place.run_dir, name, "fsid=0", why=f"{address} may mount it",
         undo=script_argv("borrow.sh", "back", place.run_dir, "export", name),
     )  # fmt: skip

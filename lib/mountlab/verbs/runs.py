@@ -15,7 +15,8 @@ def add(verbs: Any) -> None:
     plan = sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
     plan.add_argument("--json", action="store_true", help="as data")
     plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
-    sweep_verb(verbs, "run", _run, "measure a sweep, then report")
+    run = sweep_verb(verbs, "run", _run, "measure a sweep, then report; with `boxes` on each of them, and across them")
+    run.add_argument("--scheduler", metavar="ADDRESS", help="of a sweep with `boxes`: a dask.distributed scheduler")
     resume = verb(verbs, "resume", _resume, "go on with a run that was stopped, then report")
     resume.add_argument("run", type=Path, help=RUN)
     batch = verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
@@ -74,7 +75,11 @@ def _run(arguments: Arguments) -> int:
     if resolved.sweep.boxes and not arguments.box:
         from mountlab import batch, everywhere
 
-        return _finish_boxes(batch.run_batch(everywhere.batch_of(resolved), results=store.RESULTS))
+        made = everywhere.batch_of(resolved)
+        return _finish_boxes(batch.run_batch(made, results=store.RESULTS, scheduler=arguments.scheduler))
+    if arguments.scheduler:
+        raise InputError("a scheduler gives out boxes, and one box is asked for", where="--scheduler",
+                         got=arguments.scheduler, allowed="a sweep with `boxes`, without --box")  # fmt: skip
     return finish(workflow.run(resolved, box=arguments.box))
 
 
@@ -84,22 +89,29 @@ def _resume(arguments: Arguments) -> int:
     if everywhere.is_batch(arguments.run):
         from mountlab import batch, store
 
-        everywhere.measured(arguments.run)  # another batch goes on with `batch --resume`
-        return _finish_boxes(batch.resume_batch(store.found(arguments.run)))
+        ended = batch.resume_batch(store.found(arguments.run))
+        return _finish_boxes(ended) if len(ended[1].across) == 1 else _finish_batch(ended)
     return finish(workflow.resume(arguments.run))
 
 
 def _finish_boxes(ended: tuple[Path, Any]) -> int:
     """Report on a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
-    from mountlab import across_view, batch, everywhere, store
+    from mountlab import across_view, everywhere
+
+    try:
+        print(f"\n{across_view.across_text(everywhere.load_across(ended[0].parent))}")
+    except MountlabError as error:
+        say(f"nothing is said over boxes: {error}")
+    return _finish_batch(ended)
+
+
+def _finish_batch(ended: tuple[Path, Any]) -> int:
+    """Report on a batch: what became of each item, and the pages."""
+    from mountlab import batch, store
     from mountlab.batch_view import summary_text
 
     page, view = ended
     print(f"\n{summary_text(view)}\n")
-    try:
-        print(f"{across_view.across_text(everywhere.load_across(page.parent))}\n")
-    except MountlabError as error:
-        say(f"nothing is said over boxes: {error}")
     for found in view.across.values():
         if found.startswith("../"):
             print(f"report over boxes: {store.shown((page.parent / found).resolve())}")
@@ -110,7 +122,7 @@ def _finish_boxes(ended: tuple[Path, Any]) -> int:
 def _batch(arguments: Arguments) -> int:
     from mountlab import batch, store
     from mountlab.batch_store import load_batch
-    from mountlab.batch_view import plan_text, summary_text
+    from mountlab.batch_view import plan_text
 
     if (arguments.file is None) == (arguments.resume is None):
         raise InputError(
@@ -121,11 +133,9 @@ def _batch(arguments: Arguments) -> int:
         return 0
     how = {"scheduler": arguments.scheduler, "at_once": arguments.at_once}
     if arguments.resume:
-        page, view = batch.resume_batch(arguments.resume, **how)
-    else:
-        page, view = batch.run_batch(load_batch(arguments.file), results=store.RESULTS, anew=arguments.new, **how)
-    print(f"\n{summary_text(view)}\n\nreport: {store.shown(page)}")
-    return batch.exit_code(view)
+        return _finish_batch(batch.resume_batch(arguments.resume, **how))
+    made = load_batch(arguments.file)
+    return _finish_batch(batch.run_batch(made, results=store.RESULTS, anew=arguments.new, **how))
 
 
 def _demo(arguments: Arguments) -> int:
