@@ -87,6 +87,9 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/python -m mountlab run \S+ --box \S+", "tests/box", 'main(["run", '),
     (r"\.venv/bin/python -m mountlab compare( --boxes \S+)? \S+ \S+", "tests/test_compare_verb.py", '"compare"'),
     (r"\.venv/bin/python -m mountlab reparse \S+", "tests/box/test_tutorial.py", '"reparse"'),
+    (r"\.venv/bin/python -m mountlab catalog", "tests/test_catalog.py", 'main(["catalog"'),
+    (r"\.venv/bin/python -m mountlab history.*", "tests/test_history.py", 'main(["history"'),
+    (r"\.venv/bin/python -m mountlab query \".*\"", "tests/test_catalog.py", 'main(["query"'),
     (r"ci/gate\.sh \S+ \S+", "tests/test_how_to.py", '"ci/gate.sh"'),
 ]
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mountlab import catalog, chronicle, history_view, html, listing, report, store
+from mountlab import catalog, chronicle, history_view, html, listing, store
 from mountlab.__main__ import main
 from mountlab.errors import InputError
 from mountlab.history import History, Key, Point, grouped, histories
@@ -343,9 +343,11 @@ def test_the_parts_of_a_page_with_hostile_names() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_histories(own: Path) -> None:
-    written = chronicle.write_history(Wanted(sweep="nightly-00", box="box0"), results=own)
-    assert "1 change in 1 of 10 histories over 14 runs." in Page(written.read_text()).words
+def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    typed = ["history", "--results", str(own), "--sweep", "nightly-00", "--box", "box0", "--page"]
+    assert main(typed) == 0
+    assert "report: " in capsys.readouterr().out
     (entry,) = [each for each in listing.entries(own) if each.kind == "history"]
-    assert (entry.problem, entry.box) == ("", "box0")
-    assert report.write_index(own).exists()
+    assert (entry.problem, entry.box, entry.sweep) == ("", "box0", "nightly-00")
+    shown = Page((own / entry.path / entry.page).read_text())
+    assert "1 change in 1 of 10 histories over 14 runs." in shown.words

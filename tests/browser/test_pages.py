@@ -383,7 +383,12 @@ def test_the_index_is_filtered(name: str, value: str, count: int, browser: Brows
 def long_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of 700 runs, number 0 the oldest."""
     entries = [
-        Entry(path=f"r{each}", title=f"run {each}", box=f"db{each % 2}", created_at=f"2026-01-01T{each:06d}")
+        Entry(
+            path=f"r{each}",
+            title=f"run {each}",
+            box=f"db{each % 2}",
+            created_at=f"2026-01-01T{each // 60:02d}:{each % 60:02d}",
+        )
         for each in range(700)
     ]
     path = tmp_path_factory.mktemp("long") / "index.html"
