@@ -90,7 +90,7 @@ reproduce: ## BUNDLE= [BOX=]: check a published bundle, and make its figures aga
 lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
 	@$(PY) -m mountlab lab $(ARGS)
 
-bench: env ## how much time Mountlab itself takes: per trial, per report
+bench: env ## what Mountlab itself costs, beside others that do the same: about 10 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab bench $(ARGS)
 
 calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
@@ -102,8 +102,9 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)
 
-# Tests on the box and on the virtual machine mostly wait; each keeps one worker, and a third does the rest meanwhile.
-test: WORKERS := 3
+# Tests on the box mostly wait. Four groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
+# with the rest between them.
+test: WORKERS := 4
 test: env lint ## linters, types and all tests: box, browser and slow ones too
 	@$(PYTEST) $(ARGS)
 

@@ -35,6 +35,14 @@ MADE_ONCE = {
     "test_compare_many",
 }  # fmt: skip
 """Tests whose pages and bundles take seconds to make: one worker makes them and runs all of a file."""
+PLACES_OF_THEIR_OWN = {
+    "test_command_live", "test_factors_live", "test_filebench_live", "test_fio_live", "test_fs_mark_live",
+    "test_tools_live", "test_tutorial", "test_until_live",
+}  # fmt: skip
+"""Tests on the box all of which have roots of their own on it (ownbox.py), and ask nothing of the machine that another
+run would change: they run beside those on the box's usual roots, in a worker of their own."""
+BOXES = ("box", "own", "vm", "faults")
+"""The groups of tests on a box: within one they run one after another."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 
@@ -107,7 +115,9 @@ def _box_of(item: pytest.Item) -> str:
     """The box that a test is on: tests on one run one after another. The faults make places of their own here."""
     if _on_the_vm(item):
         return "vm"
-    return "faults" if item.get_closest_marker("faults") or item.get_closest_marker("soak") else "box"
+    if item.get_closest_marker("faults") or item.get_closest_marker("soak"):
+        return "faults"
+    return "own" if item.path.stem in PLACES_OF_THEIR_OWN else "box"
 
 
 def _on_the_vm(item: pytest.Item) -> bool:
@@ -122,7 +132,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         loose = [
             item.nodeid
             for item in session.items
-            if item.get_closest_marker("box") and not item.nodeid.endswith(("@box", "@vm", "@faults"))
+            if item.get_closest_marker("box") and not item.nodeid.endswith(tuple(f"@{name}" for name in BOXES))
         ]
         if loose:
             raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")
@@ -188,8 +198,8 @@ def share_vm(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> N
     from mountlab.boxes import open_box
 
     @contextmanager
-    def shared(box: Box) -> Iterator[BoxConnection]:
-        with nullcontext(vm_connection) if box.embedded == "vm" else open_box(box) as connection:
+    def shared(box: Box, *, forwards: bool = False) -> Iterator[BoxConnection]:
+        with nullcontext(vm_connection) if box.embedded == "vm" else open_box(box, forwards=forwards) as connection:
             yield connection
 
     monkeypatch.setattr(workflow, "open_box", shared)

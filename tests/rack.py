@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import yaml
 from mountlab import store
 from mountlab.box import Endpoint
@@ -31,6 +33,7 @@ class Rack:
     home: Path
     sshds: dict[str, int] = field(default_factory=dict)
     """Box to the process of its sshd."""
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def results(self) -> Path:
@@ -60,9 +63,10 @@ class Rack:
         )
 
     def lose(self, name: str) -> None:
-        """Its sshd and every connection to it are gone."""
+        """Its sshd and every connection to it are gone; what the box runs by itself is not."""
         for pid in _family(self.sshds.pop(name)):
-            _send(pid, signal.SIGKILL)
+            if b"sshd" in _command(pid).partition(b" ")[0]:
+                _send(pid, signal.SIGKILL)
 
     def hang(self, name: str) -> None:
         """It takes connections, and answers to none."""
@@ -82,23 +86,31 @@ class Rack:
     def put_sweep(self, name: str, raw: Mapping[str, Any]) -> None:
         (self.home / "params" / "sweeps" / f"{name}.yml").write_text(yaml.safe_dump(raw, sort_keys=False))
 
+    def put_notebook(self, name: str, parameters: str, *cells: str) -> None:
+        made = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+        notebook = nbformat.v4.new_notebook(cells=[*made, *map(nbformat.v4.new_code_cell, cells)])
+        notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3"}
+        nbformat.write(notebook, self.home / f"{name}.ipynb")
+
     def begin(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """`mountlab ARGUMENTS`."""
-        return subprocess.Popen(
+        self.started.append(subprocess.Popen(
             [sys.executable, "-m", "mountlab", *arguments], cwd=self.home, env={**self.environment, **environment},
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        ))  # fmt: skip
+        return self.started[-1]
 
 
 @contextmanager
-def rack(home: Path, names: Sequence[str], **keys: Any) -> Iterator[Rack]:
-    """Boxes with these names; what of their roots is still there at the end is removed by nobody."""
+def rack(home: Path, boxes: Mapping[str, Mapping[str, Any]]) -> Iterator[Rack]:
+    """Boxes by their names, with keys of their files. What of their roots is still there at the end nobody removes."""
     place = Rack(home)
     for each in (home / ".ssh", home / "results", home / "params" / "boxes", home / "params" / "sweeps"):
         each.mkdir(parents=True, mode=0o700)
     (home / "params" / "published").symlink_to(store.ROOT / "params" / "published")
     with ExitStack() as stack:
-        for name in names:
+        stack.callback(lambda: [_end(each) for each in place.started])
+        for name, keys in boxes.items():
             endpoint = stack.enter_context(private_sshd(Box(name=name, host="", embedded="loopback")))
             place.put_box(name, endpoint, **keys)
         stack.callback(lambda: [place.answer(name) for name in place.sshds])
@@ -142,9 +154,13 @@ def _dask(place: Rack, *arguments: str, **environment: str) -> Iterator[subproce
             process.wait()
 
 
-def _free_port() -> int:
-    import socket
+def _end(process: subprocess.Popen[str]) -> None:
+    """Of a test that failed; one that passed has waited for it."""
+    process.kill()
+    process.communicate()
 
+
+def _free_port() -> int:
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         return int(listening.getsockname()[1])

@@ -28,7 +28,7 @@ UPPER = {
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
-    "gate_view", "across", "across_view", "fact_words",
+    "gate_view", "history", "history_text", "history_view", "across", "across_view", "fact_words",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}
@@ -70,23 +70,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": PURE | BOX | {"store", "progress", "parsing", "clients"},
     "kernels": BASE,
     "listing": PURE | {"store"},
-    "bench_catalog": PURE | {"store", "stamp"},
+    "bench_catalog": PURE | {"store", "stamp", "years"},
     "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
+    "years": PURE | {"catalog", "store"},
+    "chronicle": PURE | {"disk", "store", "report", "years"},
     "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
-    **dict.fromkeys(("demo", "bench"), PURE | BOX | SHELL | {"workflow"}),
+    "demo": PURE | BOX | SHELL | {"workflow"},
     "notebook": PURE | BOX | SHELL | {"workflow", "batch", "everywhere"},
+    "bench": PURE | BOX | SHELL | {"workflow", "parsing", "bench_catalog"},
     "pickers": PURE | {"store", "live"},
     "lab": {"errors", "store"},
     "batch_store": PURE | {"disk", "journal", "hold", "store"},
-    "everywhere": PURE | BOX | SHELL | {"workflow", "batch_store"},
     "batch_plan": PURE | {"store", "workflow", "batch_store"},
     "batch_item": PURE | {"store", "report", "kernels", "batch_store"},
     "batch_work": PURE | {"store", "batch_store", "batch_plan", "batch_item"},
     "batch_progress": PURE | {"store", "live", "batch_store"},
     "cluster": PURE,
     "batch_many": PURE | {"store", "cluster", *BATCH},
+    "everywhere": PURE | BOX | SHELL | {"workflow", "batch_store"},
     "batch": PURE | {"store", "report", *BATCH, "batch_many", "everywhere"},
     "fitness": PURE | BOX | {"store"},
     "importer": PURE | {"facts", "store"},
@@ -96,13 +99,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     | BOX
     | SHELL
     | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
-    | {"audit", "everywhere"},
+    | {"audit", "catalog", "years", "chronicle", "everywhere"},
     "__main__": {"errors", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""
 
 ONLY_IN = {
-    "fabric": {"box", "boxes"},
+    "fabric": {"box", "boxes", "bench"},
     "invoke": {"box", "boxes"},
     "paramiko": {"box", "boxes", "hostkeys"},
     "distributed": {"cluster"},
@@ -115,7 +118,8 @@ ONLY_IN = {
     "junitparser": {"gate_view"},
 }
 WRITERS = {
-    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "bench_catalog",
+    "disk", "hold", "store", "report", "boxes", "batch_store", "publish", "reproduce", "catalog", "chronicle",
+    "bench_catalog",
 }  # fmt: skip
 
 EFFECTS = {

@@ -142,6 +142,22 @@ def test_what_its_box_cannot_do_by_the_plan_is_not_given_out() -> None:
     assert begun(queue) == [("02", "a")]
 
 
+def test_an_item_with_clients_has_their_machines_too_and_is_not_overtaken() -> None:
+    items = [item(1, "b"), item(2, "a"), item(3, "a"), item(4, "c"), item(5, "c")]
+    boxes = {each.id: [str(each.box)] for each in items}
+    queue = Queue(items, boxes, {name: name for name in "abc"}, clients={"02": ["b"], "04": ["a"]})
+    assert begun(queue) == [("01", "b")], "02 waits for b, 03 for 02, and 04 for both"
+    end(queue, "01")
+    assert begun(queue) == [("02", "a")]
+    assert next(iter(queue.running.values())).machines == ("a", "b")
+    end(queue, "02")
+    assert begun(queue) == [("03", "a")]
+    end(queue, "03")
+    assert begun(queue) == [("04", "c")]
+    end(queue, "04")
+    assert begun(queue) == [("05", "c")]
+
+
 def test_at_most_so_many_at_once() -> None:
     queue = queue_of([item(1, "a"), item(2, "b"), item(3, "c")], at_once=2)
     running = [order.box for order in queue.ready(0.0)]

@@ -22,6 +22,7 @@ from mountlab.calibrate import (
     processes,
     put,
     read,
+    rules,
     tables,
     told_frame,
     told_sentence,
@@ -149,6 +150,36 @@ def test_as_many_blocks_as_the_gate_asks_for_do_tell(n: int) -> None:
     assert found["as many as needed, nothing changed: it passes"] > 0.75
     assert found["as many as needed, twice the margin worse: it fails"] > 0.75
     assert at_most(found["as many as needed, twice the margin worse: it passes"], 0.05, FULL.sweeps)
+
+
+@pytest.mark.parametrize("count", rules.FIXED)
+def test_so_many_fixed_repeats_are_as_near_as_theory_says(count: int) -> None:
+    """A second way to the same figures: the mean of n normal trials has a standard deviation of cv / √n."""
+    near = 2 * stats.norm.cdf(rules.HALF_WIDTH * math.sqrt(count) / rules.CV) - 1
+    found = read(TEXT, "trials-needed")[f"{count} repeats", "mean within"]
+    assert found == pytest.approx(near, abs=4.5 * math.sqrt(near * (1 - near) / FULL.looks) + 0.0005)
+
+
+def test_only_until_gives_the_precision_that_was_asked_for_and_covers_it() -> None:
+    found = read(TEXT, "trials-needed")
+    ours = "`until: half_width: 3 %`, 5 to 40"
+    assert found[ours, "interval within"] > 0.99
+    assert at_least(found[ours, "covered"], 0.95, FULL.looks)
+    by_spread = [row for row, heading in found if row.startswith("standard deviation") and heading == "covered"]
+    assert len(by_spread) == 4
+    assert all(found[row, "interval within"] < 0.25 for row in by_spread)
+    assert found["usual interval within 3 %, 5 to 40", "covered"] < 0.935, "the simulation would show the looks"
+
+
+def test_a_rule_of_spread_stops_where_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard deviations of three, four, ... values by numpy, one after the other."""
+    values = np.random.default_rng(3).normal(1, 0.05, (50, 9))
+    monkeypatch.setattr(rules, "_drawn", lambda *_: values)
+    taken = rules.while_spread(50, 0.04, 9)
+    for sample, count in zip(values, taken.counts, strict=True):
+        spreads = [sample[:n].std(ddof=1) / sample[:n].mean() for n in range(3, 10)]
+        assert count == next((n for n, spread in enumerate(spreads, start=3) if spread < 0.04), 9)
+    assert {3, 9} < set(taken.counts)
 
 
 def test_identical_cells_are_called_different_in_at_most_5_percent_of_sweeps() -> None:

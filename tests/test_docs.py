@@ -77,6 +77,7 @@ def test_every_page_is_reached_from_the_index(page: Path) -> None:
 
 COVERED_IN_DOCS = [
     *COVERED_BY,
+    (r"make bench ARGS=.*", "tests/test_bench.py", '"--only", "startup", "--repeats"'),
     (r"ssh mybox true", "tests/box/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
     (
         r"\.venv/bin/python -m mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",

@@ -53,6 +53,11 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
     "xfs": [(made("xfs", image_bytes=GIB, journal_image_bytes=80 * MIB), PLACE), (made("xfs", device="d"), SCRATCH)],
     "btrfs": [(made("btrfs", image_bytes=GIB, mkfs=("-m", "single")), PLACE)],
     "raw": [(made("raw", image_bytes=GIB), PLACE), (made("raw", device="d"), SCRATCH)],
+    "nfs": [
+        (made("nfs"), PLACE),
+        (made("nfs", path="/srv/data", server="10.1.1.1", options=("vers=4.1", "nconnect=4")),
+         replace(PLACE, peers=("10.1.1.2",))),
+    ],
     "overlay": [
         (made("overlay", over=BELOW), PLACE),
         (made("overlay", over=made("tmpfs", size_bytes=GIB)), PLACE),

@@ -77,7 +77,7 @@ OF_EVERY_FAMILY = [
     Filesystem(name="log", type="xfs", device="d", journal_device="j"),
     Filesystem(name="over", type="overlay", over=Filesystem(name="below", type="ext4", image_bytes=SMALL)),
     Filesystem(name="raw", type="raw", image_bytes=SMALL),
-    Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
+    Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL), Filesystem(name="nfs", type="nfs"),
 ]  # fmt: skip
 
 

@@ -285,3 +285,15 @@ def test_a_run_that_was_made_from_a_published_sweep_keeps_its_placeholders_and_n
     names = Pseudonyms([Identity("box", "nova9"), Identity("box", "box-1"), Identity("host", "host-2")])
     assert names.text("box-1 nova9 host-2") == "box-1 box-2 host-2"
     assert not names.left(names.text("box-1 nova9"))
+
+
+def test_clients_and_the_addresses_between_them_are_known_too() -> None:
+    client = {"hostname": "orion3.acme.example", "user": "bob", "mount_root": "/srv/acme/bench"}
+    info = {
+        "facts": {**INFO["facts"], "clients": {"ledger-a": client}, "peers": {"nfs": ["10.20.30.77"]}},
+        "parameters": {"filesystems": {"nfs": {"type": "nfs", "server": "10.20.30.70"}}},
+    }
+    names = Pseudonyms(run_identities(info, []))
+    told = names.text("client ledger-a of uid=1000(bob) on orion3 (10.20.30.77) mounts 10.20.30.70:/srv/acme/bench/x")
+    for secret in ("ledger-a", "bob", "orion3", "10.20.30.7", "acme"):
+        assert secret not in told

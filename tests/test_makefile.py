@@ -63,6 +63,7 @@ def test_no_target_is_a_file() -> None:
         (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
         (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
         (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["batch", "BATCH=a.yml", "SCHEDULER=tcp://h:8786"], 'mountlab batch "a.yml" --scheduler "tcp://h:8786"'),
         (["studies"], "mountlab batch params/batches/studies.yml"),
         (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
         (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),

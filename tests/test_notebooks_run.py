@@ -102,6 +102,7 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path
         ("50_compare_runs", "has a cell in common with results/tour; name one in `run_b`"),
         ("55_compare_many", "no sweep has two runs below"),
         ("57_across_boxes", "no sweep has runs on two boxes below"),
+        ("78_run_batch", "no batch file is named; name one in `batch_file`"),
         ("80_batch", "there is no batch below"),
     ],
 )

@@ -237,6 +237,16 @@ def test_an_embedded_box_that_has_ended_is_not_waited_for(steady: SteadyBox, mac
     assert watch.slept == []
 
 
+def test_a_box_that_is_lost_again_at_once_is_not_tried_for_ever(steady: SteadyBox, machine: Machine) -> None:
+    """Where a shell cannot stay, as without setsid, each connection is well, and none of use."""
+    machine.before = [LOST] * 99
+    with pytest.raises(BoxLost, match="was lost again at once, 10 times in a row") as error:
+        steady.run(("true",))
+    assert machine.reopened == 9
+    assert error.value.got == "reset by peer"
+    assert "setsid sh -s" in error.value.next_step
+
+
 # --- while it holds something: exactly once ---------------------------------------------------------------------------
 
 

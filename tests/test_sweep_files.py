@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,11 +22,12 @@ LARGE = 2**46
 
 
 def facts(sweep: Any) -> dict[str, Any]:
-    """Of a box that has everything, and room for all of it."""
-    return {
+    """Of a box that has everything, and room for all of it; its clients are like it."""
+    own = {
         **FACTS, "kernel_filesystems": None, "mount_root_free_bytes": LARGE, "memory_available_bytes": LARGE,
         "kernel_features": ["zram", "pmbd"], "room": dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     }  # fmt: skip
+    return {**own, "clients": dict.fromkeys(sweep.clients, own)}
 
 
 WITH_FILEBENCH = ("d4-external-journal", "d6-inode-readahead", "d7-atime")
@@ -37,7 +39,7 @@ def test_the_study_s_own_tool_is_a_preset(name: str, preset: list[str]) -> None:
     sweep = load_sweep(store.PARAMS / "sweeps" / f"{name}.yml", {"preset": preset}).sweep
     assert {workload.tool for workload in sweep.workloads} == {"filebench"}
     assert sweep.metrics == ("operation_rate",)
-    plan = make_plan(sweep, BOX, facts(sweep), run_id="r1", owner="me", seed=1)
+    plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
     assert plan.trials[0].command.argv[0] == "sh"
 
 
@@ -53,7 +55,7 @@ def sizes() -> list[Any]:
 @pytest.mark.parametrize(("path", "preset"), sizes())
 def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: str) -> None:
     sweep = load_sweep(path, {"preset": preset} if preset else {}).sweep
-    plan = make_plan(sweep, BOX, facts(sweep), run_id="r1", owner="me", seed=1)
+    plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
     assert len(plan.trials) == len(sweep.cells) * (sweep.design.repeats + sweep.design.warmup)
     assert sweep.question.endswith("?")
     assert sweep.expectation
@@ -66,7 +68,10 @@ def test_its_small_size_needs_no_disk_of_its_own_and_little_time(path: Any) -> N
     sweep = load_sweep(path, {"preset": "small"}).sweep
     scratch = {fs.device for fs in sweep.filesystems} - {None}
     assert scratch <= ({"pmem", "nvm"} if sweep.box == "vm" else set())
-    assert make_plan(sweep, BOX, facts(sweep), run_id="r1", owner="me", seed=1).expected_s < 15 * 60
+    assert (
+        make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1).expected_s
+        < 15 * 60
+    )
 
 
 def test_every_study_has_its_sweep() -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -45,8 +45,10 @@ def misbehaving(machine: Machine, text: str, limit_s: float = 60.0) -> tuple[Out
     return misbehaves(machine, (planned := opened(machine).trials[0]), limit_s), planned
 
 
-def misbehaves(machine: Machine, planned: PlannedTrial, limit_s: float = 60.0) -> Outcome:
-    before, _, after = planned.argv[4].partition(LIMIT)
+def misbehaves(
+    machine: Machine, planned: PlannedTrial, limit_s: float = 60.0, text: Callable[[str], str] = str
+) -> Outcome:
+    before, _, after = text(planned.argv[4]).partition(LIMIT)
     limits = LIMIT.replace("75", f"{limit_s + 2:g}").replace("60", f"{limit_s:g}").replace("-k 5", "-k 1")
     script = f"{before}{limits}tool; }}{after.partition('; }')[2]}"
     limited = replace(planned, command=replace(planned.command, timeout_s=limit_s))
@@ -151,9 +153,11 @@ def while_the_kernel_says(machine: Machine, lines: str, tool: str) -> Outcome:
     """What comes of a trial whose kernel logs these lines meanwhile."""
     (planned,) = opened(machine).trials
     machine.program("dmesg", DMESG.replace("{lines}", lines))
-    script = planned.argv[4].replace("trial failed ($$)", "trial failed").replace("/dev/kmsg", "/dev/null")
     machine.program("tool", f"#!/bin/sh\n{tool}\n")
-    return misbehaves(machine, replace(planned, argv=(*planned.argv[:4], script, *planned.argv[5:])))
+    return misbehaves(
+        machine, planned,
+        text=lambda script: script.replace("trial failed ($$)", "trial failed").replace("/dev/kmsg", "/dev/null"),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["exit 1", "kill -s KILL $$", "echo Killed >&2; exit 3"])
@@ -189,7 +193,7 @@ def test_what_a_killed_trial_left_is_brought_back_and_removed(machine: Machine) 
     killed = machine.run((*planned.argv[:4], script, *planned.argv[5:]))
     assert killed.returncode == -signal.SIGKILL
     assert left(machine) != []
-    outcome = machine.outcome(replace(planned, argv=(*planned.argv, "collect")))
+    outcome = machine.outcome(planned, word="collect")
     assert {"before.txt", "uptime", "stdout"} <= set(outcome.files)
     the_next_is_fine(machine, planned)
 

@@ -66,8 +66,9 @@ class Machine:
         outcome = self.outcome(planned, script)
         return dict(outcome.files), outcome.status, outcome.reason
 
-    def outcome(self, planned: PlannedTrial, script: str | None = None) -> Outcome:
-        done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:]))
+    def outcome(self, planned: PlannedTrial, script: str | None = None, *, word: str = "") -> Outcome:
+        words = (word,) if word else ()
+        done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:], *words))
         assert done.returncode == 0, done.stderr
         ended = Ended(exit_status=0, archive=done.stdout, said=done.stderr.decode(errors="replace"))
         return judge(

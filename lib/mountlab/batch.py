@@ -109,7 +109,7 @@ def _do(directory: BatchDirectory, results: Path, ways: Ways) -> None:
     todo = unfinished(directory.batch, directory.outcomes)
     if ways.execute is None:
         spots = places(todo, directory=directory, results=results)
-        if ways.scheduler or not spots.one_by_one:
+        if ways.scheduler or not spots.one_by_one or any(item.pool for item in todo):
             from mountlab.batch_many import do_many  # the scheduler's library takes a second to load
 
             do_many(todo, spots, directory, results, scheduler=ways.scheduler, at_once=ways.at_once)

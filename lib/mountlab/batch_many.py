@@ -48,7 +48,7 @@ def do_many(
     """
     found = tuple(located(item) for item in items)
     queue = spots.queue(found, at_once=at_once)
-    with Watch(queue, list(spots.machines), directory, results) as watch, _interrupts() as pressed:
+    with Watch(queue, spots.names, directory, results) as watch, _interrupts() as pressed:
         many = _Many(found, spots, directory, results, queue, watch, pressed)
         many.run(scheduler)
         if many.full is not None:
@@ -87,7 +87,7 @@ class _Wait:
     """An item that somebody is in the way of."""
 
     until: float
-    pause_s: float = FIRST_PAUSE_S
+    pause_s: float
     trials: int = 0
 
 
@@ -140,7 +140,7 @@ class _Many:
             raise error
         for order in list(self.queue.running.values()):
             self.queue.again(order)
-            self.watch.end(order, None, "waits: the scheduler is gone")
+            self.watch.waits(order, "the scheduler is gone")
         if not self.stopping:
             time.sleep(TICK_S)
         return gone_at
@@ -194,18 +194,18 @@ class _Many:
 
     def give(self, engine: Cluster, work: Any) -> None:
         for order in self.queue.ready(time.monotonic()):
-            only = engine.fit(order.machine)
+            only = engine.fit(order.machines)
             if only is not None:
                 self.watch.begin(order)
-                engine.give(order.key, work(order), machine=order.machine, only=only)
-            elif order.machine == HERE and engine.workers:
+                engine.give(order.key, work(order), machines=order.machines, only=only)
+            elif HERE in order.machines and engine.workers:
                 self.nobody_here(order)
             else:
-                self.later(order, "waits for a worker")
+                self.later(order, "no worker is there for it")
 
-    def later(self, order: Order, why: str, pause_s: float = FIRST_PAUSE_S) -> None:
-        self.queue.again(order, at=time.monotonic() + pause_s)
-        self.watch.end(order, None, why)
+    def later(self, order: Order, why: str, pause_s: float | None = None) -> None:
+        self.queue.again(order, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
+        self.watch.waits(order, why)
 
     def nobody_here(self, order: Order) -> None:
         """A box that is started where its item is done is another machine for each worker's."""
@@ -223,9 +223,9 @@ class _Many:
     def take(self, order: Order, answer: Any) -> None:
         """What came of an order."""
         if isinstance(answer, Taken):
-            self.later(order, "waits: another task of this scheduler has the machine")
+            self.later(order, "another task of this scheduler has the machine")
         elif isinstance(answer, Unfit):
-            self.later(order, "waits for a worker", 0.0)
+            self.later(order, "its worker was not fit", 0.0)
         elif isinstance(answer, list):
             self.queue.ended(order)
             self.watch.end(order, None)
@@ -245,11 +245,15 @@ class _Many:
             outcome = cannot(each)
             self.directory.record(outcome)
             self.watch.cannot(order.box, each.item, outcome)
+            if each.error in batch_plan.unreachable():
+                self.queue.lost(order.box)
 
     def settle(self, order: Order, outcome: Outcome) -> None:
         """An outcome stands, unless somebody was in the way, or another box may do better."""
+        if outcome.error in batch_plan.unreachable():
+            self.queue.lost(order.box)
         if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(order)) is not None:
-            self.later(order, f"waits: {errors.in_one_line(outcome.reason)}", wait.pause_s)
+            self.later(order, errors.in_one_line(outcome.reason), wait.pause_s)
             wait.pause_s = min(2 * wait.pause_s, LONGEST_PAUSE_S)
         elif order.item.pool and outcome.state == "failed" and self.elsewhere(order, outcome):
             self.watch.end(order, None, errors.in_one_line(outcome.reason))
@@ -262,7 +266,7 @@ class _Many:
         moment, patience_s = time.monotonic(), MARGIN_S
         if order.box:
             patience_s += store.load_box(order.box).grace_s
-        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s))
+        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
         run = self.directory.run_of(order.item, self.results)
         trials = len(store.read_journal(run)) if run else 0
         if trials > wait.trials:
@@ -271,11 +275,8 @@ class _Many:
 
     def elsewhere(self, order: Order, outcome: Outcome) -> bool:
         """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
-        gone = outcome.error in batch_plan.unreachable()
-        if not gone and outcome.run:
+        if outcome.run and outcome.error not in batch_plan.unreachable():
             return False  # its trials failed, or its report: another box is no remedy
-        if gone:
-            self.queue.lost(order.box)
         if not self.queue.elsewhere(order):
             return False
         self.watch.say(f"{order.item.id}: not on {order.box}, so on another of {order.item.pool}: "

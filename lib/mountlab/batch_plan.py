@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mountlab import store, workflow
+from mountlab import html, store, workflow
 from mountlab.batch_params import Batch, Item, notebook_parameters, on_box, unfinished
 from mountlab.batch_queue import Queue, machine_of
 from mountlab.batch_store import BatchDirectory, notebook_path, parameters_of, sweep_path
@@ -68,15 +68,28 @@ class Places:
     """Item to the box that has its run."""
     machines: Mapping[str, str]
     """Box to its machine."""
+    clients: Mapping[str, Sequence[str]]
+    """Item to the boxes that drive the same file system, besides its own."""
+
+    @property
+    def names(self) -> list[str]:
+        """The boxes on which items are done."""
+        return list(dict.fromkeys(name for found in self.boxes.values() for name in found))
 
     @property
     def one_by_one(self) -> bool:
-        """Whether no two items could be done at the same time."""
-        return len(set(self.machines.values())) <= 1 and all(len(boxes) <= 1 for boxes in self.boxes.values())
+        """Whether no two items could be done at the same time: one machine has a part in all."""
+        needed = [
+            {self.machines[box] for box in (*found, *self.clients.get(item, ()))}
+            for item, found in self.boxes.items() if found
+        ]  # fmt: skip
+        return all(len(found) <= 1 for found in self.boxes.values()) and (not needed or bool(set.intersection(*needed)))
 
     def queue(self, items: Sequence[Item], *, at_once: int | None = None) -> Queue:
         """Those of the items that are given here, all of them waiting."""
-        return Queue(items, self.boxes, self.machines, pinned=self.pinned, at_once=at_once)
+        return Queue(
+            items, self.boxes, self.machines, pinned=self.pinned, clients=self.clients, at_once=at_once
+        )  # fmt: skip
 
 
 def places(items: Sequence[Item], *, directory: BatchDirectory | None, results: Path) -> Places:
@@ -86,8 +99,14 @@ def places(items: Sequence[Item], *, directory: BatchDirectory | None, results: 
     for item in items:
         if item.id in pinned and item.pool and pinned[item.id] not in boxes[item.id]:
             boxes[item.id].append(pinned[item.id])
-    names = dict.fromkeys(name for found in boxes.values() for name in found)
-    return Places(boxes, pinned, {name: machine_of(store.load_box(name)) for name in names})
+    clients = {item.id: found for item in items if boxes[item.id] and (found := _clients(item))}
+    names = dict.fromkeys(name for found in (*boxes.values(), *clients.values()) for name in found)
+    return Places(boxes, pinned, {name: machine_of(store.load_box(name)) for name in names}, clients)
+
+
+def _clients(item: Item) -> list[str]:
+    path = sweep_path(item)
+    return list(store.load_sweep(path, item.overrides).sweep.clients) if path else []
 
 
 # ── how long ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,3 +157,15 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
     share = 1 - done / max(len(trials), done, 1)
     note = f"goes on with {before.name}: {done} of {len(trials)} trials are done" if before else ""
     return Planned(item, expected_s * share + NOTEBOOK_S, len(trials), note)
+
+
+def places_table(batch: Batch) -> html.Html:
+    """Where each item of a batch may be done, for a notebook."""
+    spots = places(batch.items, directory=None, results=store.RESULTS)
+    rows: list[list[html.Text]] = [
+        [item.id, item.label, ", ".join(spots.boxes[item.id]) or "no box needed",
+         ", ".join(dict.fromkeys(spots.machines[box] for box in spots.boxes[item.id]))]
+        for item in batch.items
+    ]  # fmt: skip
+    head = [html.Column("Item"), html.Column("What"), html.Column("Boxes"), html.Column("Machine")]
+    return html.table(head, [html.Rows(rows)], caption="Where each item may be done")

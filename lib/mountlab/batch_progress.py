@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ class _Box:
     note: str = ""
     """Why it does nothing."""
     said: str = ""
-    """The last of such reasons."""
+    """The last reason for which it waited."""
 
 
 class Watch:
@@ -129,11 +129,9 @@ class Watch:
             self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id}: {order.item.label}")
 
     def end(self, order: Order, outcome: Outcome | None, note: str = "") -> None:
-        """How an order ended; without an outcome it is to be done once more, for the reason in `note`."""
+        """How an order ended. `note`: why its box does nothing now."""
         known = self._of(order.box)
-        if note and note != known.said:
-            self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id} {note}")
-        known.order, known.note, known.said = None, note, note or known.said
+        known.order, known.note = None, note
         if outcome is not None:
             known.states[outcome.state] += 1
             known.ahead.end(outcome.item, outcome.elapsed_s)
@@ -141,6 +139,14 @@ class Watch:
                 self._screen.log(how_it_ended(order.item, outcome))
             else:
                 self._screen.say(how_it_ended(order.item, outcome))
+
+    def waits(self, order: Order, why: str) -> None:
+        """It is to be done once more, later."""
+        known = self._of(order.box)
+        known.order, known.note = None, f"waits: {why}"
+        if why != known.said:
+            known.said = why
+            self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id} waits: {why}")
 
     def cannot(self, box: str, item: Item, outcome: Outcome) -> None:
         """An item that its box cannot do, by the plan."""
@@ -210,7 +216,7 @@ class Log:
     log = say
     """What only a log has: elsewhere the lines of the boxes say it."""
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         """Nothing is ever due."""
 
     def close(self) -> None:
@@ -232,7 +238,7 @@ class Screen:
     def say(self, text: str) -> None:
         self._write([errors.printable(text), *self._lines], keep=1)
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         lines = batch_board.lines(rows, pools, width=shutil.get_terminal_size().columns)
         if lines != self._lines:
             self._write(lines)
@@ -266,7 +272,7 @@ class Page:
     def say(self, text: str) -> None:
         self._news = [*self._news, text][-_MOST_NEWS:]
 
-    def draw(self, rows: Sequence[Row], pools: Counter[str]) -> None:
+    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         picture = batch_board.table(rows, pools, self._news)
         if self._shown is None:
             self._shown = self._show(picture, display_id=True)

@@ -35,7 +35,14 @@ class Order:
     box: str
     """'' for an item that needs none."""
     machine: str
+    others: tuple[str, ...] = ()
+    """The machines of its clients, which drive the same file system."""
     planning: bool = False
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """All that nobody else may have meanwhile."""
+        return tuple(sorted({each for each in (self.machine, *self.others) if each}))
 
     @property
     def item(self) -> Item:
@@ -53,10 +60,12 @@ class Queue:
 
     def __init__(
         self, items: Sequence[Item], boxes: Mapping[str, Sequence[str]], machines: Mapping[str, str], *,
-        pinned: Mapping[str, str] | None = None, at_once: int | None = None,
+        pinned: Mapping[str, str] | None = None, clients: Mapping[str, Sequence[str]] | None = None,
+        at_once: int | None = None,
     ) -> None:  # fmt: skip
         """`boxes`: item to the boxes that may do it, none for one without a box. `machines`: box to its machine.
-        `pinned`: item to the box that has its run, before all others. `at_once`: so many orders at a time."""
+        `pinned`: item to the box that has its run, before all others. `clients`: item to the boxes that it needs
+        besides. `at_once`: so many orders at a time."""
         self.waiting = list(items)
         self.running: dict[str, Order] = {}
         """By their keys."""
@@ -64,6 +73,7 @@ class Queue:
         self._boxes = {item.id: list(boxes.get(item.id, ())) for item in items}
         self._alone = {item.id for item in items if not self._boxes[item.id]}
         self._machines, self._pinned, self._at_once = machines, dict(pinned or {}), at_once
+        self._others = {name: tuple(machines[box] for box in found) for name, found in (clients or {}).items()}
         self._not_before: dict[str, float] = {}
         """By the id of an item, or by the box that is to be planned for."""
         self._unplanned = self._by_box(items)
@@ -84,7 +94,7 @@ class Queue:
 
     def ready(self, now: float) -> list[Order]:
         """What may begin at this moment, which counts as running from here on."""
-        taken = {order.machine for order in self.running.values()}
+        taken = {machine for order in self.running.values() for machine in order.machines}
         room = self._at_once - len(self.running) if self._at_once else len(self._number) + len(self._machines)
         orders: list[Order] = []
         for order in self._candidates(taken, now):
@@ -112,15 +122,22 @@ class Queue:
                 if not late and self._is_first(item):
                     yield Order((item,), "", "")
                 continue
-            free = self._free_box(item, taken)
-            if free is not None:
-                taken.add(self._machines[free])
-                if not late:
-                    yield Order((item,), free, self._machines[free])
+            order = self._order(item, taken)
+            if order is not None:
+                begins = not late and not taken.intersection(order.machines)
+                taken.update(order.machines)
+                if begins:
+                    yield order
 
     def _is_first(self, item: Item) -> bool:
         others = [*self.waiting, *(order.item for order in self.running.values())]
         return all(self._number[item.id] <= self._number[other.id] for other in others)
+
+    def _order(self, item: Item, taken: set[str]) -> Order | None:
+        """The item on a box of its own, free or not; or of several on one that is free, if any is."""
+        others = self._others.get(item.id, ())
+        box = self._free_box(item, taken) if len(self._boxes[item.id]) > 1 else self._boxes[item.id][0]
+        return None if box is None else Order((item,), box, self._machines[box], others)
 
     def _free_box(self, item: Item, taken: set[str]) -> str | None:
         """Of those that are free the one that fewest other items wait for."""

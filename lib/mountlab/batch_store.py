@@ -29,10 +29,14 @@ BATCHES = "batches"
 RUN = "run.json"
 
 
-def load_batch(path: Path) -> Batch:
-    """The batch of a YAML file. Raises StoreError or ParameterError."""
+def load_batch(path: Path | str | None) -> Batch:
+    """The batch of a YAML file, from here or from the repository. Raises StoreError or ParameterError."""
     names = ", ".join(sorted(each.name for each in (store.PARAMS / BATCHES).glob("*.yml")))
-    text = store.read_text(path, "batch file", f"name one, such as those in params/batches: {names}")
+    next_step = f"name one, such as those in params/batches: {names}"
+    if path is None:
+        raise StoreError("no batch file is named; name one in `batch_file`", next_step=next_step)
+    path = store.found(path)
+    text = store.read_text(path, "batch file", next_step)
     batch = parse_batch(parse_yaml(text, where=store.shown(path)), name=path.stem, where=store.shown(path))
     return on_each_box(batch, _boxes_of)
 
@@ -140,15 +144,15 @@ class BatchDirectory:
         self.info = {**self.info, "schema": SCHEMA, "status": status, "finished_at": ended}
         self._write("batch.json", self.info)
 
-    def keep(self, **known: Any) -> None:
-        """More that is known of it, in batch.json."""
-        self.info = {**self.info, **known}
-        self._write("batch.json", self.info)
-
     def begin(self) -> None:
         """It is running, from now on in a session of its own: a copy of the directory has another."""
         self.info = {**self.info, "session": uuid4().hex}
         self.finish("running")
+
+    def keep(self, **known: Any) -> None:
+        """More that is known of it, in batch.json."""
+        self.info = {**self.info, **known}
+        self._write("batch.json", self.info)
 
     def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
         """report.html, and entry.json beside it, by which the index of results knows the batch."""

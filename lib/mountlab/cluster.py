@@ -15,7 +15,7 @@ import queue
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,21 +82,19 @@ def look(unfit: Callable[[], str]) -> Sight:
     return Sight(socket.gethostname(), unfit())
 
 
-def perform(work: Work, unfit: Callable[[], str], machine: str, stop: str) -> Any:
-    """Do something on a machine that nobody else has meanwhile."""
+def perform(work: Work, unfit: Callable[[], str], machines: Sequence[str], stop: str) -> Any:
+    """Do something on machines that nobody else has meanwhile."""
     worker = get_worker()
     if why := unfit():
         return Unfit(worker.address, why)
-    with _lease(machine) as free:
+    with ExitStack() as stack:
+        free = all(stack.enter_context(_lease(machine)) for machine in machines)
         return work(_Asked(worker, str(worker.get_current_task()), stop)) if free else Taken()
 
 
 @contextmanager
 def _lease(machine: str) -> Iterator[bool]:
-    """Whether the machine is ours until the end; '' is no machine, and everybody's."""
-    if not machine:
-        yield True
-        return
+    """Whether the machine is ours until the end."""
     name = f"{machine} {socket.gethostname()}" if machine == HERE else machine
     semaphore = Semaphore(max_leases=1, name=f"mountlab-box {name}")
     free = bool(semaphore.acquire(timeout=LEASE_TRY_S))
@@ -139,7 +137,7 @@ class _Given:
     """A task that was given out."""
 
     work: Work
-    machine: str
+    machines: tuple[str, ...]
     future: Future[Any]
     only: tuple[str, ...] = ()
     """The workers that may do it; none: any."""
@@ -197,27 +195,27 @@ class Cluster:
         left, self._known = sorted(self._known - there), there
         return left
 
-    def fit(self, machine: str) -> tuple[str, ...] | None:
+    def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
         """The workers that may have a task; () for any, None where none of those that are there may."""
         if self.here:
             return ()
         self._hear()
         there = set(self.workers)
         bad = {each for each in there if each in self.sights and self.sights[each].why}
-        if machine == HERE:
+        if HERE in machines:
             ours = socket.gethostname()
             return tuple(each for each in there - bad if each in self.sights and self.sights[each].host == ours) or None
         if not bad:
             return ()
         return tuple(there - bad) or None
 
-    def give(self, key: str, work: Work, *, machine: str, only: tuple[str, ...] = ()) -> None:
+    def give(self, key: str, work: Work, *, machines: tuple[str, ...], only: tuple[str, ...] = ()) -> None:
         """Have something done, by one of these workers; what comes of it `ended` gives."""
-        task = partial(perform, work, self.unfit, machine, self.stop_name)
+        task = partial(perform, work, self.unfit, machines, self.stop_name)
         future = self.client.submit(
             task, key=f"mountlab-{key}-{uuid.uuid4().hex[:8]}", pure=False, workers=list(only) or None
         )
-        self._given[key] = _Given(work, machine, future, only)
+        self._given[key] = _Given(work, machines, future, only)
         future.add_done_callback(lambda done: self._ended.put((key, done)))
 
     def ended(self, wait_s: float) -> Iterator[tuple[str, Any]]:
@@ -252,9 +250,9 @@ class Cluster:
             return
         there = set(self.workers)
         for key, given in list(self._given.items()):
-            if given.only and not there.intersection(given.only) and (only := self.fit(given.machine)) is not None:
+            if given.only and not there.intersection(given.only) and (only := self.fit(given.machines)) is not None:
                 given.future.cancel()
-                self.give(key, given.work, machine=given.machine, only=only)
+                self.give(key, given.work, machines=given.machines, only=only)
 
     def stop(self) -> None:
         """Tell all tasks to stop. They end as soon as what they did on their boxes is undone."""

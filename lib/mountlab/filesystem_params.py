@@ -25,11 +25,13 @@ _PATTERNS = {
     "overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
     "journal_overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
     "zram_algorithm": (r"[a-z0-9-]{2,20}", "an algorithm of the box's kernel, such as lzo-rle or lz4"),
+    "server": (r"(\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+", "an address of the box, such as 192.168.7.1"),
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
 }
 _SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes"}
 _AS_THEY_ARE = (
     "path",
+    "server",
     "image_dir",
     "device",
     "overwrite",
@@ -52,6 +54,9 @@ class FilesystemFile(BaseModel):
     it."""
     path: str | None = None
     """An existing directory of the box to be measured. Without it one below the mount root."""
+    server: str | None = None
+    """nfs: the address under which clients reach the box; its server listens there, and nowhere else. Without it
+    127.0.0.1, for the box alone."""
     image: SizeText | None = None
     """It lies on a loop image of this size, which Mountlab makes and removes."""
     image_dir: str | None = None

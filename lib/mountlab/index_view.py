@@ -20,7 +20,10 @@ Row = Mapping[str, str]
 """A row of a CSV file."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)[::-1]
 """The worst first."""
-KINDS = {"run": "runs", "comparison": "comparisons", "batch": "batches", "bundle": "published bundles"}
+KINDS = {
+    "run": "runs", "comparison": "comparisons", "batch": "batches", "bundle": "published bundles",
+    "history": "histories", "change": "changes",
+}  # fmt: skip
 _OF_A_ROW = (
     "baseline", "candidate", "workload", "tool", "metric", "label", "ratio", "low", "high", "n", "level", "p",
     "p_adjusted", "verdict", "method", "low_all", "high_all", "needed",
@@ -114,7 +117,7 @@ def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: 
 
 
 def entry_of_json(path: str, raw: Any) -> Entry:
-    """What an entry.json says: of a batch, a comparison or a bundle. Raises StoreError for what is none."""
+    """What an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
     known = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
     if not known:
         got = raw.get("kind") if isinstance(raw, dict) else raw
@@ -124,8 +127,10 @@ def entry_of_json(path: str, raw: Any) -> Entry:
     counts: dict[str, int] = {each: int((raw.get("caveats") or {}).get(each, 0)) for each in SEVERITIES}
     if min(counts.values()) < 0:
         raise StoreError("a number of caveats", where=f"{path}/entry.json", got=str(counts), allowed="0 or more")
+    verdicts = [each for each in raw.get("verdicts") or () if each in get_args(Verdict)]
     return Entry(
         path=path, kind=raw["kind"], title=raw["title"], created_at=str(raw.get("created_at", "")),
+        box=str(raw.get("box") or ""), sweep=str(raw.get("sweep") or ""), verdicts=tuple(verdicts),
         said=str(raw.get("verdict", "")), caveats=counts,
         page=str(raw.get("page", "")), n=words.counted(len(raw.get("runs") or ()), "run"),
     )  # fmt: skip

@@ -165,6 +165,8 @@ class Filesystem:
     """tmpfs: its size= option. ramfs: the cap that Mountlab keeps, since the kernel keeps none."""
     path: str | None = None
     """dir, bind: the existing directory to measure; None: the box's mount root."""
+    server: str | None = None
+    """nfs: the address under which clients reach the box; None: 127.0.0.1."""
     image_bytes: int | None = None
     """A loop image of this size, made by us."""
     image_dir: str | None = None
@@ -354,6 +356,8 @@ class Place:
     journal: str | None = None
     """The same of the external journal's scratch device."""
     journal_id: str = ""
+    peers: tuple[str, ...] = ()
+    """Addresses of the run's clients, as the box sees them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -94,13 +95,26 @@ class PlannedTrial:
     cell: Cell
     mount: str
     command: Command
-    argv: tuple[str, ...]
+    run_id: str
+    head: str
+    """What stands in the script before trial.sh: its variables and functions."""
     timeout_s: float
     expected_s: float
     seats: tuple[Seat, ...] = ()
     """The clients that drive it, where that is not the box itself."""
     skip: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
+        script = f"{self.head}\n{_trial_script()}"
+        return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
+
+
+@cache
+def _trial_script() -> str:
+    return files("mountlab").joinpath("trial.sh").read_text()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +281,7 @@ class _Context:
             uuid=our_uuid(self.run_id, mount_id), journal_uuid=our_uuid(self.run_id, mount_id, "journal"),
             device=scratch.get(backed.device or ""), device_id=identities.get(backed.device, ""),
             journal=scratch.get(backed.journal_device or ""), journal_id=identities.get(backed.journal_device, ""),
+            peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
         )  # fmt: skip
 
     def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:
@@ -330,10 +345,10 @@ class _Context:
         )
         programs = programs_for(tool, cell.workload)
         command = self._as_installed(command, programs)
-        script = self._script(command, programs, cell, cache, mount, directory, output)
+        head = self._head(command, programs, cell, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id, block=visit.block, warmup=visit.warmup, cell=cell, mount=mount.id, command=command,
-            argv=("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, trial_id),
+            run_id=self.run_id, head=head,
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60,
             expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
@@ -353,7 +368,7 @@ class _Context:
 
         return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
 
-    def _script(
+    def _head(
         self,
         command: Command,
         programs: tuple[Program, ...],
@@ -389,7 +404,7 @@ class _Context:
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         lines += [_function("load_program", loaded)]
-        lines += [_function("measured", (limited,)), files("mountlab").joinpath("trial.sh").read_text()]
+        lines += [_function("measured", (limited,))]
         return "\n".join(lines)
 
 

@@ -127,7 +127,7 @@ def check_clients(sweep: Sweep, box: str, facts: Facts) -> None:
         if workload.clients:
             _check_shared(sweep, workload)
             for name in workload.clients:
-                _check_client(workload, name, box, facts)
+                _check_client(sweep, workload, name, box, facts)
 
 
 def _check_shared(sweep: Sweep, workload: Workload) -> None:
@@ -140,7 +140,7 @@ def _check_shared(sweep: Sweep, workload: Workload) -> None:
         )  # fmt: skip
 
 
-def _check_client(workload: Workload, name: str, box: str, facts: Facts) -> None:
+def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: Facts) -> None:
     """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
     different programs are not one sample."""
     where, own = f"workloads.{workload.name}.clients: {name}", facts["clients"][name]
@@ -150,6 +150,7 @@ def _check_client(workload: Workload, name: str, box: str, facts: Facts) -> None
                 "the helper of a box does not serve clients", where=where, got=f"box {each}: become: helper",
                 allowed="root, sudo without a password, or none (for directories)",
             )  # fmt: skip
+    _check_sight(sweep, name, box, own)
     for program in programs_for(TOOLS[workload.tool], workload):
         asks, serves = (_version(each, program.name) for each in (facts, own))
         if asks != serves:
@@ -157,6 +158,29 @@ def _check_client(workload: Workload, name: str, box: str, facts: Facts) -> None
                 f"client {name} and the box that asks it must have the same {program.name}", where=where,
                 got=f"{serves or 'none'} on {name}", allowed=f"{asks or 'none'}, as on {box}",
                 next_step=f"install the same version on both (`mountlab box prepare {name}` installs what is missing)",
+            )  # fmt: skip
+
+
+def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
+    """Raise PlanError for a client that cannot mount what it is to see."""
+    where = f"box {name}"
+    for fs in sweep.filesystems:
+        family, known = FAMILIES[fs.type], own.get("kernel_filesystems")
+        absent = [kind for kind in family.client_kernel_types if known is not None and kind not in known]
+        if absent:
+            raise PlanError(f"the kernel of client {name} has no {absent[0]}", where=where, got=fs.type)
+        missing = [program.name for program in family.client_programs if program.name not in own["programs"]]
+        if missing:
+            raise PlanError(
+                f"client {name} lacks {', '.join(missing)}", where=where, got=fs.type,
+                next_step=f"python -m mountlab box prepare {name}",
+            )  # fmt: skip
+        if family.client_programs and own["rights"] == "none":
+            raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")
+        if family.client_programs and fs.server is None and name != box:
+            raise PlanError(
+                f"client {name} is not told where the server is", where=f"filesystems.{fs.name}.server", got="nothing",
+                allowed=f"the address under which {name} reaches {box}",
             )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "skipped": plan.skipped, "foreseen": foreseen(plan, facts),
         "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
+        "clients": [client.name for client in plan.clients],
         "cells": [cell.id for cell in plan.sweep.cells], "excluded": list(plan.sweep.excluded),
         "order": [_trial_row(trial) for trial in plan.trials], "commands": [list(argv) for argv in plan.commands()],
     }  # fmt: skip
@@ -90,6 +91,8 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     times = f"{design.until.min} to {design.until.max}" if design.until else str(design.repeats)
     cells = f"{len(plan.sweep.cells)} cells x {times} blocks"
     yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
+    if plan.clients:
+        yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
     yield from (f"{'design' if not i else '':12} {line}" for i, line in enumerate(thinned(plan.sweep)))
     most = "at most " if design.until else ""
     yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
@@ -188,6 +191,10 @@ def _mount_lines(mount: PlannedMount) -> Iterator[str]:
     for step in mount.steps:
         command = _short(step.argv)
         yield command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
+    for each in mount.clients:
+        for step in each.steps:
+            yield f"{each.client}: {_short(step.argv)}"
+        yield from (f"{each.client}: {_short(step.undo)}   # afterwards" for step in reversed(each.steps) if step.undo)
     yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
 
 

@@ -29,6 +29,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 """Between two attempts to reach the box: doubled each time."""
 MARGIN_S = 30.0
 """An answer may take longer than its job by this much."""
+AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
+"""Lost within so short a time so often in a row, a connection is of no use, however well it can be made anew."""
 BEATS = 10
 """So often within the grace time the box hears of us."""
 BEAT_S = 30.0
@@ -200,12 +202,18 @@ class SteadyBox:
 
     def _steadily(self, attempt: Callable[[], T]) -> T:
         """What `attempt` gives, repeated after each loss of the connection. Raises BoxLost when it stays lost."""
+        at_once = 0
         while True:
             if self._lost is not None:  # what is undone at the end does not wait once more each
                 raise self._lost
+            began = self._clock()
             try:
                 return attempt()
             except BoxLost as error:
+                at_once = at_once + 1 if self._clock() - began < AT_ONCE_S else 0
+                if at_once >= MOST_AT_ONCE:
+                    self._lost = _lost_again(error, self.box)
+                    raise self._lost from error
                 self._regain(error)
 
     def _regain(self, first: BoxLost) -> None:
@@ -300,6 +308,15 @@ def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
         allowed=f"signs of life at least every {grace_s:g} s (`grace` of the box file): after that the box ends what "
         "runs, unmounts and cleans up by itself",
         next_step="see that nobody ran `mountlab box clean` there, and whether the connection was cut for so long",
+    )  # fmt: skip
+
+
+def _lost_again(error: BoxLost, box: Box) -> BoxLost:
+    return BoxLost(
+        f"the box can be reached, and was lost again at once, {MOST_AT_ONCE} times in a row", where=error.where,
+        got=error.got, evidence=error.evidence,
+        next_step=f"see whether a shell of the login there runs `setsid sh -s`, and what ends it; then "
+        f"python -m mountlab box check {box.name}",
     )  # fmt: skip
 
 

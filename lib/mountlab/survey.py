@@ -92,6 +92,27 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     }  # fmt: skip
 
 
+WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
+"""The address from which this machine would talk to another one."""
+
+
+def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, list[str]]:
+    """File system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError for a
+    client that knows no way to it."""
+    found: dict[str, list[str]] = {}
+    for fs in sweep.filesystems:
+        for name, connection in clients.items() if fs.server else ():
+            done = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
+            if not done.text.strip():
+                raise PlanError(
+                    f"client {name} knows no way to the server", where=f"filesystems.{fs.name}.server",
+                    got=str(fs.server), allowed="an address of the box that every client reaches",
+                    evidence=done.error_text,
+                )  # fmt: skip
+            found.setdefault(fs.name, []).append(done.text.split()[0])
+    return found
+
+
 def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
     """Of the scratch devices on which a sweep asks for DAX: whether they have it, where they tell."""
     asking = {fs.name for fs in sweep.filesystems if any(each.partition("=")[0] == "dax" for each in fs.options)}
@@ -122,7 +143,7 @@ def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
 def _directory_of(fs: Filesystem) -> str | None:
     """The directory of the box on which it depends, and of which only the box can tell the room."""
     backed = fs.over or fs
-    if backed.type in ("dir", "bind"):
+    if backed.type in ("dir", "bind", "nfs"):
         return backed.path or "."
     return SHM if backed.type == "shmfs" and backed.size_bytes is None else backed.image_dir
 

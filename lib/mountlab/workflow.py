@@ -17,12 +17,13 @@ from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreErr
 from mountlab.facts import gather
 from mountlab.live import watched
 from mountlab.live_view import resume_line
+from mountlab.model import Box
 from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
-from mountlab.steady import SteadyBox
+from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
-from mountlab.survey import survey
+from mountlab.survey import peers, survey
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,37 @@ def planned(
     store.load_published(sweep.published)  # a name that is wrong is said before anything is measured
     others = [store.load_box(name) for name in sweep.clients if name != the_box.name]
     with ExitStack() as opened:
-        lines = {each.name: open_box(each, forwards=bool(sweep.clients)) for each in (the_box, *others)}
-        connections = {name: SteadyBox(opened.enter_context(line)) for name, line in lines.items()}
-        connection = connections[the_box.name]
-        known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
-        facts = known[the_box.name]
-        if sweep.clients:
-            facts = {**facts, "clients": {name: known[name] for name in sweep.clients}}
-        check_feasible(sweep, the_box, facts)
-        if take:
-            for name, each in connections.items():
-                _take(each, known[name])
-        surveyed = survey(sweep, connection, facts)
-        name = run_id or store.new_run_id(sweep, the_box, results)
-        plan = make_plan(
-            sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
-            seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
-        )  # fmt: skip
-        yield Session(plan, resolved, connection, surveyed, connections)
+        lines = {
+            each.name: opened.enter_context(open_box(each, forwards=bool(sweep.clients)))
+            for each in (the_box, *others)
+        }  # fmt: skip
+        yield planned_on(lines, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
+
+
+def planned_on(
+    lines: Mapping[str, Line], resolved: Resolved, the_box: Box, *, run_id: str | None = None, seed: int | None = None,
+    results: Path = store.RESULTS, take: bool = False,
+) -> Session:  # fmt: skip
+    """The same on boxes that are connected already: the one that is measured on, and its clients, by name."""
+    sweep = resolved.sweep
+    connections = {name: SteadyBox(line) for name, line in lines.items()}
+    connection = connections[the_box.name]
+    known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
+    facts = known[the_box.name]
+    if sweep.clients:
+        clients = {name: connections[name] for name in sweep.clients}
+        facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
+    check_feasible(sweep, the_box, facts)
+    if take:
+        for name, each in connections.items():
+            _take(each, known[name])
+    surveyed = survey(sweep, connection, facts)
+    name = run_id or store.new_run_id(sweep, the_box, results)
+    plan = make_plan(
+        sweep, the_box, surveyed, run_id=name, owner=str(lock.this_process(name)),
+        seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+    )  # fmt: skip
+    return Session(plan, resolved, connection, surveyed, connections)
 
 
 def _on_one(resolved: Resolved, box: str | None) -> Resolved:

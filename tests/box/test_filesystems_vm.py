@@ -21,7 +21,7 @@ MEMORY: dict[str, dict[str, Any]] = {
     "hugetlbfs": {"type": "hugetlbfs", "size": "16MiB"}, "dir": {"type": "dir"}, "bind": {"type": "bind"},
     "ext3": {"type": "ext3", "image": "32MiB"}, "ext2": {"type": "ext2", "image": "32MiB"},
     "ext4-zram": {"type": "ext4", "zram": "64MiB"}, "overlay": {"type": "overlay", "over": TMPFS},
-    "btrfs": {"type": "btrfs", "image": "128MiB", "options": ["compress=zstd"]},
+    "btrfs": {"type": "btrfs", "image": "128MiB", "options": ["compress=zstd"]}, "nfs": {"type": "nfs"},
 }  # fmt: skip
 DISKS: dict[str, dict[str, Any]] = {
     "ext4": {"type": "ext4", "device": "pmem", "mkfs": ["-b", "4096"]},
@@ -61,6 +61,21 @@ def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run
     assert {"ignored", "changed"} & set(states.values()) == set(), states
     if name.endswith("-dax"):
         assert states["dax=always"] == "in effect"
+
+
+def test_a_client_drives_nfs_and_server_and_export_are_gone_afterwards(
+    tmp_path: Path, vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest is server and client at once: it has no network but that to itself."""
+    share_vm(vm_connection, monkeypatch)
+    asked = {**FIO, "ioengine": "psync", "cache": "cold", "clients": ["vm"]}
+    given = sweep(filesystems={"nfs": {"type": "nfs", "options": ["noatime"]}}, workloads={"fio": asked},
+                  design={"repeats": 1})  # fmt: skip
+    run = store.load_run(workflow.run(given, box="vm", results=tmp_path))
+    assert outcome(run, "nfs") == ("ok", "")
+    assert {row.option: row.state for row in run.options}["noatime"] == "in effect"
+    left = vm_connection.run(("sh", "-c", "cat /var/lib/nfs/etab /proc/fs/nfsd/threads; pgrep rpc.mountd"))
+    assert left.text == "", "no export, no server, no files of its own"
 
 
 def test_without_a_device_that_has_it_dax_is_refused_and_the_kernel_says_why(run: store.Run) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started
-from mountlab import bundle_view, html, report, store
+from mountlab import bundle_view, html, index_view, report, store
 from mountlab.bundle import Bundle, PublishedRun
 from mountlab.html import Column, Rows
+from mountlab.index_view import Entry
 from mountlab.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import executed_here
@@ -376,6 +377,39 @@ def test_the_index_is_filtered(name: str, value: str, count: int, browser: Brows
     with opened(browser, pages["index"]) as page:
         page.get_by_label(name, exact=True).select_option(label=value)
         assert len(shown(page)) == count
+
+
+@pytest.fixture(scope="module")
+def long_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of 700 runs, number 0 the oldest."""
+    entries = [
+        Entry(path=f"r{each}", title=f"run {each}", box=f"db{each % 2}", created_at=f"2026-01-01T{each:06d}")
+        for each in range(700)
+    ]
+    path = tmp_path_factory.mktemp("long") / "index.html"
+    path.write_text(framed(index_view.body(entries), title="long", kind="index"))
+    return path
+
+
+def test_a_long_list_shows_its_first_rows_and_finds_all(browser: Browser, long_index: Path) -> None:
+    with opened(browser, long_index) as page:
+        status, visible = page.get_by_role("status"), page.locator(".entries tbody tr:visible")
+        assert (status.inner_text(), visible.count()) == ("700 in all, the first 300 shown", 300)
+        assert visible.first.locator(".question").inner_text() == "run 699"
+        page.get_by_role("button", name="Show 300 more").click()
+        page.get_by_role("button", name="Show 100 more").click()
+        assert (status.inner_text(), visible.count()) == ("700 in all", 700)
+        page.get_by_role("searchbox").fill("699")
+        assert (status.inner_text(), visible.count()) == ("1 of 700 shown", 1)
+        page.get_by_role("button", name="Show all").click()
+        page.get_by_role("button", name="Date, UTC").click()
+        assert visible.first.locator(".question").inner_text() == "run 0", "sorted as a whole"
+        assert visible.count() == 300
+
+
+def test_without_a_script_a_long_list_is_whole(browser: Browser, long_index: Path) -> None:
+    with opened(browser, long_index, java_script_enabled=False) as page:
+        assert page.locator(".entries tbody tr:visible").count() == 700
 
 
 def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: dict[str, Path]) -> None:

@@ -28,6 +28,16 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Trials:
+    """A number of trials, beside shares."""
+
+    count: float
+
+    def __str__(self) -> str:
+        return f"{self.count:.0f} trials"
+
+
+@dataclass(frozen=True)
 class Table:
     """One table of shares in percent: a name for its place, a heading for each column, a text that says what it is."""
 
@@ -36,7 +46,7 @@ class Table:
     cases: int
     """How many were simulated for each figure."""
     header: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Share | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[Share | Trials | None, ...]], ...]
     """Name of the row and its figures; None where there is nothing to count."""
 
     def markdown(self) -> str:
@@ -57,8 +67,11 @@ class Table:
             (name, column): share
             for name, shares in self.rows
             for column, share in zip(self.header[1:], shares, strict=True)
-            if share is not None
+            if isinstance(share, Share)
         }
+
+
+_SHARE = re.compile(r"\d+\.\d")
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -98,5 +111,5 @@ def read(text: str, name: str) -> dict[tuple[str, str], float]:
         (row[0], column): float(figure) / 100
         for row in cells[2:]
         for column, figure in zip(cells[0][1:], row[1:], strict=True)
-        if figure != "–"
+        if _SHARE.fullmatch(figure)
     }

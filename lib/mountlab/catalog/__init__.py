@@ -5,6 +5,6 @@ runs for people, results/index.html, is made by `listing` and `index_view`.)
 """
 
 from mountlab.catalog.build import FILE, Built, Checked, build, check_runs
-from mountlab.catalog.database import TABLES, Answer, ask, reading
+from mountlab.catalog.database import TABLES, Answer, ask, opened
 
-__all__ = ["FILE", "TABLES", "Answer", "Built", "Checked", "ask", "build", "check_runs", "reading"]
+__all__ = ["FILE", "TABLES", "Answer", "Built", "Checked", "ask", "build", "check_runs", "opened"]

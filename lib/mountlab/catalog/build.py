@@ -39,6 +39,8 @@ class Built:
     file: Path
     runs: int
     """In the catalog, copies included."""
+    dated: int
+    """Of them, those that say when they began."""
     read: int
     """Read now: the others were as they are."""
     from_raw: tuple[str, ...]
@@ -122,11 +124,11 @@ def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
 
 
 def _told(file: Path, *, read: int, from_raw: Sequence[str], gone: int) -> Built:
-    with database.reading(file) as connection:
-        runs = database.ask(connection, "SELECT count(*) FROM runs").rows[0][0]
+    with database.opened(file) as connection:
+        ((runs, dated),) = database.ask(connection, "SELECT count(*), count(created_at) FROM runs").rows
         problems = database.ask(connection, "SELECT run, problem FROM sources WHERE problem <> '' ORDER BY run").rows
         copies = database.ask(connection, "SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").rows
-    return Built(file, int(runs), read, tuple(from_raw), gone, dict(problems), dict(copies))
+    return Built(file, int(runs), int(dated), read, tuple(from_raw), gone, dict(problems), dict(copies))
 
 
 @dataclass(frozen=True)

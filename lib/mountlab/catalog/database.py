@@ -86,6 +86,7 @@ def writing(file: Path) -> Iterator[Connection]:
     is_new = not file.exists()
     connection = duckdb.connect(str(file), config={"memory_limit": MEMORY, "threads": "1"})
     try:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("BEGIN")
         if is_new:
@@ -151,7 +152,7 @@ def settle(connection: Connection) -> None:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[Connection]:
+def opened(file: Path) -> Iterator[Connection]:
     """A connection that only reads this one database. Raises StoreError where there is none, or a damaged one."""
     try:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
@@ -161,6 +162,7 @@ def reading(file: Path) -> Iterator[Connection]:
             next_step="python -m mountlab catalog --anew",
         ) from error  # fmt: skip
     try:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -173,7 +175,7 @@ def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     if not file.exists():
         return None
     try:
-        with reading(file) as connection:
+        with opened(file) as connection:
             about = connection.execute("SELECT version, figures FROM about").fetchall()
             rows = connection.execute("SELECT run, signature, problem FROM sources").fetchall()
     except (StoreError, duckdb.Error):

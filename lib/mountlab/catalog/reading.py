@@ -22,7 +22,7 @@ import pyarrow as pa
 from mountlab import store
 from mountlab.journal import FILE as JOURNAL
 from mountlab.model import Trial
-from mountlab.stamp import Stamp, digest, read_stamped, truth_bytes
+from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
@@ -84,7 +84,8 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     if kept is None:
         own = store.load_figures(path)
         trials, answers = [asdict(trial) for trial in own.journal], dict[str, Sequence[str]](own.answers)
-        measurements = pa.Table.from_pandas(store.with_factors_as_text(own.measurements), preserve_index=False)
+        read, _ = read_stamped(stamped(store.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
+        measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
     else:
         trials, answers = _trials(path, truth), dict[str, Sequence[str]](kept[1].answers)
         measurements = kept[0]

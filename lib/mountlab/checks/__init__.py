@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, device, machine, options, ran, shape, sides
+from mountlab.checks import caches, clients, device, machine, options, ran, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import Check, Evidence, Facts, Told
 from mountlab.checks.caches import Moved, moved
@@ -31,6 +31,7 @@ _ALL = (
     *machine.CHECKS,
     *device.CHECKS,
     *shape.CHECKS,
+    *clients.CHECKS,
 )
 CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""

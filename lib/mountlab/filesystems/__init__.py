@@ -7,6 +7,7 @@ from mountlab.filesystems.btrfs import Btrfs
 from mountlab.filesystems.directory import Bind, Directory
 from mountlab.filesystems.ext import Ext2, Ext3, Ext4
 from mountlab.filesystems.memory import Hugetlbfs, Ramfs, Shmfs, Tmpfs
+from mountlab.filesystems.nfs import Nfs
 from mountlab.filesystems.overlay import Overlay
 from mountlab.filesystems.pmfs import Pmfs
 from mountlab.filesystems.raw import Raw
@@ -14,6 +15,7 @@ from mountlab.filesystems.xfs import Xfs
 
 _PLAIN: tuple[Family, ...] = (
     Directory(), Bind(), Tmpfs(), Shmfs(), Ramfs(), Hugetlbfs(), Ext4(), Ext3(), Ext2(), Xfs(), Btrfs(), Raw(), Pmfs(),
+    Nfs(),
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
 """File system type to family."""

@@ -91,6 +91,14 @@ class Family(Protocol):
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         """Why this workload cannot run on it; None where it can."""
 
+    @property
+    def client_programs(self) -> tuple[Program, ...]:
+        """What a client needs to see it."""
+
+    @property
+    def client_kernel_types(self) -> tuple[str, ...]:
+        """The types that a client's kernel must know."""
+
     def refuses_clients(self, fs: Filesystem) -> str | None:
         """Why several boxes cannot drive it together; None where they can."""
 
@@ -148,6 +156,14 @@ class MountedFamily:
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         return None
+
+    @property
+    def client_programs(self) -> tuple[Program, ...]:
+        return ()
+
+    @property
+    def client_kernel_types(self) -> tuple[str, ...]:
+        return ()
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
         return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"

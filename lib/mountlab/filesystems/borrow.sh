@@ -5,6 +5,8 @@
 #   borrow.sh hugepages RUN_DIR BYTES SIZE   reserve huge pages for so many bytes, of SIZE bytes each ('': the usual size)
 #   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed
 #   borrow.sh module RUN_DIR NAME OPTION...  load a kernel module
+#   borrow.sh nfsd RUN_DIR ADDRESS...        start the kernel's NFS server at these addresses
+#   borrow.sh export RUN_DIR ADDRESS:DIR OPTIONS  let one address mount a directory
 #   borrow.sh back RUN_DIR KIND NAME         give one back
 # A FILE is fs:TYPE:DEVICE:NAME, queue:DEVICE:NAME, huge:SIZE or sysctl:NAME, where DEVICE is as in /dev.
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
@@ -84,6 +86,41 @@ zram() {
     refuse "the kernel does not take $1 bytes with ${2:-its own algorithm} for a zram device (it knows $known)"
 }
 
+# Version 4 only, which needs one port and one program beside the kernel: what tells it the exports.
+nfsd() {
+    modprobe nfsd 2>/dev/null
+    grep -q '[[:space:]]nfsd$' /proc/filesystems || refuse "the kernel has no NFS server"
+    if [ ! -e /proc/fs/nfsd/threads ]; then
+        remember nfsdfs /proc/fs/nfsd ''
+        mount -t nfsd nfsd /proc/fs/nfsd || refuse "its files cannot be mounted on /proc/fs/nfsd"
+    fi
+    [ "$(cat /proc/fs/nfsd/threads)" = 0 ] \
+        || refuse "an NFS server runs on the box already: what it exports is measured as a directory (type: dir)"
+    command -v rpc.mountd > /dev/null || refuse "rpc.mountd is not there"
+    remember nfsd ours ''
+    hosts=
+    for address; do hosts="$hosts -H $address"; done
+    MOUNTLAB_NFSD=ours setsid rpc.mountd -F -N 2 -N 3 -u < /dev/null > /dev/null 2>&1 &
+    # shellcheck disable=SC2086 # words
+    rpc.nfsd -N 3 -U $hosts 8 || {
+        give_back nfsd ours
+        refuse "the NFS server does not start"
+    }
+    # No client of an earlier server is to be waited for.
+    { echo Y > /proc/fs/nfsd/v4_end_grace; } 2>/dev/null || true
+}
+
+end_nfsd() {
+    [ ! -e /proc/fs/nfsd/threads ] || echo 0 > /proc/fs/nfsd/threads || return
+    tries=40
+    while told=$(grep -lszxF MOUNTLAB_NFSD=ours /proc/[0-9]*/environ | sed 's/[^0-9]//g'); [ -n "$told" ]; do
+        for each in $told; do kill "$each" 2>/dev/null; done
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return
+        sleep 0.05
+    done
+}
+
 give_back() { # KIND NAME; what was written down before the box was started again is given back already
     if saved=$(awk -F '\t' -v k="$1" -v n="$2" -v b="$boot" '$1 == b && $2 == k && $3 == n { v = $4; found = 1 }
         END { print v; exit !found }' "$record"); then
@@ -91,6 +128,9 @@ give_back() { # KIND NAME; what was written down before the box was started agai
         setting | beside) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
         zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
         module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
+        export) exportfs -u "$2" ;;
+        nfsd) end_nfsd ;;
+        nfsdfs) umount "$2" ;;
         esac || return
     fi
     forget "$1" "$2"
@@ -99,6 +139,7 @@ give_back() { # KIND NAME; what was written down before the box was started agai
         for other in $(awk -F '\t' -v d="${2%/*}/" '$2 == "beside" && index($3, d) == 1 { print $3 }' "$record"); do
             give_back beside "$other"
         done ;;
+    nfsd:*) ! grep -q '	nfsdfs	' "$record" || give_back nfsdfs /proc/fs/nfsd ;;
     esac
 }
 
@@ -112,6 +153,13 @@ module)
     [ ! -e "/sys/module/$1" ] || refuse "the module $1 is loaded already, with options of somebody else's"
     remember module "$1" ''
     modprobe "$@" || { forget module "$1"; refuse "modprobe $* failed"; } ;;
+nfsd) nfsd "$@" ;;
+export)
+    remember export "$1" ''
+    exportfs -o "rw,sync,no_root_squash,no_subtree_check,sec=sys,$2" "$1" || {
+        forget export "$1"
+        refuse "the directory cannot be exported"
+    } ;;
 back)
     case $1 in
     setting)

@@ -27,7 +27,8 @@ def made_directory(directory: str, place: Place, inside: str | None) -> Step:
     )
 
 
-def _own(fs: Filesystem, place: Place) -> str:
+def own_directory(fs: Filesystem, place: Place) -> str:
+    """Our own directory in the one that is named, or in the run's."""
     return f"{fs.path}/mountlab-{place.run_id}-{fs.name}" if fs.path else f"{place.run_dir}/{fs.name}"
 
 
@@ -51,10 +52,10 @@ class Directory(MountedFamily):
         """Any path will do here; whether it exists and can be written is asked of the box before the run."""
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        return (made_directory(_own(fs, place), place, fs.path),)
+        return (made_directory(own_directory(fs, place), place, fs.path),)
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
-        return _own(fs, place)
+        return own_directory(fs, place)
 
     def mounted_as(self, fs: Filesystem) -> str:
         return NOT_MOUNTED
@@ -84,7 +85,7 @@ class Bind(Directory):
             )  # fmt: skip
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        own = _own(fs, place)
+        own = own_directory(fs, place)
         argv = ("mount", "--bind", *(("-o", ",".join(fs.options)) if fs.options else ()), own, place.mountpoint)
         mount = timed_step(argv, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint))
         return (*super().steps(fs, place), directory_step(place.mountpoint), mount)

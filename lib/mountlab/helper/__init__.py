@@ -283,6 +283,7 @@ def not_permitted(fs: Filesystem) -> str:
     below = fs.over or fs
     reasons = {
         "raw: who may write a device as he likes could have anything mounted from it": below.type == "raw",
+        "nfs: a server for others is root's alone to start": below.type == "nfs",
         "pmfs: it writes to physical memory": below.type == "pmfs",
         "pmbd: loading kernel modules needs root": below.pmbd is not None,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,

@@ -88,6 +88,11 @@ def _of_facts(facts: Mapping[str, Any]) -> Iterator[Identity]:
     for root in ("mount_root", "output_root"):
         yield from _pool(facts.get(f"{root}_fstype"), facts.get(f"{root}_source"))
     yield from _places(facts.get("mount_root"), facts.get("output_root"), *(facts.get("image_room") or {}))
+    for addresses in (facts.get("peers") or {}).values():
+        yield from (found for address in addresses for found in hosts(address))
+    for name, own in (facts.get("clients") or {}).items():
+        yield from (Identity("box", each) for each in (name,) if each not in OWN_BOXES)
+        yield from _of_facts(own)
 
 
 def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
@@ -98,6 +103,7 @@ def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
         if isinstance(entry, Mapping):
             yield from _places(*(entry.get(key) for key in ("path", "image_dir") if isinstance(entry.get(key), str)))
             yield from _overwritten(entry.get("overwrite"), entry.get("journal_overwrite"))
+            yield from hosts(str(entry["server"]) if entry.get("server") else None)
 
 
 def _overwritten(*values: object) -> Iterator[Identity]:

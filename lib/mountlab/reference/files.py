@@ -76,7 +76,7 @@ def other_page() -> str:
         _section("filesystems of an import", ImportedFilesystem),
         _section("Published figures", PublishedFile, "`params/published/*.yml`: figures of others, with their source."),
         _section("rows", PublishedRow),
-        _section("Batches", BatchFile, "`params/batches/*.yml`: many sweeps, one after another, and one page on all."),
+        _section("Batches", BatchFile, "`params/batches/*.yml`: many sweeps on many boxes, and one page on all."),
         _section("groups", GroupFile, "An entry. One value may stand for a list of one."),
         _section("exclude.yml", ExcludeFile, "Beside a run: trials that do not count. The journal and raw/ stay as "
                  "they are, a caveat names each."),

@@ -15,6 +15,7 @@ from mountlab.sections.about import (
     trials,
     versions,
 )
+from mountlab.sections.clients import clients
 from mountlab.sections.either import answer, caveats, every_trial, overview, run_order
 from mountlab.sections.figures import (
     bar_charts,
@@ -29,7 +30,8 @@ from mountlab.sections.published import published
 from mountlab.sections.tables import explained, tables
 
 __all__ = [
-    "answer", "bar_charts", "box", "caveats", "device_bytes", "distributions", "every_trial", "explained", "fact_text",
-    "inside_trials", "latencies", "left_out", "not_checked", "options", "overview", "parameters", "published",
-    "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials", "versions",
+    "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
+    "explained", "fact_text", "inside_trials", "latencies", "left_out", "not_checked", "options", "overview",
+    "parameters", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
+    "versions",
 ]  # fmt: skip

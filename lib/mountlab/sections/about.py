@@ -106,7 +106,7 @@ _FACT_NAMES = {
     "hostname": "Host name", "cpu_model": "CPU", "cpus": "CPUs", "os": "Operating system", "uid": "User id",
     "cpu_governor": "CPU governor", "mount_root": "Mount root", "output_root": "Output root", "boot_id": "Boot id",
 }  # fmt: skip
-_FACT_TABLES = ("programs", "block_devices")
+_FACT_TABLES = ("programs", "block_devices", "clients", "peers")
 
 
 def box(run: RunView) -> Html:
@@ -117,7 +117,16 @@ def box(run: RunView) -> Html:
     rows = [[name, str(found.get("version", "")), str(found.get("path", ""))] for name, found in programs.items()]
     head = [Column("Program"), Column("Version"), Column("Path", "code")]
     listed = html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
-    return html.joined(html.definitions(plain), _devices(facts.get("block_devices") or []), listed)
+    disks = _devices(facts.get("block_devices") or [])
+    return html.joined(html.definitions(plain), disks, listed, _clients(facts.get("clients") or {}))
+
+
+def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
+    """What the further boxes are from which workloads were driven."""
+    told = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
+    rows = [[name, *(fact_text(key, facts.get(key)) for key in told)] for name, facts in clients.items()]
+    head = [Column("Client"), *(Column(_fact_name(key)) for key in told)]
+    return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
 
 
 def _fact_name(key: str) -> str:

@@ -15,6 +15,7 @@ from mountlab.model import METRICS
 from mountlab.plots import Plot
 from mountlab.run_view import RunView
 from mountlab.sections.choice import Kind, Picture, Shape, chosen, shape_of
+from mountlab.sections.clients import client_plots
 from mountlab.sections.shared import answer_metrics, names_of, orders, within
 from mountlab.tools.fio_series import together
 from mountlab.tools.histograms import Histogram
@@ -252,8 +253,8 @@ def device_bytes(run: RunView) -> Html:
     return html.joined(_side_by_side(byte_plots(run), ""), note)
 
 
-PLOTS: Mapping[str, Callable[[RunView], Iterator[Plot]]] = {
-    "responses": response_plots, "trials": trial_plots, "run-order": run_order_plots,
+PLOTS: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
+    "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "courses": series_plots, "bytes": byte_plots,
     "bars": bar_plots,
 }  # fmt: skip

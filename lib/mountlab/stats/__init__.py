@@ -14,11 +14,11 @@ from mountlab.stats.comparisons import (
     p_equivalent,
     verdict,
 )
-from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_samples
+from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_of_moments, estimate_samples
 from mountlab.stats.over_boxes import OVER_BOXES_METHOD
 
 __all__ = [
     "OVER_BOXES_METHOD", "RATIO_METHOD", "STATISTICS", "T_METHOD", "WELCH_METHOD", "Ratio", "compare", "compare_rows",
-    "compare_rows_unpaired", "compare_unpaired", "estimate", "estimate_samples", "explained", "family", "holm",
-    "p_equivalent", "variance_table", "verdict",
+    "compare_rows_unpaired", "compare_unpaired", "estimate", "estimate_of_moments", "estimate_samples", "explained",
+    "family", "holm", "p_equivalent", "variance_table", "verdict",
 ]  # fmt: skip

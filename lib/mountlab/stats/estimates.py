@@ -78,6 +78,15 @@ def estimate(
     )
 
 
+def estimate_of_moments(mean: float, sd: float, n: int, *, level: float = 0.95, unit: str = "") -> Estimate:
+    """The t interval of a mean from the mean and the standard deviation (n - 1 in the divisor) of its sample. n < 2 has
+    none."""
+    half = t_quantile(level, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
+    cv = sd / abs(mean) if n > 1 and mean else math.nan
+    return Estimate(mean=mean, low=mean - half, high=mean + half, sd=sd if n > 1 else math.nan, cv=cv, n=n, level=level,
+                    method=T_METHOD, unit=unit)  # fmt: skip
+
+
 def estimate_samples(values: Floats, sizes: NDArray[np.int64], *, level: float, statistic: str = "mean") -> Estimates:
     """Many samples at once: `values` holds them one after the other, `sizes` says how long each is.
 

@@ -96,33 +96,47 @@ function sortable(table) {
 }
 
 // ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+const AT_ONCE = 300;  // rows of a list that are laid out: of thousands all at once would take seconds (style.css, too)
+
 function filterable(bar) {
-  const rows = [...document.querySelectorAll('.entries tbody tr')].map(row => ({
-    row, text: [row.textContent, ...Object.values(row.dataset)].join(' ').toLowerCase(),
-  }));
+  const table = document.querySelector('.entries');
+  const texts = new Map([...table.querySelectorAll('tbody tr')].map(row =>
+    [row, [row.textContent, ...Object.values(row.dataset)].join(' ').toLowerCase()]));
   const [status, search, clear] = ['[role=status]', 'input', 'button'].map(which => bar.querySelector(which));
   const choices = [...bar.querySelectorAll('select')];
+  const more = document.createElement('button');
+  more.type = 'button';
+  more.className = 'more';
+  table.after(more);
+  let room = AT_ONCE;
   const apply = () => {
     const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const { row, text } of rows) {
+    let fit = 0;
+    for (const row of table.querySelectorAll('tbody tr')) {
       const has = choice => [row.dataset[choice.name], ...row.dataset[choice.name].split(' ')].includes(choice.value);
-      const fits = asked.every(word => text.includes(word)) && choices.every(choice => !choice.value || has(choice));
-      row.hidden = !fits;
-      shown += fits;
+      const fits = asked.every(word => texts.get(row).includes(word)) && choices.every(choice => !choice.value || has(choice));
+      fit += fits;
+      row.hidden = !fits || fit > room;
     }
-    const narrowed = shown < rows.length || asked.length > 0 || choices.some(choice => choice.value);
-    status.textContent = narrowed ? `${shown} of ${rows.length} shown` : `${rows.length} in all`;
+    const narrowed = fit < texts.size || asked.length > 0 || choices.some(choice => choice.value);
+    const all = narrowed ? `${fit} of ${texts.size}` : `${texts.size} in all`;
+    status.textContent = fit > room ? `${all}, the first ${room} shown` : narrowed ? `${all} shown` : all;
     clear.hidden = !narrowed;
+    more.hidden = fit <= room;
+    more.textContent = `Show ${Math.min(AT_ONCE, fit - room)} more`;
   };
-  bar.addEventListener('input', apply);
+  const anew = () => { room = AT_ONCE; apply(); };
+  bar.addEventListener('input', anew);
+  table.tHead.addEventListener('click', apply);
+  more.addEventListener('click', () => { room += AT_ONCE; apply(); });
   clear.addEventListener('click', () => {
     for (const each of [search, ...choices]) each.value = '';
-    apply();
+    anew();
     search.focus();
   });
   bar.hidden = false;
-  apply();
+  anew();
+  table.classList.add('ready');
 }
 
 // ── contents ────────────────────────────────────────────────────────────────────────────────────────────────────────

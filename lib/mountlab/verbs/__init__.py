@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mountlab.verbs import boxes, files, gates, own, readings, runs
+from mountlab.verbs import boxes, files, gates, own, readings, runs, years
 
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
     verbs = made.add_subparsers(required=True, metavar="VERB")
-    for each in (runs, readings, gates, files, boxes, own):
+    for each in (runs, readings, years, gates, files, boxes, own):
         each.add(verbs)
     return made

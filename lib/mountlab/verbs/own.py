@@ -16,10 +16,12 @@ def add(verbs: Any) -> None:
     lab.add_argument("--no-browser", action="store_true", help="start no browser here")
     calibrate = verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
     calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
-    bench = verb(verbs, "bench", _bench, "how much time Mountlab itself takes")
+    bench = verb(verbs, "bench", _bench, "what Mountlab itself costs, beside others that do the same")
     bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
-    bench.add_argument("--tests", action="store_true", help="also time `make demo` and `make test` in a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make check` and `make test` there")
+    bench.add_argument("--only", action="append", default=[], metavar="SUBJECT", help="measure only this (repeatable)")
+    bench.add_argument("--box", default="local", help="the box whose trials are measured")
     docs = verb(verbs, "docs", _docs, "make docs/reference again from the code")
     docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
     audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
@@ -40,7 +42,10 @@ def _lab(arguments: Arguments) -> int:
 def _bench(arguments: Arguments) -> int:
     from mountlab.bench import bench
 
-    print(bench(repeats=arguments.repeats, demo=arguments.demo, tests=arguments.tests))
+    bench(
+        repeats=arguments.repeats, demo=arguments.demo, tests=arguments.tests, only=arguments.only, box=arguments.box,
+        say=lambda line: print(line, flush=True),
+    )  # fmt: skip
     return 0
 
 

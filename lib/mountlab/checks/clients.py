@@ -1,0 +1,121 @@
+"""Workloads that several clients drive together: whether one of them lags behind, and whether all worked at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import pandas as pd
+
+from mountlab.checks.base import Check, Evidence, of_cell
+from mountlab.model import Caveat, Cell, Estimate, Sweep
+from mountlab.stats import estimate
+
+STRAGGLES = 0.8
+"""A client straggles whose throughput is surely below this part of what the others have in the middle."""
+APART = 0.9
+"""Clients were apart of which one was done after less than this part of the time of the slowest."""
+LEVEL = 0.95
+"""Of the intervals of all clients of a cell together."""
+RATES = ("read_bandwidth", "write_bandwidth")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one client did of a cell, over its counted trials."""
+
+    cell: Cell
+    metric: str
+    client: str
+    rates: tuple[float, ...]
+    """Of each trial, in bytes a second."""
+    ratios: tuple[float, ...]
+    """Of each trial: to the median of the other clients."""
+    log_ratio: Estimate
+    """Mean of their logarithms, with an interval that holds together with those of the cell's other clients."""
+
+    @property
+    def bounds(self) -> tuple[float, float, float]:
+        """Geometric mean of the ratios, low, high; NaN bounds for one trial."""
+        return math.exp(self.log_ratio.mean), math.exp(self.log_ratio.low), math.exp(self.log_ratio.high)
+
+    @property
+    def straggles(self) -> bool:
+        return self.bounds[2] < STRAGGLES
+
+
+def shares(sweep: Sweep, measurements: pd.DataFrame) -> list[Share]:
+    """What each client did of each cell that two or more drive. Trials in which one has no such figure are left out."""
+    good = measurements[~measurements["warmup"].astype(bool)]
+    several = [cell for cell in sweep.cells if len(cell.workload.clients) > 1]
+    return [share for cell in several for metric in RATES for share in _shares(cell, metric, good)]
+
+
+def _shares(cell: Cell, metric: str, measurements: pd.DataFrame) -> Iterator[Share]:
+    clients = cell.workload.clients
+    rows = _by_client(measurements, cell, metric)
+    for name in clients if len(rows) else ():
+        ratios = rows[name] / rows.drop(columns=name).median(axis=1)
+        logs = [math.log(ratio) for ratio in ratios]
+        interval = estimate(logs, level=LEVEL, within=1 - (1 - LEVEL) / len(clients))
+        yield Share(
+            cell=cell, metric=metric, client=name, rates=tuple(rows[name]), ratios=tuple(ratios), log_ratio=interval
+        )
+
+
+def _by_client(measurements: pd.DataFrame, cell: Cell, metric: str) -> pd.DataFrame:
+    """A row a trial, a column a client; only trials of which every client has a figure."""
+    clients = list(cell.workload.clients)
+    named = measurements["label"].isin(clients)
+    chosen = (measurements["cell"] == cell.id) & (measurements["metric"] == metric) & named
+    wide = measurements[chosen].pivot(index="trial_id", columns="label", values="value")  # one value each
+    return wide.reindex(columns=clients).dropna()
+
+
+def straggling(evidence: Evidence) -> Iterator[Caveat]:
+    """A client that is much slower than the others which drive the same workload."""
+    for share in shares(evidence.sweep, evidence.measurements):
+        if share.straggles:
+            mean, low, high = share.bounds
+            yield of_cell(
+                share.cell, "straggler", "warning",
+                f"client {share.client} had {mean:.0%} ({low:.0%} to {high:.0%}, n = {len(share.ratios)}) of the "
+                f"{share.metric.replace('_', ' ')} that the other clients have in the middle: the whole is bounded by "
+                "it, and latencies mix two kinds of clients. Look at its network and its load, or leave it out.",
+            )  # fmt: skip
+
+
+def apart(evidence: Evidence) -> Iterator[Caveat]:
+    """Clients that did not work at the same time."""
+    good = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
+    for cell in evidence.sweep.cells:
+        if len(cell.workload.clients) > 1:
+            rows = _by_client(good, cell, "elapsed")
+            part = median(rows.min(axis=1) / rows.max(axis=1)) if len(rows) else 1.0
+            if part < APART:
+                yield of_cell(
+                    cell, "clients-apart", "warning",
+                    f"the quickest client was done after {part:.0%} of the time of the slowest (median of {len(rows)} "
+                    "trials), and the rates of all together are over that whole time: for the rest of it fewer clients "
+                    "asked. Give the workload a time instead of an amount: runtime, with time_based.",
+                )  # fmt: skip
+
+
+def _too_few(evidence: Evidence) -> str | None:
+    known = shares(evidence.sweep, evidence.measurements)
+    few = bool(known) and all(len(share.ratios) < 2 for share in known)
+    return "one trial does not tell a slow client from a slow moment" if few else None
+
+
+CHECKS: Sequence[Check] = (
+    Check(
+        code="straggler", find=straggling, severities=("warning",), blind=_too_few,
+        advice="Look at the network and the load of that client, or leave it out of `clients`.",
+    ),
+    Check(
+        code="clients-apart", find=apart, severities=("warning",),
+        advice="Give the workload a time (`runtime`, `time_based`) instead of an amount.",
+    ),
+)  # fmt: skip

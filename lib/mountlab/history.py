@@ -1,0 +1,206 @@
+"""How the figure of a cell went over the years: its runs in order, where its level changed, and what else did there.
+
+A history is one cell of one sweep on one box, as long as the same was asked of it: its figure in each run. The unit is
+the run. The histories of the answer of one sweep on one box are one family: their changes are corrected together,
+whichever of them a reader looks at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from zlib import crc32
+
+import numpy as np
+
+from mountlab.model import Estimate, Verdict, higher_is_better
+from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
+from mountlab.stats.changes import SHORTEST, Change, Level, fewest_runs, find_changes
+
+LEVEL = 0.95
+By = Literal["kernel", "os", "year", "month"]
+BY: tuple[By, ...] = ("kernel", "os", "year", "month")
+_COMMIT = re.compile(r"-g([0-9a-f]{7,40})\b")
+"""How a kernel's release names the commit it was built of (scripts/setlocalversion)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """The figure of one run."""
+
+    run: str
+    """Its directory, below that of all runs."""
+    at: datetime
+    """When the run began, in UTC."""
+    n: int
+    """Trials."""
+    mean: float
+    sd: float
+    log_mean: float
+    log_sd: float
+    """Of the logarithms of the values; NaN where one of them is not positive."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the run kept of its box and of Mountlab, by the names that people read: 'kernel', 'fio', ..."""
+
+    @property
+    def estimate(self) -> Estimate:
+        """Mean and t interval, from the trials of the run."""
+        return estimate_of_moments(self.mean, self.sd, self.n, level=LEVEL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What makes a history."""
+
+    sweep: str
+    box: str
+    cell: str
+    metric: str
+    label: str = ""
+    unit: str = ""
+    asked: str = ""
+    """A hash of what was asked of the cell."""
+    answer: bool = True
+    """Whether the sweep's answer is about this metric."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Something other than the figure that was not the same in two neighbouring runs."""
+
+    what: str
+    before: str
+    after: str
+    at: int
+    """The first run that has it so."""
+    only_there: bool
+    """Whether no run before the change has what the runs after it have."""
+
+    @property
+    def commits(self) -> str:
+        """'a1b2c3d..d4e5f6a', where both sides name the commit that they were built of."""
+        found = [_COMMIT.search(side) for side in (self.before, self.after)]
+        if self.what == "Mountlab's commit":
+            return f"{self.before.partition('+')[0][:12]}..{self.after.partition('+')[0][:12]}"
+        return f"{found[0][1]}..{found[1][1]}" if found[0] and found[1] else ""
+
+
+@dataclass(frozen=True)
+class History:
+    """One figure of one cell over its runs, oldest first."""
+
+    key: Key
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...] = ()
+    family: int = 1
+    """How many histories its changes are corrected for."""
+
+    def turns(self, change: Change) -> list[Turn]:
+        """What else changed where this change may lie, the likeliest first."""
+        found = [turn for name in self._names() if (turn := self._turn(name, change)) is not None]
+        return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for point in self.points for name in point.facts))
+
+    def _turn(self, name: str, change: Change) -> Turn | None:
+        values = [point.facts.get(name) for point in self.points]
+        places = [
+            place for place in range(max(change.first, 1), change.last + 1)
+            if values[place - 1] is not None and values[place] is not None and values[place - 1] != values[place]
+        ]  # fmt: skip
+        if not places:
+            return None
+        at = min(places, key=lambda place: abs(place - change.at))
+        before, after = set(values[change.since : at]), set(values[at : change.until])
+        return Turn(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
+
+    def verdict(self, change: Change) -> Verdict:
+        """Whether it became faster or slower."""
+        return "faster" if (change.ratio > 1) == higher_is_better(self.key.metric) else "slower"
+
+    @property
+    def too_short(self) -> bool:
+        """Whether no change could be shown, however large."""
+        return len(self.points) < fewest_runs(self.family, LEVEL)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of a history that have something in common."""
+
+    name: str
+    points: tuple[Point, ...]
+    estimate: Estimate
+    """Of the means of the runs: n counts runs."""
+    ratio: float
+    low: float
+    high: float
+    """To the first group, with an interval that holds together with those of all others; NaN for the first."""
+
+
+def histories(rows: Iterable[tuple[Key, Point]]) -> list[History]:
+    """The figures of runs as histories, each with its changes."""
+    by_key: dict[Key, list[Point]] = {}
+    for key, point in rows:
+        by_key.setdefault(key, []).append(point)
+    ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in by_key.items()}
+    families: dict[tuple[str, str, str], list[Key]] = {}
+    for key in ordered:
+        families.setdefault((key.sweep, key.box, "" if key.answer else key.metric), []).append(key)
+    found = {history.key: history for keys in families.values() for history in _of_family(keys, ordered)}
+    return [found[key] for key in ordered]
+
+
+def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[Point, ...]]) -> Iterator[History]:
+    levels = [[_level(point) for point in points[key]] for key in keys]
+    usable = [own if all(math.isfinite(each.value) for each in own) else [] for own in levels]
+    counted = sum(len(own) >= 2 * SHORTEST for own in usable)
+    for key, changes in zip(keys, find_changes(usable, [_seed(key) for key in keys], level=LEVEL), strict=True):
+        yield History(key, points[key], tuple(changes), max(counted, 1))
+
+
+def _level(point: Point) -> Level:
+    known = point.n > 1 and math.isfinite(point.log_sd)
+    return Level(point.log_mean, point.log_sd / math.sqrt(point.n) if known else math.nan, point.n - 1 if known else 0)
+
+
+def _seed(key: Key) -> int:
+    """The same for the same history, so that it has the same p value each time."""
+    return crc32("\n".join((key.sweep, key.box, key.cell, key.metric, key.label, key.asked)).encode())
+
+
+def grouped(history: History, by: By) -> list[Group]:
+    """The runs of a history by kernel, operating system, year or month, in the order in which these first came. Each
+    run is one value."""
+    groups: dict[str, list[Point]] = {}
+    for point in history.points:
+        groups.setdefault(_group_name(point, by), []).append(point)
+    means = [[point.mean for point in own] for own in groups.values()]
+    bounds = [(math.nan, math.nan, math.nan), *_to_first(means)]
+    return [
+        Group(name, tuple(own), estimate([point.mean for point in own], level=LEVEL, unit=history.key.unit), *bound)
+        for (name, own), bound in zip(groups.items(), bounds, strict=True)
+    ]
+
+
+def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
+    """The ratio of each group but the first to the first, with intervals that hold together."""
+    if len(means) == 1:
+        return []
+    size = max(map(len, means))
+    table = np.array([[*own, *[math.nan] * (size - len(own))] for own in means])
+    ratios = compare_rows_unpaired(table[1:], np.broadcast_to(table[0], table[1:].shape))
+    together = family(ratios, level=LEVEL, smallest_effect=0.02)
+    columns = (ratios.ratio, together.low_all, together.high_all)
+    return [(float(a), float(b), float(c)) for a, b, c in zip(*columns, strict=True)]
+
+
+def _group_name(point: Point, by: By) -> str:
+    if by in ("year", "month"):
+        return f"{point.at:%Y}" if by == "year" else f"{point.at:%Y-%m}"
+    return point.facts.get(by, "not known")

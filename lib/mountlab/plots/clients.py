@@ -1,0 +1,67 @@
+"""What each of several clients had of a workload, relative to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab import words
+from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import MARKS, Mark
+from mountlab.plots.svg import INK
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientPoint:
+    """The throughput of one client relative to the median of the others: geometric mean, bounds, each trial."""
+
+    group: str
+    """The cell and the metric."""
+    client: str
+    ratio: float
+    low: float
+    high: float
+    trials: tuple[float, ...]
+    straggles: bool
+
+
+def plot_clients(points: Sequence[ClientPoint], *, limit: float) -> Plot:
+    """Every client of every group on a log axis, with its interval and its trials; below `limit` it straggles, and is
+    drawn full. Draws the bounds that it is given. Raises InputError where there is no client."""
+    require(points, "client")
+    groups: dict[str, list[ClientPoint]] = {}
+    for point in points:
+        groups.setdefault(point.group, []).append(point)
+    rows = Rows.of({group: [point.client for point in own] for group, own in groups.items()})
+    plain, slow = Mark(MARKS[0].colour, "o", "○"), Mark(MARKS[1].colour, "s", "■")
+    with row_figure(rows) as (figure, axes):
+        spread = [ratio for point in points for ratio in point.trials]
+        log_x_axis(axes, *reach([*spread, 1.0, limit], [bound for p in points for bound in (p.low, p.high)], log=True))
+        grid_lines(axes, rows)
+        left = axes.get_xlim()[0]
+        for top, bottom in rows.spans:
+            axes.fill_betweenx([top, bottom], left, limit, color=INK, alpha=0.12, linewidth=0)
+            axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
+        for point in points:
+            y, mark = rows.places[point.group, point.client], slow if point.straggles else plain
+            axes.plot(
+                point.trials, [y] * len(point.trials), "o", color=INK, markersize=2.6, alpha=0.45, linestyle="none"
+            )
+            interval(axes, y, point.low, point.high, colour=mark.colour)
+            dot(axes, point.ratio, y, mark, hollow=not point.straggles)
+            beside(axes, 1, y, str(words.ratio_figures(point.ratio, point.low, point.high)))
+        axes.set_xlabel("throughput; the others' median = 1; dots: trials")
+    return Plot(figure, _finding(groups, limit), _alt(points))
+
+
+def _finding(groups: Mapping[str, Sequence[ClientPoint]], limit: float) -> str:
+    slow = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
+    if slow:
+        return f"{words.listed(slow)}: surely below {words.percent(limit)} of what the others have"
+    return f"No client is surely below {words.percent(limit)} of what the others have"
+
+
+def _alt(points: Sequence[ClientPoint]) -> str:
+    lines = [f"{p.client}, {p.group}: {words.ratio_figures(p.ratio, p.low, p.high)}" for p in points]
+    return f"Throughput of each client relative to the median of the others. {in_alt(lines)}"

@@ -1,0 +1,125 @@
+"""The figure of a cell in each run, over the years, and where its level changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from mountlab import words
+from mountlab.plots.axes import in_alt, short, tick_text, upright
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import AXIS_IN, MANY_DOTS, MARKS, STYLE, WIDTH_IN
+from mountlab.plots.svg import INK
+from mountlab.units import Scale, scale_for
+
+_MOST_PANELS, _PANEL_IN, _MOST_INTERVALS = 6, 1.5, 150
+_TURN = "#D55E00"
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One run: when it was, and its figure with the interval from its trials; NaN where there is none."""
+
+    at: datetime
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Runs between two changes: from the place of the first to before that of the last, and their level."""
+
+    start: int
+    end: int
+    level: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One history: its runs, the stretches between its changes, and for each change its place and the first and the
+    last run that it may be."""
+
+    name: str
+    unit: str
+    spots: Sequence[Spot]
+    stretches: Sequence[Stretch]
+    turns: Sequence[tuple[int, int, int]]
+
+
+def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot:
+    """Each figure over the date of its run, with the interval from the trials inside the run, and its level between
+    changes; a change is an upright line, where it may be as well is shaded. One panel a line.
+
+    Raises InputError where there is no run to draw.
+    """
+    known = [line for line in lines if line.spots]
+    require(known, "run")
+    shown = known[:_MOST_PANELS]
+    with mpl.rc_context({**STYLE, "axes.spines.left": True}):
+        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown) + AXIS_IN), layout="constrained")
+        panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, line in zip(panels, shown, strict=True):
+            _draw(axes, line, metric)
+        _date_axis(panels[-1])
+    left = f" {len(known) - len(shown)} more in the table." if len(known) > len(shown) else ""
+    return Plot(figure, title, f"Each run's figure over its date. {in_alt([_told(line) for line in known])}{left}")
+
+
+def _draw(axes: Axes, line: Line, metric: str) -> None:
+    scale = scale_for(line.unit, max(abs(spot.value) for spot in line.spots))
+    x = [float(date2num(spot.at)) for spot in line.spots]  # type: ignore[no-untyped-call]
+    values = [spot.value / scale.factor for spot in line.spots]
+    _limits(axes, line, values, scale)
+    for at, first, last in line.turns:
+        axes.axvspan(_between(x, first), _between(x, last), color=_TURN, alpha=0.18, linewidth=0)
+        axes.axvline(_between(x, at), color=_TURN, linewidth=1.2)
+    if len(x) <= _MOST_INTERVALS:
+        for place, spot in zip(x, line.spots, strict=True):
+            upright(axes, place, spot.low / scale.factor, spot.high / scale.factor, colour=MARKS[0].colour, width=1.0)
+    axes.plot(
+        x, values, MARKS[0].marker, color=MARKS[0].colour, markersize=3, linestyle="none", rasterized=len(x) > MANY_DOTS
+    )
+    for each in line.stretches:
+        ends = [_between(x, each.start) if each.start else x[0], _between(x, each.end) if each.end < len(x) else x[-1]]
+        axes.plot(ends, [each.level / scale.factor] * 2, color=INK, linewidth=1.2)
+    axes.set_title(short(line.name, 52), loc="left", fontsize="medium", weight="bold", pad=3)
+    axes.set_ylabel(scale.unit if not metric else f"{metric}, {scale.unit}")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
+
+
+def _limits(axes: Axes, line: Line, values: Sequence[float], scale: Scale) -> None:
+    """Wide enough for every run, and for intervals that are not vast."""
+    low, high = min(values), max(values)
+    room = max(high - low, 0.02 * abs(high)) or 1.0
+    bounds = [bound / scale.factor for spot in line.spots for bound in (spot.low, spot.high)]
+    near = [bound for bound in bounds if low - room <= bound <= high + room]
+    axes.set_ylim(min([low, *near]) - 0.06 * room, max([high, *near]) + 0.06 * room)
+
+
+def _between(x: Sequence[float], place: int) -> float:
+    """Half way between a run and the one before."""
+    return (x[place - 1] + x[place]) / 2
+
+
+def _date_axis(axes: Axes) -> None:
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+    axes.xaxis_date()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def _told(line: Line) -> str:
+    """'ext4/fio: 99.6 MB/s, from 2021-02-03 on 90.1 MB/s'."""
+    levels = [words.quantity(each.level, line.unit) for each in line.stretches]
+    days = [f"{line.spots[at].at:%Y-%m-%d}" for at, _, _ in line.turns]
+    parts = [levels[0], *(f"from {day} on {level}" for day, level in zip(days, levels[1:], strict=True))]
+    return f"{line.name}: {', '.join(parts)}"

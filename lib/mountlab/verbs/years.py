@@ -1,0 +1,195 @@
+"""Verbs for years of results: catalog, history, query."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mountlab.errors import printable
+from mountlab.verbs.shared import Arguments, say, verb
+
+if TYPE_CHECKING:
+    from mountlab.catalog import Answer, Built
+    from mountlab.years import Wanted
+
+_MOST_ROWS = 1_000
+"""Rows of an answer in the terminal."""
+_MOST_NAMED = 5
+
+
+def add(verbs: Any) -> None:
+    """Declare them."""
+    catalog = verb(
+        verbs,
+        "catalog",
+        _catalog,
+        "one fast table of all runs, brought up to date, and a page for each change",
+    )
+    catalog.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    catalog.add_argument("--anew", action="store_true", help="read every run again, changed or not")
+    catalog.add_argument(
+        "--check", type=int, default=None, metavar="N",
+        help="parse the raw output of N runs again, drawn at random; exit code 1 where a figure is another",
+    )  # fmt: skip
+    catalog.add_argument("--json", action="store_true", help="as data")
+    _add_history(verbs)
+    query = verb(verbs, "query", _query, "an SQL query over all runs; reads only, and nothing but the catalog")
+    query.add_argument("sql", help='such as "SELECT box, kernel, count(*) FROM runs GROUP BY ALL"; DESCRIBE runs')
+    _results(query)
+    how = query.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="as data, all rows")
+    how.add_argument("--csv", action="store_true", help="as CSV, all rows")
+
+
+def _add_history(verbs: Any) -> None:
+    history = verb(verbs, "history", _history, "how figures went over dates and kernels, and where a level changed")
+    for name, text in (
+        ("sweep", "the name of one sweep"), ("box", "the name of one box"),
+        ("cell", "one cell, such as 'ext4/fio bs=4KiB'"), ("metric", "one metric (default: those of the answers)"),
+        ("kernel", "runs on kernels whose release begins so"), ("since", "runs from this date on, such as 2026-01-31"),
+        ("until", "runs before this date"),
+    ):  # fmt: skip
+        history.add_argument(f"--{name}", help=text)
+    history.add_argument("--by", choices=("kernel", "os", "year", "month"), help="runs taken together")
+    _results(history)
+    how = history.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="as data")
+    how.add_argument("--csv", action="store_true", help="one row a run and figure, as CSV")
+    how.add_argument("--page", action="store_true", help="also as a page below results/, by the notebook of histories")
+
+
+def _results(parser: Any) -> None:
+    parser.add_argument("--results", type=Path, help="the directory of the runs (default: results/)")
+
+
+# ── catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _catalog(arguments: Arguments) -> int:
+    from mountlab import catalog, store
+
+    results = (arguments.results or store.RESULTS).resolve()
+    built = catalog.build(results, anew=arguments.anew, say=say)
+    checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
+    pages = _change_pages(results) if built.dated else []
+    if arguments.json:
+        print(json.dumps({
+            "file": str(built.file), "runs": built.runs, "read": built.read, "gone": built.gone,
+            "from_raw": built.from_raw, "problems": built.problems, "copies": built.copies,
+            "changes": list(map(str, pages)),
+            "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
+        }, indent=1))  # fmt: skip
+    else:
+        print(printable("\n".join(_said(built, pages))))
+        if checked:
+            wrong = [f"WRONG: {run}: {why}; mountlab reparse mends it" for run, why in checked.wrong.items()]
+            wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
+            print(printable("\n".join(wrong)))
+    return 1 if checked and checked.wrong else 0
+
+
+def _change_pages(results: Path) -> list[Path]:
+    from mountlab.chronicle import write_changes
+    from mountlab.report import refresh_index
+    from mountlab.years import load_years
+
+    pages = write_changes(load_years(results))
+    refresh_index(results)
+    return pages
+
+
+def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
+    from mountlab import store
+
+    yield f"catalog: {store.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
+    if built.from_raw:
+        count, names = len(built.from_raw), _some(built.from_raw)
+        yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
+    for run, original in list(built.copies.items())[:_MOST_NAMED]:
+        yield f"counted once: {run} is a copy of {original}"
+    if len(built.copies) > _MOST_NAMED:
+        yield f"and {len(built.copies) - _MOST_NAMED} more copies"
+    for run, why in list(built.problems.items())[:_MOST_NAMED]:
+        yield f"cannot be read: {run}: {why}"
+    if len(built.problems) > _MOST_NAMED:
+        yield f"and {len(built.problems) - _MOST_NAMED} more; mountlab catalog --json has all of them"
+    yield f"changes: {len(pages)}"
+    yield from (f"report: {store.shown(page)}" for page in pages[:_MOST_NAMED])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+# ── history ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _history(arguments: Arguments) -> int:
+    from mountlab import store
+    from mountlab.history_text import history_json, history_rows, history_text
+    from mountlab.years import load_years
+
+    wanted = _wanted(arguments)
+    years = load_years(arguments.results, wanted, say=say)
+    if arguments.json:
+        print(json.dumps(history_json(years.histories), indent=1))
+        return 0
+    if arguments.csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(history_rows(years.histories))
+        return 0
+    for line in years.notes():
+        say(f"note: {line}")
+    print(history_text(years.histories, by=arguments.by), flush=True)
+    if arguments.page:
+        from mountlab.chronicle import write_history
+
+        print(f"\nreport: {store.shown(write_history(wanted, results=years.results))}")
+    return 0
+
+
+def _wanted(arguments: Arguments) -> Wanted:
+    from mountlab.years import Wanted, moment
+
+    dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := getattr(arguments, name))}
+    names: dict[str, Any] = {name: getattr(arguments, name) for name in ("sweep", "box", "cell", "metric", "kernel")}
+    return Wanted(**names, **dates)
+
+
+# ── query ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _query(arguments: Arguments) -> int:
+    from mountlab import catalog, store
+
+    built = catalog.build((arguments.results or store.RESULTS).resolve(), say=say)
+    with catalog.opened(built.file) as connection:
+        answer = catalog.ask(connection, arguments.sql)
+    if arguments.json:
+        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        print(json.dumps(rows, indent=1, default=str))
+    elif arguments.csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([answer.columns, *answer.rows])
+    else:
+        print("\n".join(_table(answer)))
+    return 0
+
+
+def _table(answer: Answer) -> Iterator[str]:
+    """The first rows in columns; what would move a terminal's cursor is spelt out."""
+    shown = [[_cell(value) for value in row] for row in answer.rows[:_MOST_ROWS]]
+    rows = [list(map(_cell, answer.columns)), *shown]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if len(answer.rows) > _MOST_ROWS:
+        yield f"... {len(answer.rows) - _MOST_ROWS} more rows: --csv or --json give all of them"
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return printable(" ".join(text.split()))
