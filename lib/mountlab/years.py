@@ -185,7 +185,8 @@ def _check_names(connection: Any, wanted: Wanted) -> None:
     ):  # fmt: skip
         if got is None:
             continue
-        rows = catalog.ask(connection, f"SELECT DISTINCT {what} FROM {table} ORDER BY {what}").rows  # noqa: S608
+        sql = f"SELECT DISTINCT {what} FROM {table} ORDER BY {what}"  # noqa: S608  # names of ours
+        rows = catalog.ask(connection, sql).rows
         known = [str(row[0]) for row in rows]
         if got not in known:
             raise InputError(
