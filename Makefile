@@ -31,7 +31,7 @@ help: ## this list
 	@echo
 	@echo "  SWEEP=params/sweeps/ramdisk.yml   BOX=local   RUN=results/<run_id>   ARGS='-p repeats=3'   PYTHON=python3.12"
 	@echo "  make reports every failure as exit code 2; $(PY) -m mountlab shows which it was:"
-	@echo "  0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe."
+	@echo "  0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe, 5 the gate cannot tell."
 
 env: ## the Python environment, .venv, from requirements.lock
 	@lib/env.sh

@@ -14,6 +14,7 @@ from mountlab.box import Call, ReplayBox
 from mountlab.care import CheckRow, Leftover
 from mountlab.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.facts import parse_sections
+from mountlab.filesystems.nfs import Nfs
 from mountlab.model import Box, Program, ScratchDevice
 
 GIB = 1024**3
@@ -49,10 +50,14 @@ def fit_facts(**changes: Any) -> dict[str, Any]:
     }
 
 
+Types = tuple[str, ...]
+
+
 def rows(
-    *needs: Program, box: ReplayBox | None = None, types: tuple[str, ...] = (), **changes: Any
+    *needs: Program, box: ReplayBox | None = None, types: Types = (), rare: Types = (), **changes: Any
 ) -> dict[str, CheckRow]:
-    found = care.check(box or ReplayBox(), fit_facts(**changes), needs, types)
+    kinds = {**dict.fromkeys(types, True), **dict.fromkeys(rare, False)}
+    found = care.check(box or ReplayBox(), fit_facts(**changes), needs, kinds)
     return {row.name: row for row in found}
 
 
@@ -134,6 +139,20 @@ def test_a_file_system_that_the_kernel_lacks() -> None:
     row = rows(types=("xfs", "ext4"))["file systems"]
     assert (row.state, row.seen) == ("missing", "has: ext4; has not: xfs")
     assert "a kernel with xfs" in row.mend
+
+
+def test_a_file_system_that_few_boxes_have_only_limits_one_without() -> None:
+    row = rows(types=("ext4",), rare=("nfs4", "nfsd"))["file systems"]
+    assert (row.state, row.seen) == ("limited", "has: ext4; has not: nfs4, nfsd")
+    assert rows(types=("xfs",), rare=("nfs4",))["file systems"].state == "missing"
+
+
+@pytest.mark.parametrize("program", Nfs().programs[1:], ids=lambda each: str(each.name))
+def test_what_brings_services_is_left_to_the_owner_of_the_box(program: Program) -> None:
+    row = rows(program)[program.name]
+    assert (row.state, row.seen) == ("limited", "not found: sweeps that need it cannot be run")
+    assert f"{program.name} comes with nfs-" in row.mend
+    assert care.prepare(ReplayBox(), fit_facts(programs={}), [program], yes=True, ask=lambda _: True) == ()
 
 
 def test_scratch_devices_are_looked_at_and_never_touched() -> None:

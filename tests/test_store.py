@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -239,6 +240,35 @@ def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path)
     assert "seed=7" in info["command"]
     assert load_sweep(writer.path / "sweep.yml").sweep == RESOLVED.sweep
     assert read_sweep(writer.path).sweep == RESOLVED.sweep
+
+
+def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter is a process for each notebook: in a fresh clone they took longer than the question may."""
+    monkeypatch.setattr(store, "ROOT", tmp_path)
+    assert store.git_commit() is None, "no repository"
+
+    def git(*words: str) -> str:
+        own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+        return subprocess.run(["git", *own, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.py").write_text("1\n")
+    (tmp_path / "b.ipynb").write_text("{}\n")
+    (tmp_path / ".gitattributes").write_text("*.ipynb filter=told\n")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "first")
+    git("config", "filter.told.clean", "touch told; cat")
+    (tmp_path / "b.ipynb").write_text('{"outputs": 1}\n')
+    commit = git("rev-parse", "HEAD").strip()
+    assert (store.git_commit(), (tmp_path / "told").exists()) == (commit, False)
+    (tmp_path / "lib" / "new.py").write_text("2\n")
+    assert store.git_commit() == f"{commit}+changes"
+    (tmp_path / "lib" / "new.py").unlink()
+    (tmp_path / "lib" / "a.py").write_text("3\n")
+    assert store.git_commit() == f"{commit}+changes"
 
 
 def test_finishing_changes_the_status_and_nothing_else(results_dir: Path) -> None:

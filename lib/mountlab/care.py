@@ -45,16 +45,17 @@ class CheckRow:
 
 
 def check(
-    connection: BoxConnection, facts: Facts, needs: Iterable[Program], types: Iterable[str] = ()
+    connection: BoxConnection, facts: Facts, needs: Iterable[Program], types: Mapping[str, bool]
 ) -> list[CheckRow]:
-    """Whether the box is fit for the programs `needs` and for kernel file systems `types`. Changes nothing."""
+    """Whether the box is fit for the programs `needs` and for kernel file systems `types`, of which each says whether
+    any box should have it. Changes nothing."""
     box = connection.box
     return [
         *_machine_rows(facts),
         _rights_row(box, facts),
         _mount_root_row(box, facts),
         _output_root_row(box, facts),
-        *_kernel_rows(facts, sorted(set(types))),
+        *_kernel_rows(facts, dict(sorted(types.items()))),
         *_scratch_rows(connection),
         *(_program_row(program, facts) for program in needs),
     ]
@@ -107,7 +108,7 @@ def _output_root_row(box: Box, facts: Facts) -> CheckRow:
     return CheckRow("output root", "ok", seen)
 
 
-def _kernel_rows(facts: Facts, types: Sequence[str]) -> Iterator[CheckRow]:
+def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
     has = facts["kernel_filesystems"]
     if types and has is None:
         yield CheckRow("file systems", "limited", UNKNOWN)
@@ -119,7 +120,8 @@ def _kernel_rows(facts: Facts, types: Sequence[str]) -> Iterator[CheckRow]:
             if names
         )
         mend = f"a kernel with {', '.join(absent)} (or its modules), or sweeps without" if absent else ""
-        yield CheckRow("file systems", "missing" if absent else "ok", seen, mend)
+        unfit = any(types[fstype] for fstype in absent)
+        yield CheckRow("file systems", "missing" if unfit else "limited" if absent else "ok", seen, mend)
     if facts["loop_devices"]:
         yield CheckRow("loop devices", "ok", "available")
     else:
@@ -171,8 +173,8 @@ def _program_row(program: Program, facts: Facts) -> CheckRow:
         return CheckRow(program.name, "ok", f"{found['version'] or 'version unknown'} ({found['path']})")
     manager = facts["package_manager"]
     package = program.packages.get(manager or "")
-    if program.hint and package is None:
-        return CheckRow(program.name, "limited", "not found: workloads that need it cannot be run", program.hint)
+    if program.by_hand(manager):
+        return CheckRow(program.name, "limited", "not found: sweeps that need it cannot be run", program.hint)
     if manager is None or package is None:
         return CheckRow(program.name, "missing", "not found", f"install {program.name}: no package of it is known here")
     sudo = "" if facts["rights"] == "root" else "sudo "
@@ -211,8 +213,7 @@ def prepare(
     """
     box = connection.box
     absent = [program for program in needs if program.name not in facts["programs"]]
-    # What has a hint and no package is for its owner to install, and for most sweeps not needed.
-    absent = [program for program in absent if not program.hint or facts["package_manager"] in program.packages]
+    absent = [program for program in absent if not program.by_hand(facts["package_manager"])]
     if not absent:
         return ()
     manager, packages = _packages(box, facts, absent)

@@ -14,7 +14,7 @@ from mountlab.care import CheckRow
 from mountlab.counters import Around, around
 from mountlab.errors import BoxError
 from mountlab.facts import gather
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import kernel_types
 from mountlab.plan import all_programs
 from mountlab.units import NS_PER_S
 
@@ -48,8 +48,7 @@ def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
     """Everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
     with open_box(store.load_box(name)) as connection:
         facts = gather(connection, all_programs())
-        types = {kind for family in FAMILIES.values() for kind in family.kernel_types}
-        rows = care.check(connection, facts, all_programs(), types)
+        rows = care.check(connection, facts, all_programs(), kernel_types())
         before = _snapshot(connection)
         started = time.time_ns()
         time.sleep(pause_s)

@@ -104,7 +104,13 @@ class Program:
     version_word: str = ""
     """A word on the line that names the version, where that is not the first."""
     hint: str = ""
-    """How to get it where no package has it; the program is then one that a box can do without."""
+    """How to get it where we do not install it; the program is then one that a box can do without."""
+    services: bool = False
+    """Whether its package starts services at each boot, which listen on every address: we do not install such."""
+
+    def by_hand(self, manager: str | None) -> bool:
+        """Whether the owner of a box with this package manager installs it, as `hint` says, and not we."""
+        return self.services or (bool(self.hint) and manager not in self.packages)
 
 
 @dataclass(frozen=True, kw_only=True)

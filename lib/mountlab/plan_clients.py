@@ -175,7 +175,7 @@ def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
         if missing:
             raise PlanError(
                 f"client {name} lacks {', '.join(missing)}", where=where, got=fs.type,
-                next_step=f"python -m mountlab box prepare {name}",
+                next_step="; ".join(program.hint for program in family.client_programs if program.name in missing),
             )  # fmt: skip
         if family.client_programs and own["rights"] == "none":
             raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")

@@ -4,6 +4,7 @@ guard itself."""
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch:
         assert session.facts["devices"] == {
             "ext4": f"{scratch.stable}: {scratch.path} (64 MiB) is blank; will be written over"
         }
-        assert session.facts["device_ids"]["data"].startswith("7:")
+        assert re.match(r"boot=[0-9a-f]{8},7:\d+,sectors=131072,", session.facts["device_ids"]["data"])
 
 
 def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch: Scratch, results_dir: Path) -> None:

@@ -38,6 +38,7 @@ SWEEP: dict[str, Any] = {
 }
 TRIALS = 2 * 5
 LAST_BEFORE_RUN = "run_path = mountlab.run(sweep)"
+SHOWS_TRIALS = "run = mountlab.load_result(run_path)"
 PROGRESS = re.compile(r"(\d+) of 10 trials")
 
 
@@ -115,10 +116,10 @@ def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenN
 
 
 def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_path: Path) -> None:
-    notebook.select("run = mountlab.load_run(run_path)")  # the click on Stop took the focus
+    notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
     notebook.run(1)
     notebook.wait()
-    assert "fio-read" in notebook.output_of("run = mountlab.load_run(run_path)")
+    assert "fio-read" in notebook.output_of(SHOWS_TRIALS)
     assert notebook.errors() == []
 
 

@@ -20,3 +20,8 @@ _PLAIN: tuple[Family, ...] = (
 FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
 """File system type to family."""
 FAMILIES["overlay"] = Overlay(dict(FAMILIES))
+
+
+def kernel_types() -> dict[str, bool]:
+    """The types of all families that a kernel may know, and whether any box should."""
+    return {kind: family.expected for family in FAMILIES.values() for kind in family.kernel_types}

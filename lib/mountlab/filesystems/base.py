@@ -52,6 +52,8 @@ class Family(Protocol):
     """Keys of a sweep file that it understands, beside `type`."""
     controlled: bool
     """Whether it is once mounted without any option, to see what the kernel shows by itself."""
+    expected: bool
+    """Whether any box should have it: one that has not is unfit, and otherwise only limited."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -123,6 +125,7 @@ class MountedFamily:
     needs_root = True
     in_memory = False
     controlled = True
+    expected = True
     keys: frozenset[str] = frozenset({"options"})
 
     @property

@@ -19,8 +19,15 @@ HERE = "127.0.0.1"
 VERSION = "4.2"
 _SERVERS = {"apt": "nfs-kernel-server", "dnf": "nfs-utils", "zypper": "nfs-kernel-server", "pacman": "nfs-utils"}
 _CLIENTS = {"apt": "nfs-common", "dnf": "nfs-utils", "zypper": "nfs-client", "pacman": "nfs-utils"}
-MOUNT_NFS = Program(name="mount.nfs", packages=_CLIENTS, version=("mount.nfs", "-V"), version_word="nfs-utils")
-EXPORTFS = Program(name="exportfs", packages=_SERVERS, version=("exportfs", "-h"))
+_HINT = "{} comes with {} (Debian) or nfs-utils (Fedora, Arch), which starts services at each boot: install it by hand"
+MOUNT_NFS = Program(
+    name="mount.nfs", packages=_CLIENTS, version=("mount.nfs", "-V"), version_word="nfs-utils", services=True,
+    hint=_HINT.format("mount.nfs", "nfs-common"),
+)  # fmt: skip
+EXPORTFS = Program(
+    name="exportfs", packages=_SERVERS, version=("exportfs", "-h"), services=True,
+    hint=_HINT.format("exportfs", "nfs-kernel-server"),
+)  # fmt: skip
 _EVERYWHERE = re.compile(r"[0.]+|[0:]+")
 
 
@@ -28,6 +35,7 @@ class Nfs(MountedFamily):
     """NFS version 4, served by the box's own kernel. What another server exports is measured as a directory (dir)."""
 
     type = "nfs"
+    expected = False
     keys = frozenset({"path", "server", "options"})
 
     @property

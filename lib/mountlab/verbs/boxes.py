@@ -40,16 +40,11 @@ def _box_check(arguments: Arguments) -> int:
     from mountlab import care, store
     from mountlab.boxes import open_box
     from mountlab.facts import gather
-    from mountlab.filesystems import FAMILIES
+    from mountlab.filesystems import kernel_types
     from mountlab.plan import all_programs
 
     with open_box(store.load_box(arguments.name)) as connection:
-        rows = care.check(
-            connection,
-            gather(connection, all_programs()),
-            all_programs(),
-            {kind for family in FAMILIES.values() for kind in family.kernel_types},
-        )
+        rows = care.check(connection, gather(connection, all_programs()), all_programs(), kernel_types())
     for row in rows:
         print(f"{row.state:8} {row.name:14} {row.seen}" + (f"\n{'':23} mend: {row.mend}" if row.mend else ""))
     return 0 if all(row.state != "missing" for row in rows) else 1
