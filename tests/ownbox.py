@@ -18,4 +18,5 @@ def own_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **keys: object) -> 
     text = yaml.safe_dump({"embedded": "loopback", "mount_root": str(root), "output_root": output, **keys})
     (boxes / "local.yml").write_text(text)
     monkeypatch.setattr(store, "PARAMS", tmp_path / "params")
+    monkeypatch.setenv("MOUNTLAB_PARAMS", str(tmp_path / "params"))  # of kernels, and of other processes
     return root

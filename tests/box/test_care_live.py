@@ -278,7 +278,7 @@ def test_check_of_this_machine_changes_nothing(local: BoxConnection, roots: tupl
         Program(name="no-such-program", packages={"apt": "no-such-package"}, version=("no-such-program",)),
     ]
     facts = gather(local, programs)
-    rows = {row.name: row for row in check(local, facts, programs, ["tmpfs", "no-such-type"])}
+    rows = {row.name: row for row in check(local, facts, programs, {"tmpfs": True, "no-such-type": True})}
     assert rows["sh"].state == "ok"
     assert rows["no-such-program"].state == "missing"
     assert rows["file systems"].seen == "has: tmpfs; has not: no-such-type"
