@@ -272,6 +272,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     assert HOSTILE in page.words
 
 
+@pytest.mark.slow
 def test_the_parts_of_the_sweep_notebook_show_all_boxes(across: Across) -> None:
     assert sections.answer(across).text == across_view.answer(across).text
     assert sections.caveats(across).text == across_view.caveats(across).text

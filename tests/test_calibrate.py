@@ -59,6 +59,7 @@ def at_most(rate: float, share: float, of: int) -> bool:
 # --- METHODS.md is of this code ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_table
 def test_methods_has_the_tables_of_this_code(make: tables.Maker) -> None:
     """The words above, the number of cases, the names of rows and columns: all that does not depend on chance."""
@@ -415,6 +416,7 @@ def test_the_short_form_only_shows_its_tables(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_long_form_puts_them_into_methods(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ STEPS: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_brought_up_to_date_it_is_as_if_made_anew(step: Change, results: Path) -> None:
     assert catalog.build(results).read == 4

@@ -72,6 +72,7 @@ def test_the_interval_is_that_of_the_logarithms_for_all_clients_together() -> No
     assert a.bounds == pytest.approx([math.exp(np.mean(logs) + shift) for shift in (0, -half, half)])
 
 
+@pytest.mark.slow
 def test_of_clients_at_the_limit_few_are_called_stragglers() -> None:
     """Where one truly has 80 % of the others, it is told so wrongly in 2.5 % of cells at most."""
     rng, wrong, cells = np.random.default_rng(8), 0, 200

@@ -89,6 +89,7 @@ def test_equal_values() -> None:
     assert apart.between == pytest.approx(math.log(2) / math.sqrt(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [0.0, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("runs", [3, 8])
 def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: int) -> None:

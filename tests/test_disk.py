@@ -147,6 +147,7 @@ def test_a_power_cut_while_an_interrupted_run_is_gone_on_with_takes_nothing_of_w
     assert number > 50
 
 
+@pytest.mark.slow
 def test_after_a_power_cut_at_any_call_nothing_recorded_is_lost_and_the_rest_is_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ def test_after_a_power_cut_at_any_call_nothing_recorded_is_lost_and_the_rest_is_
             check(found, recorded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "lasting"), [(errno.ENOSPC, True), (errno.EIO, False)],
     ids=["full", "error"],

@@ -143,11 +143,13 @@ def modules(requirements: list[Requirement]) -> set[str]:
     return {IMPORTED_AS.get(name, name) for name in names - set(NOT_IMPORTED)}
 
 
+@pytest.mark.slow
 def test_every_import_is_a_direct_dependency() -> None:
     assert imported("lib", "notebooks") - modules(RUN) == set()
     assert imported("tests") - modules(RUN + TEST) == set()
 
 
+@pytest.mark.slow
 def test_every_dependency_is_used() -> None:
     assert modules(RUN) - imported("lib", "notebooks") == set()
     assert modules(TEST) - imported("tests") == set()

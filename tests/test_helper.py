@@ -442,6 +442,7 @@ def escapes(name: str, words: tuple[str, ...]) -> Iterator[str]:
         yield "a directory to copy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS[:2], ids=lambda shell: str(shell[0]))
 @settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(calls=st.lists(CALL, min_size=60, max_size=90))

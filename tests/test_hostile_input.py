@@ -127,6 +127,7 @@ def plans(seed: int, many: int, place: Path) -> Iterator[tuple[str, Plan | Mount
         yield text, outcome
 
 
+@pytest.mark.slow
 def test_hostile_box_files_are_read_or_refused(tmp_path: Path) -> None:
     hostile, boxes, refused = Hostile(11), 0, 0
     for _ in range(MANY):
@@ -149,6 +150,7 @@ def test_hostile_box_files_are_read_or_refused(tmp_path: Path) -> None:
     assert refused > MANY / 2
 
 
+@pytest.mark.slow
 def test_hostile_sweeps_are_planned_or_refused(tmp_path: Path) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes = Counter(type(outcome).__name__ for _, outcome in plans(7, MANY, tmp_path))

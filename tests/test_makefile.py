@@ -361,6 +361,7 @@ def git_of(checkout: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_outputs_are_taken_out_on_their_way_into_git(checkout: Path) -> None:
     language = {"name": "python", "version": "3.11.2", "mimetype": "text/x-python"}
     metadata = {"kernelspec": KERNEL, "language_info": language, "widgets": {"state": {}}}

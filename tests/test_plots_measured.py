@@ -504,6 +504,7 @@ def test_without_a_cache_the_title_says_so() -> None:
 # --- paper ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "name"), [("svg", "response"), ("png", "heat"), ("pdf", "series")])
 def test_a_figure_for_a_paper_is_the_same_bytes_each_time(form: Any, name: str) -> None:
     plot = PLOTS[name]

@@ -231,6 +231,7 @@ def interrupted(the_sweep: Resolved, seconds: Seconds, results: Path, after: int
     return plan, writer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fresh", ["block", "cell", "never"])
 @pytest.mark.parametrize("after", [0, 1, 5, 11, 12, 13, 15, 17])
 def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: str, results: Path) -> None:

@@ -24,6 +24,7 @@ def refusal(text: str) -> ParameterError:
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BOMBS)))
 def test_bombs_are_read_or_refused_soon(number: int) -> None:
     started = time.process_time()

@@ -88,6 +88,7 @@ MISBEHAVIOUR: dict[str, tuple[str, type[TrialError], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @with_each(MISBEHAVIOUR, ("floods its output", "leaves processes", "prints binary"))
 def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine: Machine, how: str) -> None:
     text, kind, told = MISBEHAVIOUR[how]
@@ -111,6 +112,7 @@ HANGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @with_each(HANGS, ("sleeps", "is stopped"))
 def test_a_tool_that_hangs_is_ended_with_all_that_it_has_started(machine: Machine, how: str) -> None:
     text, told = HANGS[how]

@@ -269,6 +269,7 @@ sleep 0.2
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("set_by", "least", "most"), [(0, 0, 0), (5, 4.5, 5), (-5, -5, -4.5)])
 def test_the_wall_clock_is_held_against_one_that_nobody_sets(
     machine: Machine, set_by: int, least: float, most: float

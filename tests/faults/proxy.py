@@ -95,8 +95,9 @@ class Link:
     async def _end(self, *, reset: bool) -> None:
         for pair in self._open:
             for writer in pair:
-                if reset:
-                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+                own = writer.get_extra_info("socket")
+                if reset and own.fileno() >= 0:  # or the other side has closed it meanwhile
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
                 writer.transport.abort() if reset else writer.close()
         self._open.clear()
         await asyncio.sleep(0)

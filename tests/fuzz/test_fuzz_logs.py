@@ -97,6 +97,7 @@ def ends(data: bytes) -> list[int]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
     data = RECORDINGS[name]
@@ -137,6 +138,7 @@ def test_two_logs_in_turns_invent_nothing(tool: str, data: st.DataObject) -> Non
     assert_none_invented(outputs(one, b"".join(mixed)), one, other)
 
 
+@pytest.mark.slow
 @given(tools, st.lists(st.integers(0, 1000), min_size=2, max_size=4))
 def test_logs_one_after_the_other_give_the_outputs_of_each(tool: str, picks: list[int]) -> None:
     names = [BY_TOOL[tool][pick % len(BY_TOOL[tool])] for pick in picks]
