@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,24 @@ def test_packets_are_sent_at_once(endpoint: Endpoint) -> None:
     sock = opened._connection.transport.sock
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
     opened.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's sshd needs this directory")
+def test_two_that_start_and_stop_at_the_same_moment_agree_on_the_directory_of_sshd(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(loopback, "PRIVSEP_DIR", tmp_path / "sshd")
+    monkeypatch.setattr(loopback, "_sshd_runs", lambda: False)
+
+    def starts_and_stops(_: int) -> None:
+        for _ in range(500):
+            loopback._make_privsep_dir()
+            loopback._remove_privsep_dir()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(starts_and_stops, range(4)))
+    loopback._make_privsep_dir()
+    assert (tmp_path / "sshd").is_dir()
 
 
 # --- time limits, lost connections, Ctrl-C ----------------------------------------------------------------------------

@@ -182,9 +182,14 @@ def _wait_for_greeting(daemon: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def _make_privsep_dir() -> None:
-    if os.geteuid() == 0 and not PRIVSEP_DIR.exists():
-        PRIVSEP_DIR.mkdir(mode=0o755)
-        (PRIVSEP_DIR / ".mountlab").touch()
+    """Make the directory, marked as ours, unless it is there.
+
+    A second Mountlab may make it, or take its own away, at the same moment: then sshd says so, and is started again.
+    """
+    if os.geteuid() == 0:
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            PRIVSEP_DIR.mkdir(mode=0o755)
+            (PRIVSEP_DIR / ".mountlab").touch()
 
 
 def _remove_privsep_dir() -> None:
