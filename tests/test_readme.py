@@ -87,3 +87,13 @@ def test_every_command_is_run_somewhere() -> None:
 )
 def test_commands_are_found(markdown: str, expected: list[str]) -> None:
     assert commands(markdown) == expected
+
+
+def test_what_the_readme_quotes_of_the_soak_is_what_it_wrote() -> None:
+    (quoted,) = re.findall(r"Shown by breaking it.*?\n\n", README.read_text(), re.DOTALL)
+    counts = set(re.findall(r"(?<![\w-])\d[\d,]*(?= )", quoted))
+    table = (ROOT / "docs" / "safety.md").read_text().partition("<!-- soak -->")[2].partition("<!-- end -->")[0]
+    rows = re.findall(r"^\| `\w+`: .+? \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.MULTILINE)
+    assert len(counts) == 6
+    assert counts <= {tries for tries, *_ in rows}
+    assert {zero for _, *counted in rows for zero in counted} == {"0"}
