@@ -28,7 +28,7 @@ UPPER = {
     "compare_view", "run_ratios", "compare_many", "compare_many_view", "index_view", "calibrate", "claims",
     "batch_params", "batch_view", "batch_queue", "batch_board", "ranks", "fitness_view",
     "outcome", "identities", "bundle", "bundle_view", "crate", "paper", "figures", "glossary", "reference", "gate",
-    "gate_view", "history", "history_text", "history_view", "across", "across_view", "fact_words",
+    "gate_view", "as_json", "history", "history_text", "history_view", "across", "across_view", "fact_words",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
 BOX = {"box", "facts", "care", "survey", "lock", "boxes", "steady", "resident", "steps"}

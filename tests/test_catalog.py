@@ -355,7 +355,10 @@ def test_a_query_can_neither_write_nor_reach_another_file(
     assert catalog.ask(connection, "SELECT count(*) FROM runs").rows == [(SMALL.count,)]
 
 
-def test_a_query_leaves_the_file_as_it_is(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_leaves_the_file_as_it_is(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "SETTLED_S", 0.0)
     catalog.build(made)
     before = (made / FILE).read_bytes()
     sql = "SELECT box, count(*) AS runs FROM runs GROUP BY box ORDER BY box"

@@ -10,7 +10,8 @@ from typing import Any
 
 from mountlab import html, words
 from mountlab.across import Across, CellOverBoxes, RatioOverBoxes, differs
-from mountlab.compare_view import about, named_difference, plain, shown_fact
+from mountlab.as_json import plain
+from mountlab.compare_view import about, named_difference, shown_fact
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison, Verdict
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mountlab import html, words
+from mountlab.as_json import plain
 from mountlab.compare_many import AnswerOverRuns, CellOverRuns, DifferenceOverRuns, ManyRuns, differs
-from mountlab.compare_view import about, named_difference, plain, shown_fact
+from mountlab.compare_view import about, named_difference, shown_fact
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for

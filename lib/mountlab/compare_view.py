@@ -5,13 +5,13 @@ The intervals are those that hold for all ratios together: an interval leaves ou
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from mountlab import html, plots, words
+from mountlab.as_json import plain
 from mountlab.compare_runs import Difference, RunComparison
 from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
@@ -123,15 +123,6 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
     }  # fmt: skip
     read: dict[str, Any] = plain(found)
     return read
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: what is not finite is null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ── the parts of a page ──────────────────────────────────────────────────────────────────────────────────────────────

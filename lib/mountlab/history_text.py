@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mountlab import words
-from mountlab.compare_view import plain
+from mountlab.as_json import plain
 from mountlab.errors import printable
 from mountlab.history import LEVEL, By, Group, History, Turn, grouped
 from mountlab.stats.changes import Change, fewest_runs

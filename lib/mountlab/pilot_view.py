@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mountlab import html, words
+from mountlab.as_json import plain
 from mountlab.html import Column, Html, Rows
 from mountlab.model import Sweep
 from mountlab.pilot import Forecast, Prediction
@@ -19,15 +20,7 @@ _MOST_NAMED = 4
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
     """Everything in the forecast, JSON-able: what is infinite or not known is null."""
-    return {"power": POWER, "most_blocks": MOST_BLOCKS, **_plain(asdict(forecast))}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {"power": POWER, "most_blocks": MOST_BLOCKS, **plain(asdict(forecast))}
 
 
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
 from mountlab.model import Caveat, Cell, Severity, Sweep
@@ -341,7 +341,7 @@ def _p_of_first(levels: Sequence[float]) -> float:
     sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
     if sd == 0:
         return 0.0 if first != later[0] else 1.0
-    return float(2 * stats.t.sf(abs(first - float(np.mean(later))) / sd, len(later) - 1))
+    return float(2 * scipy.stats.t.sf(abs(first - float(np.mean(later))) / sd, len(later) - 1))
 
 
 def unsteady(evidence: Evidence) -> Iterator[Caveat]:

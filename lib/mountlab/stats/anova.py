@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+import scipy
 
 from mountlab.stats.estimates import Floats
 
@@ -170,16 +170,18 @@ def _tested(effect: _Fit, error: _Fit, total: float, level: float) -> tuple[floa
     others = total * (1 - share)
     tails = ((1 + level) / 2, (1 - level) / 2)
     low, high = (_noncentrality(f, effect.df, error.df, tail) * variance for tail in tails)
-    return f, float(stats.f.sf(f, effect.df, error.df)), share, low / (low + others), high / (high + others)
+    return f, float(scipy.stats.f.sf(f, effect.df, error.df)), share, low / (low + others), high / (high + others)
 
 
 def _noncentrality(f: float, df: int, error_df: int, tail: float) -> float:
     """The noncentrality of the F distribution at which an F of at most `f` has this chance; 0 where none has."""
-    if stats.f.cdf(f, df, error_df) <= tail:
+    if scipy.stats.f.cdf(f, df, error_df) <= tail:
         return 0.0
     if f * df > _VAST:  # where the series for the noncentral F would take long, or give nothing
-        return float(f * df * stats.chi2.isf(tail, error_df) / error_df)
+        return float(f * df * scipy.stats.chi2.isf(tail, error_df) / error_df)
     high = max(f * df, 1.0)
-    while stats.ncf.cdf(f, df, error_df, high) > tail:
+    while scipy.stats.ncf.cdf(f, df, error_df, high) > tail:
         high *= 2
-    return float(optimize.brentq(lambda size: stats.ncf.cdf(f, df, error_df, size) - tail, 0, high, rtol=1e-10))
+    return float(
+        scipy.optimize.brentq(lambda size: scipy.stats.ncf.cdf(f, df, error_df, size) - tail, 0, high, rtol=1e-10)
+    )

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread
     else:
         found = _between(logs, within, level)
     tail = (1 - level) / 2
-    low, high = (math.sqrt(inside / float(stats.chi2.ppf(share, n - runs))) for share in (1 - tail, tail))
+    low, high = (math.sqrt(inside / float(scipy.stats.chi2.ppf(share, n - runs))) for share in (1 - tail, tail))
     return replace(found, within_low=low, within_high=high)
 
 
@@ -73,16 +73,18 @@ def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
         f = 0.0
     tail, degrees = (1 - level) / 2, (runs - 1, n - runs)
     bounds = [
-        squares * (1 - stats.f.ppf(share, *degrees) / f) / (typical * stats.chi2.ppf(share, runs - 1)) if f else 0.0
+        squares * (1 - scipy.stats.f.ppf(share, *degrees) / f) / (typical * scipy.stats.chi2.ppf(share, runs - 1))
+        if f
+        else 0.0
         for share in (1 - tail, tail)
     ]
     excess = (squares / (runs - 1) - within) / typical
     low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
-    excesses = [f / float(stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
+    excesses = [f / float(scipy.stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
     share_low, share_high = (_share(each, typical) for each in excesses)
     whole = between**2 + within
     return Spread(
-        between, low, high, math.sqrt(within), float(stats.f.sf(f, *degrees)), runs, n, share_low=share_low,
+        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share_low=share_low,
         share=between**2 / whole if whole else math.nan, share_high=share_high,
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from mountlab.model import Until, Verdict
 from mountlab.stats import power, sequential
@@ -350,13 +350,13 @@ def _tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
     """P(T >= distance / se). Without any spread the answer is certain; a distance of 0 then shows nothing."""
     distance = np.asarray(distance)
     statistic = np.divide(distance, se, out=np.copysign(np.full(se.shape, math.inf), distance), where=se != 0)
-    p = np.asarray(stats.t.sf(statistic, df))
+    p = np.asarray(special.stdtr(df, -statistic))
     return np.where((se == 0) & (distance == 0), 1.0, p)
 
 
 def _half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
-        return np.where(se == 0, 0.0, np.asarray(stats.t.isf(tails, df)) * se)
+        return np.where(se == 0, 0.0, np.abs(special.stdtrit(df, tails)) * se)
 
 
 def _real_level(level: float, until: Until | None) -> float:

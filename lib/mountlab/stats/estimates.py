@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from mountlab.model import Estimate
 
@@ -169,7 +169,7 @@ def order_statistic(n: int, level: float) -> int:
     Each value lies below that median with a chance of one half, so the chance is that of the binomial distribution.
     """
     ranks = np.arange(1, n // 2 + 1)
-    return int(np.count_nonzero(2 * stats.binom.cdf(ranks - 1, n, 0.5) <= 1 - level))
+    return int(np.count_nonzero(2 * scipy.stats.binom.cdf(ranks - 1, n, 0.5) <= 1 - level))
 
 
 STATISTICS: dict[str, Statistic] = {
@@ -210,4 +210,4 @@ def checked(values: Sequence[float] | Floats, level: float) -> Floats:
 
 def t_quantile(level: float, degrees: int) -> float:
     """The factor of a two-sided t interval at `level`."""
-    return float(stats.t.ppf((1 + level) / 2, degrees))
+    return float(scipy.special.stdtrit(degrees, (1 + level) / 2))

@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
-from scipy.optimize import elementwise
 
 Floats = NDArray[np.float64]
 POWER = 0.80
@@ -106,13 +105,13 @@ def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alp
     it is estimated with the true standard error `se` on so many degrees of freedom. All on the scale of logs."""
     if se == 0:
         return float(abs(true) < bound)
-    critical = float(stats.t.isf(alpha, degrees))
+    critical = float(scipy.stats.t.isf(alpha, degrees))
     # Both tests reject only where the estimated standard error, s * se, stays below bound / critical.
-    widest = float(stats.chi2.cdf(degrees * (bound / (critical * se)) ** 2, degrees))
+    widest = float(scipy.stats.chi2.cdf(degrees * (bound / (critical * se)) ** 2, degrees))
     shares = widest * (_NODES + 1) / 2
-    s = np.sqrt(stats.chi2.ppf(shares, degrees) / degrees)
+    s = np.sqrt(scipy.stats.chi2.ppf(shares, degrees) / degrees)
     room = bound / se - critical * s
-    inside = stats.norm.cdf(room - true / se) - stats.norm.cdf(-room - true / se)
+    inside = scipy.stats.norm.cdf(room - true / se) - scipy.stats.norm.cdf(-room - true / se)
     return float(widest / 2 * (_WEIGHTS @ np.maximum(inside, 0.0)))
 
 
@@ -121,7 +120,7 @@ def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
     _check_share(level, "level")
     blocks = np.asarray(n, dtype=float)
     counts = np.where(blocks >= 2, blocks, math.nan)
-    return np.asarray(stats.t.isf((1 - level) / 2, counts - 1) / np.sqrt(counts), dtype=float)
+    return np.asarray(scipy.stats.t.isf((1 - level) / 2, counts - 1) / np.sqrt(counts), dtype=float)
 
 
 def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
@@ -145,7 +144,7 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
     _check_share(confidence, "confidence")
     degrees = np.asarray(n, dtype=float) - 1
     known = degrees >= 1
-    factor = np.sqrt(degrees / stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)), where=known,
+    factor = np.sqrt(degrees / scipy.stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)), where=known,
                      out=np.full(degrees.shape, math.nan))  # fmt: skip
     return np.asarray(np.asarray(sd, dtype=float) * factor, dtype=float)
 
@@ -153,10 +152,12 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
 @lru_cache(maxsize=64)
 def smallest_effects(power: float, level: float) -> Floats:
     """The smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with n."""
+    from scipy.optimize import elementwise  # takes a while, and only forecasts need it
+
     _check_share(power, "power")
     _check_share(level, "level")
     blocks = np.arange(2.0, MOST_BLOCKS + 1)
-    critical = stats.t.isf((1 - level) / 2, blocks - 1)
+    critical = scipy.stats.t.isf((1 - level) / 2, blocks - 1)
     # At the upper end the test stands 8 critical values and 8 standard errors off: beyond any power that is asked for.
     bracket = (np.zeros_like(blocks), (8 * critical + 8) / np.sqrt(blocks))
     found: Any = elementwise.find_root(lambda effect, n: _power(effect, n, level) - power, bracket, args=(blocks,))
@@ -168,15 +169,15 @@ def smallest_effects(power: float, level: float) -> Floats:
 
 
 def _power(effect: Floats, n: Floats, level: float) -> Floats:
-    critical = stats.t.isf((1 - level) / 2, n - 1)
+    critical = scipy.stats.t.isf((1 - level) / 2, n - 1)
     with np.errstate(invalid="ignore"):
         noncentral = effect * np.sqrt(n)
     steep = critical > _STEEP
-    usual = stats.nct.sf(np.where(steep, 1.0, critical), n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)))
+    usual = scipy.stats.nct.sf(np.where(steep, 1.0, critical), n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)))
     found = np.asarray(np.where(np.isinf(noncentral), 1.0, usual), dtype=float)
     degrees = (np.broadcast_to(n, found.shape)[steep] - 1)[..., None]
     spread = np.maximum(noncentral[steep][..., None] + _NORMAL_NODES, 0) / critical[steep][..., None]
-    found[steep] = stats.chi2.cdf(degrees * spread**2, degrees) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
+    found[steep] = scipy.stats.chi2.cdf(degrees * spread**2, degrees) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
     return found
 
 

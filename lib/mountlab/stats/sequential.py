@@ -39,8 +39,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
 
 from mountlab.model import Until
 
@@ -96,7 +96,7 @@ def half_widths(values: ArrayLike, level: float) -> Array:
     shifted = sample - sample[..., :1]
     squares = np.cumsum(shifted**2, axis=-1) - np.cumsum(shifted, axis=-1) ** 2 / counts
     variance = np.maximum(squares, 0) / np.maximum(counts - 1, 1)
-    half = stats.t.ppf((1 + level) / 2, np.maximum(counts - 1, 1)) * np.sqrt(variance / counts)
+    half = scipy.stats.t.ppf((1 + level) / 2, np.maximum(counts - 1, 1)) * np.sqrt(variance / counts)
     return np.where((counts < 2) | np.isnan(half), np.inf, half)
 
 
@@ -153,7 +153,7 @@ def _worst_p(least: int, most: int, level: float) -> Array:
     """The largest probability of a miss at each of _P, over the half widths (in standard deviations) at which the
     rule stops between its first and its last look: of shape (len(_P),)."""
     counts = np.arange(least, most + 1)
-    quantiles = stats.t.ppf((1 + level) / 2, counts - 1)
+    quantiles = scipy.stats.t.ppf((1 + level) / 2, counts - 1)
     widths = quantiles / np.sqrt(counts)
     ratios = np.geomspace(0.6 * widths[-1], 1.6 * widths[0], _RATIOS)
     limits = ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2
@@ -167,12 +167,12 @@ def _misses(counts: NDArray[np.intp], limits: Array) -> Array:
     nodes = _nodes(int(counts[-1]))
     step = _transition(int(counts[-1]))
     going = np.tile(_start(nodes, int(counts[0]) - 1), (len(limits), 1))
-    tails = stats.t.isf(_P / 2, (counts - 1)[:, None])
+    tails = scipy.stats.t.isf(_P / 2, (counts - 1)[:, None])
     missed = np.zeros((len(limits), len(_P)))
     for look, count in enumerate(counts):
         share = _share_below(nodes, limits[:, look]) if count < counts[-1] else 1.0
         stopped = going * share
-        missed += stopped @ (2 * special.ndtr(-tails[look] * np.sqrt(nodes / (count - 1))[:, None]))
+        missed += stopped @ (2 * scipy.special.ndtr(-tails[look] * np.sqrt(nodes / (count - 1))[:, None]))
         going = _without_dust((going - stopped) @ step)
     return missed
 
@@ -202,7 +202,7 @@ def _without_dust(weights: Array) -> Array:
 
 def _start(nodes: Array, degrees: int) -> Array:
     """W at the first look: chi-square."""
-    return _weights(nodes, stats.chi2.cdf(nodes, degrees), degrees * stats.chi2.cdf(nodes, degrees + 2))
+    return _weights(nodes, scipy.stats.chi2.cdf(nodes, degrees), degrees * scipy.stats.chi2.cdf(nodes, degrees + 2))
 
 
 @lru_cache(maxsize=2)
@@ -210,7 +210,7 @@ def _transition(most: int) -> Array:
     """One more block, which adds a chi-square variable of one degree: row i is the distribution after nodes[i]."""
     nodes = _nodes(most)
     added = np.maximum(nodes - nodes[:, None], 0)
-    below = special.erf(np.sqrt(added / 2))
+    below = scipy.special.erf(np.sqrt(added / 2))
     moment_below = below - np.sqrt(2 * added / np.pi) * np.exp(-added / 2)
     return _weights(nodes, below, moment_below + nodes[:, None] * below)
 

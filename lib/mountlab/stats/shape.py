@@ -18,8 +18,8 @@ from functools import lru_cache
 
 import diptest
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def drift_p(samples: ArrayLike) -> Floats:
         rising += np.sign(rows[:, first + 1 :] - rows[:, first : first + 1]).sum(axis=1)
     if n > _EXACT_KENDALL_TO:
         sd = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-        tail = np.asarray(stats.norm.sf((np.abs(rising) - 1) / sd))
+        tail = np.asarray(scipy.stats.norm.sf((np.abs(rising) - 1) / sd))
     else:
         pairs = n * (n - 1) // 2
         tail = _kendall_tail(n)[(pairs - np.abs(rising).astype(int)) // 2]
@@ -193,7 +193,7 @@ def _draws(n: int) -> int:
 
 
 def _ranks(rows: Floats) -> Floats:
-    ranks: Floats = stats.rankdata(rows, axis=1)
+    ranks: Floats = scipy.stats.rankdata(rows, axis=1)
     return ranks
 
 
