@@ -3,6 +3,9 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
+# What Python has compiled is kept, also where the user's settings forbid it (as in lib/env.sh): else each command would compile
+# the whole library again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 SCRIPTS := .ci/run lib/env.sh
@@ -100,7 +103,7 @@ docs: env ## make docs/reference again from the code
 	@$(PY) -m mountlab docs $(ARGS)
 
 check: env lint ## linters, types and the fast tests: before every commit
-	@$(PYTEST) -m "not ($(NOT_FAST))" $(ARGS)
+	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/box --ignore=tests/browser $(ARGS)
 
 # Tests on the box mostly wait. Four groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
 # with the rest between them.

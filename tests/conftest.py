@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -74,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the whole session an empty home; xdist's workers inherit it."""
     # A shell starts what runs in its background with Ctrl-C ignored, and every child would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(100_000, 50, 100)  # thousands of tests hold much that never becomes garbage: a fifth of the time
     if _is_worker(config):
         return
     config.pluginmanager.register(LeftoverGuard())

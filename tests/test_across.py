@@ -190,6 +190,7 @@ def test_fewer_than_two_boxes_and_two_runs_of_one_are_refused(
     assert error.value.got == got
 
 
+@pytest.mark.slow
 def test_few_boxes_and_one_run_a_box_are_caveats() -> None:
     assert {each.code for each in across_boxes([on(box) for box in "abcd"]).caveats} == {"few-boxes", "one-run-a-box"}
     assert {each.code for each in across_boxes([on(box) for box in "abcde"]).caveats} == {"one-run-a-box"}
@@ -257,6 +258,7 @@ def test_as_data_nothing_is_infinite_or_nan(across: Across) -> None:
     assert read["figures"][0]["spread"]["share"] == pytest.approx(across.cells[0].spread.share)
 
 
+@pytest.mark.slow
 def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     found = across_boxes(
         [on(f"{HOSTILE}a", hostile=HOSTILE), on("b", hostile=HOSTILE, kernel=HOSTILE)], {HOSTILE: HOSTILE}

@@ -372,6 +372,7 @@ BLOCKS = st.dictionaries(st.integers(0, 6), st.one_of(st.floats(0.01, 1e9), st.j
 
 @settings(deadline=None)
 @given(st.fixed_dictionaries({f"{fs}/w bs={bs}": BLOCKS for fs in "abc" for bs in ("4KiB", "1MiB")}))
+@pytest.mark.slow
 def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int, float]]) -> None:
     """Unequal n, missing trials, n of 0, 1 and 2, zeros and warm-up among them; to 12 digits."""
     the_sweep = make(workloads={"w": {**DD_WRITE, "bs": ["4KiB", "1MiB"]}})

@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -154,14 +155,20 @@ def module_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-each_source = pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-pure_sources = [path for path in SOURCES if module_of(path) in PURE]
-each_pure_source = pytest.mark.parametrize("path", pure_sources, ids=lambda path: str(path.relative_to(PACKAGE)))
+PURE_SOURCES = [path for path in SOURCES if module_of(path) in PURE]
+
+
+def against(rule: Callable[[Path], object], paths: Iterable[Path]) -> dict[str, object]:
+    """File to what is in it against a rule. One test a rule: a test of each file and rule would be thousands."""
+    found = {str(path.relative_to(PACKAGE)): rule(path) for path in paths}
+    assert found
+    return {name: what for name, what in found.items() if what}
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
@@ -219,21 +226,24 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+def test_what_is_against_a_rule_is_named() -> None:
+    assert against(lambda path: path.name == "errors.py", SOURCES) == {"errors.py": True}
+
+
 # --- imports ----------------------------------------------------------------------------------------------------------
 
 
-@each_source
-def test_module_is_in_the_table(path: Path) -> None:
-    assert module_of(path) in MAY_IMPORT, (
-        "a new module: give it a line in MAY_IMPORT (and in DESIGN, where it is a layer)"
-    )
+def test_every_module_is_in_the_table() -> None:
+    unknown = {module_of(path) for path in SOURCES} - set(MAY_IMPORT)
+    assert not unknown, "a new module: give it a line in MAY_IMPORT (and in DESIGN, where it is a layer)"
 
 
-@each_source
-def test_imports_run_one_way(path: Path) -> None:
-    module = module_of(path)
-    allowed = MAY_IMPORT.get(module, set()) | {module}
-    assert internal_imports(parse(path)) <= allowed, f"{module} may import {', '.join(sorted(allowed))}"
+def test_imports_run_one_way() -> None:
+    def forbidden(path: Path) -> set[str]:
+        module = module_of(path)
+        return internal_imports(parse(path)) - MAY_IMPORT.get(module, set()) - {module}
+
+    assert against(forbidden, SOURCES) == {}, "MAY_IMPORT says what each may import"
 
 
 def test_no_import_cycle() -> None:
@@ -243,14 +253,12 @@ def test_no_import_cycle() -> None:
     assert list(TopologicalSorter(graph).static_order())
 
 
-@each_source
-def test_third_parties_stay_in_their_place(path: Path) -> None:
-    misplaced = {
-        name
-        for name in imports(parse(path))
-        if module_of(path) not in ONLY_IN.get(name.split(".")[0], {module_of(path)})
-    }
-    assert not misplaced
+def test_third_parties_stay_in_their_place() -> None:
+    def misplaced(path: Path) -> set[str]:
+        own = module_of(path)
+        return {name for name in imports(parse(path)) if own not in ONLY_IN.get(name.split(".")[0], {own})}
+
+    assert against(misplaced, SOURCES) == {}
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
@@ -293,15 +301,13 @@ def _opens_for_writing(call: ast.Call, position: int) -> bool:
     return any(isinstance(mode, ast.Constant) and set("wax+") & set(str(mode.value)) for mode in modes)
 
 
-@each_pure_source
-def test_pure_modules_have_no_effects(path: Path) -> None:
-    assert not effects(parse(path))
+def test_pure_modules_have_no_effects() -> None:
+    assert against(lambda path: effects(parse(path)), PURE_SOURCES) == {}
 
 
-@each_source
-def test_files_are_written_in_few_places(path: Path) -> None:
-    if module_of(path) not in WRITERS:
-        assert list(writes(parse(path))) == []
+def test_files_are_written_in_few_places() -> None:
+    others = [path for path in SOURCES if module_of(path) not in WRITERS]
+    assert against(lambda path: list(writes(parse(path))), others) == {}
 
 
 @pytest.mark.parametrize(
@@ -349,10 +355,12 @@ def test_writes_are_seen(source: str, count: int) -> None:
 # --- readable code ----------------------------------------------------------------------------------------------------
 
 
-@each_source
-def test_functions_are_short(path: Path) -> None:
-    long = [f"{node.name}: {length(node)} lines" for node in functions(parse(path)) if length(node) > LONGEST_FUNCTION]
-    assert not long
+def test_functions_are_short() -> None:
+    def long(path: Path) -> list[str]:
+        lengths = [(node.name, length(node)) for node in functions(parse(path))]
+        return [f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FUNCTION]
+
+    assert against(long, SOURCES) == {}
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -366,30 +374,32 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
-@each_source
-def test_modules_say_what_they_are(path: Path) -> None:
-    assert ast.get_docstring(parse(path))
+def test_modules_say_what_they_are() -> None:
+    assert against(lambda path: not ast.get_docstring(parse(path)), SOURCES) == {}
 
 
-@each_pure_source
-def test_public_names_are_explained(path: Path) -> None:
-    if module_of(path) == "errors":
-        return  # its tree of classes is drawn and explained in the module's docstring
-    public = (node for node in parse(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
-    assert not [node.name for node in public if not node.name.startswith("_") and not ast.get_docstring(node)]
+def test_public_names_are_explained() -> None:
+    def unexplained(path: Path) -> list[str]:
+        public = (node for node in parse(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        return [node.name for node in public if not node.name.startswith("_") and not ast.get_docstring(node)]
+
+    # The tree of errors is drawn and explained in the docstring of its module.
+    assert against(unexplained, [path for path in PURE_SOURCES if module_of(path) != "errors"]) == {}
 
 
-@each_source
-def test_no_error_is_swallowed(path: Path) -> None:
+def test_no_error_is_swallowed() -> None:
     """No bare except and no `except Exception`; BaseException only where it is raised again at the end."""
-    blind = []
-    for handler in (node for node in ast.walk(parse(path)) if isinstance(node, ast.ExceptHandler)):
+    assert against(lambda path: list(swallowing(parse(path))), SOURCES) == {}
+
+
+def swallowing(tree: ast.Module) -> Iterator[str]:
+    """The lines of handlers that would catch anything."""
+    for handler in (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)):
         caught = [] if handler.type is None else ast.walk(handler.type)
         names = {node.id for node in caught if isinstance(node, ast.Name)}
         raised_again = isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
         if handler.type is None or "Exception" in names or ("BaseException" in names and not raised_again):
-            blind.append(f"line {handler.lineno}")
-    assert not blind
+            yield f"line {handler.lineno}"
 
 
 # --- the text of the repository ---------------------------------------------------------------------------------------

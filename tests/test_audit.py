@@ -52,6 +52,7 @@ def by_what(outcomes: list[Outcome], what: str) -> Outcome:
 # --- here -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_this_tree_has_no_secret_and_every_library_a_checksum() -> None:
     outcomes = audit(store.ROOT, offline=True)
     assert [each for outcome in outcomes for each in outcome.findings] == []
@@ -67,6 +68,7 @@ def test_lints_for_unsafe_calls_are_on() -> None:
             assert "noqa: S" not in line or line.partition("noqa: S")[2].count("# ") == 1, f"no reason: {file}: {line}"
 
 
+@pytest.mark.slow
 def test_the_verb_says_what_it_did_not_look_at(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = parser().parse_args(["audit", "--offline"])
     assert arguments.verb(arguments) == 0

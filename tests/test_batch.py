@@ -190,6 +190,7 @@ def elsewhere(tmp_path: Path, results_dir: Path) -> Iterator[Callable[[], tuple[
             process.stdout.close()
 
 
+@pytest.mark.slow
 def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
     elsewhere: Callable[[], tuple[Batch, Path]], results_dir: Path, pages: list[Path]
 ) -> None:

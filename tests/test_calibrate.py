@@ -407,6 +407,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"mountlab.calibrate.{name}", TINY)
 
 
+@pytest.mark.slow
 def test_the_short_form_only_shows_its_tables(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

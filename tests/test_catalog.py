@@ -134,6 +134,7 @@ def edit_journal(run: Path, change: Callable[[list[str]], list[str]]) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.slow
 def test_derived_figures_that_are_not_of_what_lies_there_are_not_believed(change: Change, tour: Path) -> None:
     forge(tour / "tour", 1.0)
     change(tour / "tour")
@@ -159,6 +160,7 @@ def test_figures_that_others_parsed_are_parsed_again(tour: Path, monkeypatch: py
     assert catalog.build(tour).from_raw == ("tour",)
 
 
+@pytest.mark.slow
 def test_figures_that_were_exchanged_under_their_stamp_are_found_by_a_check(
     tour: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,11 +205,13 @@ def test_brought_up_to_date_it_is_as_if_made_anew(step: Change, results: Path) -
     assert (again.runs, again.problems, again.copies) == (built.runs, built.problems, built.copies)
 
 
+@pytest.mark.slow
 def test_what_was_written_just_now_is_read_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SETTLED_S", 3600.0)
     assert [catalog.build(results).read for _ in range(2)] == [4, 4]
 
 
+@pytest.mark.slow
 def test_a_catalog_of_another_version_or_a_damaged_one_is_made_anew(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +224,7 @@ def test_a_catalog_of_another_version_or_a_damaged_one_is_made_anew(
     assert catalog.build(results).read == 4
 
 
+@pytest.mark.slow
 def test_half_written_ones_of_a_crash_are_cleared_away(results: Path) -> None:
     left = results / f"{FILE}.4711.tmp"
     left.write_bytes(b"half")

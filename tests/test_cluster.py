@@ -59,6 +59,7 @@ def answers(engine: Cluster, count: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_two_tasks_on_one_machine_are_never_there_together(here: Cluster, tmp_path: Path) -> None:
     log = tmp_path / "log"
     here.give("one", partial(append, log, "a", 0.6), machines=("m",))
@@ -74,6 +75,7 @@ def test_two_tasks_on_one_machine_are_never_there_together(here: Cluster, tmp_pa
     assert answers(here, 1) == {"two": "b"}, "the machine was given back"
 
 
+@pytest.mark.slow
 def test_a_task_of_several_machines_has_all_of_them_or_none(here: Cluster, tmp_path: Path) -> None:
     here.give("one", partial(append, tmp_path / "log", "a", 0.6), machines=("m2",))
     assert soon((tmp_path / "log").exists)
@@ -93,6 +95,7 @@ def test_what_a_task_raises_is_its_answer(here: Cluster) -> None:
     assert answers(here, 1) == {"x": Broken("ValueError", "asked: False")}, "and the machine was given back"
 
 
+@pytest.mark.slow
 def test_all_tasks_end_when_they_are_told_to(tmp_path: Path) -> None:
     with cluster.opened(None, fit, threads=2) as engine:
         for word in "ab":
@@ -140,6 +143,7 @@ def test_a_task_whose_workers_are_all_gone_is_given_to_others(here: Cluster, tmp
     assert answers(other, 1) == {"x": "x"}
 
 
+@pytest.mark.slow
 def test_a_task_whose_client_is_gone_stops_by_itself(here: Cluster, tmp_path: Path) -> None:
     here.give("x", partial(append, tmp_path / "log", "x", 60.0), machines=("m",))
     assert soon((tmp_path / "log").exists)

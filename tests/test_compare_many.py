@@ -189,6 +189,7 @@ def test_what_differs_is_told_for_every_run(many: ManyRuns) -> None:
     assert f"{kernel} in A and B, 6.19 in C and D" in compare_many_view.many_text(many)
 
 
+@pytest.mark.slow
 def test_few_runs_and_several_respects_are_caveats() -> None:
     several = [run("a"), run("b", kernel="1", cpu_model="x"), run("c")]
     assert {each.code for each in compare_many(several).caveats} == {"sides-differ", "runs-not-paired", "few-runs"}
@@ -237,6 +238,7 @@ def test_as_data_nothing_is_infinite_or_nan(many: ManyRuns) -> None:
     assert read["cells"][0]["to_first"][0] is None
 
 
+@pytest.mark.slow
 def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     found = compare_many(
         [run("a", hostile=HOSTILE), run("b", hostile=HOSTILE, kernel=HOSTILE), run("c", hostile=HOSTILE)]

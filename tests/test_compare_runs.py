@@ -187,6 +187,7 @@ def test_nothing_differs_but_seed_run_and_time() -> None:
         ({"programs": {"fio": {"version": "fio-3.40"}, "dd": {}}}, "tools", "fio"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_fact_that_differs_is_listed_in_its_area(facts: dict[str, Any], area: str, what: str) -> None:
     a = run("a", block_devices=[{"name": "vda", "type": "disk", "size_bytes": 2**38, "model": "slow"}])
     b = run("b", seed=2, **{"block_devices": a.info["facts"]["block_devices"], **facts})

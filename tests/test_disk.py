@@ -118,6 +118,7 @@ def calls(results: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return len(whole.calls)
 
 
+@pytest.mark.slow
 def test_a_power_cut_while_an_interrupted_run_is_gone_on_with_takes_nothing_of_what_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

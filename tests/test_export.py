@@ -167,6 +167,7 @@ def test_a_pivot_that_the_run_cannot_fill_is_said(text: str, metric: str, what: 
 # --- whole runs -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_format_of_a_run_opens_again_and_says_the_same(
     results_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

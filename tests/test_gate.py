@@ -68,6 +68,7 @@ def without(made: SyntheticRun, cell: str) -> SyntheticRun:
     ("factor", "noise", "outcome"),
     [(1.0, 0.005, "passes"), (0.8, 0.005, "fails"), (1.0, 0.2, "cannot tell"), (0.95, 0.02, "cannot tell")],
 )
+@pytest.mark.slow
 def test_there_are_three_outcomes(factor: float, noise: float, outcome: str) -> None:
     gate = judge([run("after", factor=factor, noise=noise)], [run("before", noise=noise)], margin=0.05)
     assert gate.outcome == outcome
@@ -160,6 +161,7 @@ def test_a_run_is_not_held_against_itself(side: str, wrong: str) -> None:
         judge(runs["change"], runs["baseline"], margin=0.05)
 
 
+@pytest.mark.slow
 def test_with_several_runs_on_a_side_what_differs_from_run_to_run_counts() -> None:
     """Runs that differ by 10 % by themselves: one beside one is called worse, one beside five is not."""
     baseline = [run(f"before{i}", factor=factor, noise=0.003) for i, factor in enumerate((1, 1.1, 0.9, 1.05, 0.95))]

@@ -454,6 +454,7 @@ def test_nothing_that_passes_reaches_further_than_a_device_of_ours(
             assert list(escapes(name, words)) == [], (name, words)
 
 
+@pytest.mark.slow
 def test_all_shells_say_the_same() -> None:
     calls = pairs(ALLOWED) + pairs(HOSTILE)
     assert len({tuple(answers(shell, calls)) for shell in SHELLS}) == 1

@@ -208,6 +208,7 @@ def test_the_change_that_was_made_is_the_one_that_is_found(results: Path) -> Non
     assert change.low < SMALL.change < change.high
 
 
+@pytest.mark.slow
 def test_a_filter_of_cells_changes_no_p_value(results: Path) -> None:
     ((_, whole),) = changed(load_years(results).histories)
     ((_, alone),) = changed(load_years(results, Wanted(cell="ext4/fio bs=4KiB", box="box0")).histories)
@@ -221,6 +222,7 @@ def test_only_the_metrics_of_answers_are_shown_unless_one_is_named(results: Path
     assert len(latencies) == 20
 
 
+@pytest.mark.slow
 def test_filters_of_runs(results: Path) -> None:
     later = load_years(
         results, Wanted(since=datetime(2021, 1, 10, tzinfo=UTC), until=datetime(2021, 1, 15, tzinfo=UTC))
@@ -242,6 +244,7 @@ def test_filters_of_runs(results: Path) -> None:
         ({"kernel": "7"}, "nothing was measured that fits"),
     ],
 )
+@pytest.mark.slow
 def test_a_filter_that_nothing_fits_says_what_there_is(wanted: dict[str, str], said: str, results: Path) -> None:
     with pytest.raises(InputError, match=said) as refused:
         histories_of(results, **wanted)
@@ -299,6 +302,7 @@ def own(results: Path, tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
+@pytest.mark.slow
 def test_each_change_has_a_page_and_an_entry(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (own / "index.html").write_text('<meta name="generator" content="Mountlab">')
     assert main(["catalog", str(own)]) == 0
@@ -315,6 +319,7 @@ def test_each_change_has_a_page_and_an_entry(own: Path, capsys: pytest.CaptureFi
     assert "Kind" in Page((own / "index.html").read_text()).words
 
 
+@pytest.mark.slow
 def test_a_change_that_is_found_no_more_has_no_page_any_more(own: Path) -> None:
     (made_page,) = chronicle.write_changes(load_years(own))
     (own / "changes" / "mine").mkdir()

@@ -49,14 +49,16 @@ sys.addaudithook(_audit)  # for good: Python knows no way to take one back
 
 @contextmanager
 def nothing_is_touched() -> Iterator[None]:
-    """Fails where a file is opened for writing, or anything is started, removed or connected to."""
+    """Fails where a file is opened for writing, or anything is started, removed or connected to. What Python compiles
+    when it imports is not kept meanwhile."""
     global _watching  # noqa: PLW0603  # an audit hook has no other place to look
     WATCHED.clear()
-    _watching = True
+    keeps_none = sys.dont_write_bytecode
+    _watching = sys.dont_write_bytecode = True
     try:
         yield
     finally:
-        _watching = False
+        _watching, sys.dont_write_bytecode = False, keeps_none
     assert WATCHED == []
 
 

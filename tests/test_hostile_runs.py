@@ -187,6 +187,7 @@ def test_a_comparison_has_a_place_below_the_results(run: Path, tmp_path: Path) -
         report.write_comparison(run, run, results=tmp_path / "results")
 
 
+@pytest.mark.slow
 def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks at a run from inside of its directory must not have its files imported."""
     for name in ("pathlib", "pandas", "planted"):
@@ -265,6 +266,7 @@ class Damage:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that no number of trials can be
+@pytest.mark.slow
 def test_runs_that_were_damaged_or_made_up_are_read_or_refused(run: Path) -> None:
     damage, seen = Damage(7), Counter[str]()
     for number in range(MANY):

@@ -175,6 +175,7 @@ def test_hostile_words_get_as_far_as_a_plan() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell[0]).name)
 @pytest.mark.parametrize("sudo", [False, True], ids=["root", "sudo"])
+@pytest.mark.slow
 def test_each_argument_arrives_as_one_and_nothing_else_runs(
     shell: list[str], sudo: bool, hostile_plans: list[tuple[str, str, Plan]], recorders: Path, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def sampled(plans: Sequence[tuple[str, str, Plan]], many: int) -> list[tuple[str
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell[0]).name)
+@pytest.mark.slow
 def test_each_word_of_a_trial_arrives_as_one_and_nothing_else_runs(
     shell: list[str], hostile_plans: list[tuple[str, str, Plan]], recorders: Path, tmp_path: Path
 ) -> None:

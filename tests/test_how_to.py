@@ -108,6 +108,7 @@ def test_a_plot_of_ones_own_draws_the_estimates_of_the_run(tmp_path: Path, monke
     assert f"{best['warm'] / best['cold']:.1f} times" in names["plot"].title
 
 
+@pytest.mark.slow
 def test_figures_for_a_paper_are_files_with_a_white_ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.image import imread
 

@@ -170,6 +170,7 @@ def test_a_width_that_no_paper_has_is_refused(width: float) -> None:
 # --- the verb ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_verb_writes_tables_and_figures(results_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(written(results_dir))
     for more in (["--format", "latex"], ["--format", "markdown"], ["--figures", "svg", "--width-cm", "12"]):

@@ -25,6 +25,7 @@ def printed(text: str) -> ToolOutput:
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(?:a|a)*(b)$", "(?:(?:a*)*)*(\\d)$"])
+@pytest.mark.slow
 def test_a_pattern_that_never_ends_is_ended(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "LONGEST_S", 0.2)
     started = time.process_time()

@@ -107,6 +107,7 @@ def test_is_small_and_fits_its_place(plot: Plot) -> None:
     assert "max-width: min(100%" in plot.svg()
 
 
+@pytest.mark.slow
 def test_the_same_data_give_the_same_text() -> None:
     assert [plot.svg() for plot in PLOTS] == [plot.svg() for plot in every_plot(synthetic_run())]
 
@@ -119,6 +120,7 @@ def test_ids_are_unique_on_a_page() -> None:
     assert used <= set(ids)
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text() -> None:
     for plot in every_plot(synthetic_run(hostile=HOSTILE)):
         tags = {node.tag.removeprefix(SVG) for node in ElementTree.fromstring(plot.svg()).iter()}

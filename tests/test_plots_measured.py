@@ -145,6 +145,7 @@ def test_no_plot_computes_an_interval() -> None:
         assert not called & {"errorbar", "std", "var", "sem", "ppf", "stdev", "quantile", "percentile", "bootstrap"}
 
 
+@pytest.mark.slow
 def test_the_same_data_give_the_same_text() -> None:
     again = response()
     assert again.svg() == response().svg()
@@ -427,6 +428,7 @@ def test_some_of_the_workloads_are_drawn_alone() -> None:
     assert order.figure.axes[0].lines[0].get_xdata()[0] is not None
 
 
+@pytest.mark.slow
 def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
     cell = RUN.measurements[RUN.measurements.cell == f"ext4/{SWEPT[0].label}"]
     many = pd.concat([cell.assign(block=i, trial_id=f"t{i}", warmup=False) for i in range(1, 401)], ignore_index=True)
@@ -515,6 +517,7 @@ def test_a_figure_for_a_paper_is_the_same_bytes_each_time(form: Any, name: str) 
     assert plot.svg() == before, "the plot itself stays as it is"
 
 
+@pytest.mark.slow
 def test_a_figure_for_a_paper_is_black_on_white_and_as_wide_as_asked() -> None:
     svg = PLOTS["response"].save_bytes("svg", width_in=3.3).decode()
     assert f'width="{3.3 * 72:g}pt"' in svg

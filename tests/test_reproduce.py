@@ -56,6 +56,7 @@ def signed(bundle: Path) -> Path:
 # --- whole ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_whole_bundle_is_as_published_as_folder_and_as_zip(
     whole: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_row_too_many_or_too_few_is_a_difference() -> None:
     assert len(differences("r", "t", "cell,mean\na,1\na,2\n", "cell,mean\na,1\na,3\n")) == 1
 
 
+@pytest.mark.slow
 def test_many_rows_of_one_name_are_compared_in_time_that_grows_as_they_do() -> None:
     table = "cell,mean\n" + "a,1\n" * 50_000
     assert differences("r", "t", table, table) == []
@@ -179,6 +181,7 @@ def cut(run: Path) -> None:
     ("change", "where"),
     [(emptied, "caveats"), (told_otherwise, "bundle.json"), (with_another_verdict, "entry.json"), (cut, "sweep.yml")],
 )
+@pytest.mark.slow
 def test_conclusions_that_were_changed_are_listed_though_all_sums_were_made_again(
     change: Any, where: str, bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def test_shows_something(part: Any) -> None:
 
 
 @each_part
+@pytest.mark.slow
 def test_keeps_hostile_text_as_text(part: Any) -> None:
     run = synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>")
     assert Page(part(run)._repr_html_()).active() == set()
@@ -59,12 +60,14 @@ def test_survives_a_run_in_which_everything_failed(part: Any) -> None:
 
 
 @each_part
+@pytest.mark.slow
 def test_survives_a_single_block(part: Any) -> None:
     text = repr(part(synthetic_run(blocks=1)))
     assert "nan" not in re.split(r"\W+", text.lower())
 
 
 @each_part
+@pytest.mark.slow
 def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
     bare = changed(
         info={"run_id": "r", "box": {"name": "local"}, "facts": {}},
@@ -363,6 +366,7 @@ def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
     assert text.count("<figure") == 2
 
 
+@pytest.mark.slow
 def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> None:
     """Side by side they would make the table wider than a page."""
     run = synthetic_run(filesystems=6, blocks=2)

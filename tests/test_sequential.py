@@ -89,6 +89,7 @@ def refuted(hits: NDArray[np.bool_], promised: float) -> bool:
 
 @pytest.mark.parametrize(("least", "most"), RULES)
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_where_95_is_claimed_94_or_more_is_covered_at_every_ratio_of_half_width_to_spread(
     shape: str, least: int, most: int
 ) -> None:
@@ -125,6 +126,7 @@ def test_other_confidences_are_kept_too(confidence: float) -> None:
 
 
 @pytest.mark.parametrize("spreads", [(1, 1, 1), (1, 0.5, 0.25), (1, 1.5, 3)])
+@pytest.mark.slow
 def test_cells_that_leave_together_are_each_covered(spreads: tuple[float, ...]) -> None:
     """The last one to be precise decides, which no cell can do alone: the worst is a cell whose neighbours are calm."""
     rng = np.random.default_rng(3)
@@ -180,6 +182,7 @@ def test_a_budget_that_ends_a_run_early_leaves_the_coverage(most: int) -> None:
 
 
 @pytest.mark.parametrize(("least", "most"), [(3, 10), (5, 40), (10, 40)])
+@pytest.mark.slow
 def test_the_recursion_agrees_with_simulated_paths_of_the_spread(least: int, most: int) -> None:
     """By chi-square increments drawn, at one half width, for p values from 0.2 to 1e-3."""
     p_values = np.array([0.2, 0.05, 0.03, 0.01, 1e-3])
@@ -223,6 +226,7 @@ def test_the_grid_keeps_mass_and_mean() -> None:
 
 
 @pytest.mark.parametrize("until", [rule(), rule(3, 10), rule(10, 200, confidence=0.99)])
+@pytest.mark.slow
 def test_the_real_p_is_larger_than_the_nominal_one_and_rises_with_it(until: Until) -> None:
     p = np.geomspace(1e-15, 1, 400)
     real = sequential.true_p(p, until)

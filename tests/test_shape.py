@@ -256,6 +256,7 @@ def test_two_groups_far_apart_are_two_modes() -> None:
 @each_test
 @settings(deadline=None)  # the first sample of a size waits for what others of that size are measured against
 @given(values=INTEGERS, factor=st.sampled_from([0.25, 2.0, 1024.0]), shift=st.integers(-500, 500))
+@pytest.mark.slow
 def test_a_change_of_unit_changes_nothing(name: str, values: list[float], factor: float, shift: int) -> None:
     changed = [factor * value + shift for value in values]
     assert P_VALUES[name](changed) == pytest.approx(P_VALUES[name](values), rel=1e-9)
@@ -265,12 +266,14 @@ def test_a_change_of_unit_changes_nothing(name: str, values: list[float], factor
 @each_test
 @settings(deadline=None)
 @given(values=INTEGERS)
+@pytest.mark.slow
 def test_a_p_value_lies_above_0_and_up_to_1(name: str, values: list[float]) -> None:
     assert 0 <= P_VALUES[name](values) <= 1
 
 
 @each_test
 @pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.slow
 def test_independent_trials_are_called_suspicious_as_often_as_claimed(name: str, n: int) -> None:
     p = {"step": shape.step_p, "drift": shape.drift_p, "autocorrelated": shape.autocorrelated_p}.get(name)
     if p is None:  # the dip is held to a flat distribution, above

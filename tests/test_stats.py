@@ -28,6 +28,7 @@ def allowed_misses(trials: int, rate: float) -> int:
 
 
 @given(VALUES, st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+@pytest.mark.slow
 def test_the_interval_is_that_of_scipy(values: list[float], level: float) -> None:
     ours = estimate(values, level=level)
     scale = stats.sem(values)

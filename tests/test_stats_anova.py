@@ -106,6 +106,7 @@ def test_sums_of_squares_add_up_where_nothing_is_missing() -> None:
 
 @settings(deadline=None)  # on a busy machine
 @given(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_neither_a_unit_nor_the_order_of_trials_changes_a_share(factor: float, shift: float, random: Any) -> None:
     levels = crossed(block=3, filesystem=2, bs=3)
     values = noise(levels, 5) + np.array(levels["bs"])
@@ -288,6 +289,7 @@ def test_what_has_no_logarithm_or_no_figures_gives_no_rows(workload: str, metric
     assert (list(found.columns), len(found)) == (list(COLUMNS), 0)
 
 
+@pytest.mark.slow
 def test_a_large_sweep_takes_a_second_or_so() -> None:
     """6,400 trials over 8 file systems, 8 and 10 levels, 10 blocks: by singular values of the design it took 8 s."""
     levels = crossed(block=10, filesystem=8, bs=8, rw=10)

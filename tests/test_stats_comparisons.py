@@ -162,6 +162,7 @@ TABLE = st.integers(1, 6).flatmap(
 
 @settings(deadline=None)  # on a busy machine
 @given(TABLE)
+@pytest.mark.slow
 def test_many_comparisons_at_once_give_what_each_gives_alone(table: list[tuple[list[float], list[float]]]) -> None:
     """Unequal n, missing trials, n of 0, 1 and 2 among them."""
     ours, theirs = (np.array(side) for side in zip(*table, strict=True))
@@ -256,6 +257,7 @@ def drawn(rng: np.random.Generator, effects: np.ndarray, blocks: int, spread: fl
 
 
 @pytest.mark.parametrize("blocks", [2, 3, 5, 20])
+@pytest.mark.slow
 def test_an_interval_leaves_out_1_exactly_where_a_difference_is_shown(blocks: int) -> None:
     rng, seen = np.random.default_rng(blocks), set()
     for _ in range(40):

@@ -202,6 +202,7 @@ def test_a_95_percent_interval_covers_95_percent_of_what_it_is_about(name: str, 
 @EACH
 @settings(deadline=None)  # on a busy machine
 @given(data=st.data())
+@pytest.mark.slow
 def test_many_samples_at_once_give_what_each_gives_alone(name: str, data: st.DataObject) -> None:
     samples = data.draw(st.lists(st.lists(st.floats(1e-3, 1e6), max_size=9), min_size=1, max_size=8))
     sizes = np.array([len(sample) for sample in samples])

@@ -100,6 +100,7 @@ def shares(truth: float, n: int, *, figures: int = 10, cases: int = 400, cv: flo
 
 
 @pytest.mark.parametrize("n", [3, 10])
+@pytest.mark.slow
 def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int) -> None:
     """Where a figure lies just at the margin, either is a mistake: each in at most 5 % of cases."""
     for wrong in shares(1.05, n):
@@ -110,6 +111,7 @@ def test_nothing_that_has_not_changed_fails_beyond_what_is_said() -> None:
     assert shares(1.0, 5)[0] <= 400 * 0.05
 
 
+@pytest.mark.slow
 def test_as_many_as_are_said_to_be_needed_do_tell() -> None:
     """One figure: a pilot of 5 says how many; a run with so many passes where nothing changed, and fails where it is
     twice the margin worse, about as often as the power that is promised."""

@@ -82,6 +82,7 @@ def test_shares_at_their_ends() -> None:
 
 
 @pytest.mark.parametrize("between", [0.0, 1.0])
+@pytest.mark.slow
 def test_the_intervals_of_the_parts_hold_the_truth_as_often_as_they_say(between: float) -> None:
     rng = np.random.default_rng(12)
     held = np.zeros(2)

@@ -26,6 +26,7 @@ def by_quadrature(effect: float, n: int, level: float) -> float:
 
 @pytest.mark.parametrize("level", [0.90, 0.95, 1 - 0.05 / 40])
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 40, 200])
+@pytest.mark.slow
 def test_power_is_what_integrating_over_the_spread_gives(n: int, level: float) -> None:
     for share in (0.6, 1.0, 1.5):
         effect = share * float(stats.t.isf((1 - level) / 2, n - 1)) / math.sqrt(n)

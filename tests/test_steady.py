@@ -272,6 +272,7 @@ def test_a_connection_lost_before_or_after_a_command_does_not_run_it_twice(
     assert held.run(counting(tmp_path)).stdout == b"2\n", "the next one is another"
 
 
+@pytest.mark.slow
 def test_a_command_that_still_runs_when_the_connection_is_back_is_waited_for(
     held: SteadyBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +351,7 @@ def test_what_prints_without_end_is_ended(held: SteadyBox, monkeypatch: pytest.M
     assert held.run(("echo", "hi")).text == "hi\n"
 
 
+@pytest.mark.slow
 def test_a_command_beyond_its_time_is_stopped_by_the_box(held: SteadyBox) -> None:
     with pytest.raises(BoxTimeout, match=r"did not end in 0.5 s and was stopped") as error:
         held.run(("sleep", "60"), timeout_s=0.5)
@@ -360,6 +362,7 @@ def test_a_command_that_itself_ends_with_124_has_not_run_out_of_time(held: Stead
     assert held.run(("sh", "-c", "exit 124")).exit_status == 124
 
 
+@pytest.mark.slow
 def test_what_was_read_takes_no_room_any_more(held: SteadyBox, lease: Lease) -> None:
     for _ in range(130):
         held.run(("echo", "x" * 1000))

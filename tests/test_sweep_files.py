@@ -53,6 +53,7 @@ def sizes() -> list[Any]:
 
 
 @pytest.mark.parametrize(("path", "preset"), sizes())
+@pytest.mark.slow
 def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: str) -> None:
     sweep = load_sweep(path, {"preset": preset} if preset else {}).sweep
     plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)

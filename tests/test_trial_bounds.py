@@ -189,6 +189,7 @@ def test_of_a_trial_that_is_ok_the_kernel_is_not_asked(machine: Machine) -> None
 # --- a script that is killed itself -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_a_killed_trial_left_is_brought_back_and_removed(machine: Machine) -> None:
     (planned,) = opened(machine).trials
     script = planned.argv[4].replace("measured() {", "measured() { echo half; sleep 0.2; kill -s KILL $$; sleep 1; ")
@@ -225,6 +226,7 @@ def leave_free(filler: Path, pages: int) -> None:
 
 
 @pytest.mark.requires_root
+@pytest.mark.slow
 def test_wherever_the_directory_for_output_becomes_full_the_trial_says_so(small: Machine) -> None:
     """A page more is free each time: the disk is full at each write point in turn, and at last at none."""
     (planned,) = opened(small).trials

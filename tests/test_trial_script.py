@@ -246,6 +246,7 @@ def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache:
 # --- what else the box tells ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     plan = opened(machine)
     script = plan.trials[0].argv[4].replace("measured() {", "measured() { seq 400000 | sort -R >/dev/null; ")
@@ -296,6 +297,7 @@ printf '<3>[    5.000000] I/O error, dev sda\\n<28>[    6.000000] of a daemon\\n
 """
 
 
+@pytest.mark.slow
 def test_the_kernels_log_counts_from_our_dropping_of_the_caches(machine: Machine) -> None:
     """Lines of others before it, and those below a warning, are not of this trial. <28> is a warning of facility 3."""
     machine.program("dmesg", DMESG)

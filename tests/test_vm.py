@@ -107,6 +107,7 @@ def test_the_box_file_names_the_disks_that_the_guest_has() -> None:
     ],
     ids=["boots", "silent", "fails", "aborts", "hangs"],
 )
+@pytest.mark.slow
 def test_kvm_is_used_only_where_it_boots_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, boots: bool
 ) -> None:

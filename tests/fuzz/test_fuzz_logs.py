@@ -126,6 +126,7 @@ def test_lines_that_are_missing_invent_nothing(name: str, data: st.DataObject) -
 
 
 @given(tools, st.data())
+@pytest.mark.slow
 def test_two_logs_in_turns_invent_nothing(tool: str, data: st.DataObject) -> None:
     """Trap: two runs wrote into one file at the same time."""
     one, other = (data.draw(st.sampled_from(BY_TOOL[tool])) for _ in range(2))
