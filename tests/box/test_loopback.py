@@ -94,7 +94,7 @@ def test_packets_are_sent_at_once(endpoint: Endpoint) -> None:
     opened.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's sshd needs this directory")
+@pytest.mark.requires_root  # whose sshd alone needs this directory
 def test_two_that_start_and_stop_at_the_same_moment_agree_on_the_directory_of_sshd(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
