@@ -18,7 +18,7 @@ PACKAGE = ROOT / "lib" / "mountlab"
 
 # --- the table: which module may import which -------------------------------------------------------------------------
 
-BASE = {"errors", "units", "model"}
+BASE = {"errors", "units", "model", "seeds"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
@@ -38,6 +38,7 @@ SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "l
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "seeds": set(),
     "units": {"errors"},
     "model": {"errors", "units"},
     "evidence": BASE,

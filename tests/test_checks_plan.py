@@ -113,8 +113,8 @@ def test_lazy_initialisation_that_is_asked_for_is_foreseen() -> None:
 def test_what_the_facts_of_the_box_tell_is_foreseen() -> None:
     facts = {"power": "battery (20 %)", "cpu_governor": "powersave", "virtualization": "kvm", "swap_used_bytes": MIB}
     assert codes(make(), **facts, mount_root_fstype="tmpfs") == [
-        ("warning", "image-in-memory"), ("warning", "on-battery"), ("note", "virtualised"),
-        ("note", "frequency-scaling"), ("note", "swap-in-use"),
+        ("warning", "image-in-memory"), ("warning", "on-battery"), ("note", "compressible-data"),
+        ("note", "virtualised"), ("note", "frequency-scaling"), ("note", "swap-in-use"),
     ]  # fmt: skip
     assert codes(make(), **dict.fromkeys(facts), memory_bytes=None) == [], "what is not known is not foreseen"
 
@@ -169,7 +169,7 @@ def test_a_strict_design_goes_on_where_only_notes_are_foreseen() -> None:
 def test_strict_makes_warnings_errors_and_leaves_notes() -> None:
     evidence = quiet(strict(), backing_types={"ext4": "tmpfs"}, facts={**KNOWN, "virtualization": "kvm"})
     assert {each.code: each.severity for each in find_caveats(evidence).caveats} == {
-        "image-in-memory": "error", "loop-image": "note", "virtualised": "note",
+        "image-in-memory": "error", "loop-image": "note", "compressible-data": "note", "virtualised": "note",
     }  # fmt: skip
 
 

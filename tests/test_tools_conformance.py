@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from mountlab.errors import MountlabError, ParameterError, TrialError
 from mountlab.facts import gather_script, parse_sections
-from mountlab.model import METRICS, Program, Workload
+from mountlab.model import METRICS, Program, Target, Workload
 from mountlab.options import read_value
 from mountlab.params import resolve
 from mountlab.tools import TOOLS, wml
@@ -38,6 +38,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "dd": [
         {"direction": "write", "bs": "1MiB", "count": 200},
         {"direction": "read", "bs": "1MiB", "count": 200, "cache": "warm"},
+        {"direction": "write", "bs": "1MiB", "count": 200, "data": "random"},
     ],
     "filebench": [
         {"workload": "fileserver", "nfiles": 2000, "filesize": "8KiB", "threads": 4, "appendsize": "4KiB",
@@ -59,7 +60,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
 """Options as in a sweep file, with every needed one."""
 RECORDED: dict[str, list[dict[str, str]]] = {
     "command": [{"stderr": "dd/write-1m.stderr"}],
-    "dd": [{"stderr": "dd/write-1m.stderr"}, {"stderr": "dd/write-1m.stderr"}],
+    "dd": [{"stderr": "dd/write-1m.stderr"}] * 3,
     "filebench": [
         {"stdout": "filebench/fileserver.stdout", "settled": "filebench/settled"},
         {"stdout": "filebench/seqread.stdout", "settled": "filebench/settled"},
@@ -177,7 +178,7 @@ def test_commands_touch_only_the_two_directories_that_they_were_given(tool: Tool
     for argv in (command.argv, *command.prepare, *command.warm):
         for word in argv:
             for path in re.findall(r"(?:^|=)(/.*)", word):
-                assert path.startswith((DIRECTORY, OUTPUT)) or path in ("/dev/zero", "/dev/null"), word
+                assert path.startswith((DIRECTORY, OUTPUT)) or path in ("/dev/zero", "/dev/null", "/dev/urandom"), word
 
 
 @each_example
@@ -185,6 +186,21 @@ def test_the_same_workload_gives_the_same_command(tool: Tool, number: int) -> No
     own = workload(tool, number)
     assert tool.command(own, DIRECTORY, OUTPUT) == tool.command(own, DIRECTORY, OUTPUT)
     assert tool.command(own, DIRECTORY, OUTPUT).cache == own.options.get("cache")
+
+
+@each_example
+def test_the_data_that_it_writes_is_said_in_words(tool: Tool, number: int) -> None:
+    assert tool.written(workload(tool, number)).text
+
+
+@each_example
+def test_a_seed_changes_nothing_but_itself(tool: Tool, number: int) -> None:
+    """A command says which seed it takes: with another one other words follow it, and with the same one the same."""
+    own = workload(tool, number)
+    commands = [tool.command(own, DIRECTORY, OUTPUT, Target(seed=seed)) for seed in (11, 11, 13)]
+    assert commands[0] == commands[1]
+    assert (commands[0] != commands[2]) == (commands[0].seed is not None)
+    assert commands[0].seed in (None, 11)
 
 
 @each_example
@@ -323,6 +339,11 @@ GOLDEN: dict[str, list[Golden]] = {
             f"argv: if=/dev/zero of={DIRECTORY}/dd.img => if={DIRECTORY}/dd.img of=/dev/null",
             "argv: conv=fdatasync =>",
             f"prepare: => dd if=/dev/zero of={DIRECTORY}/dd.img bs=1048576 count=8 conv=fsync"]),
+        ("data", "random", {}, [
+            f"argv: if=/dev/zero => if={OUTPUT}.data",
+            f"prepare: => dd if=/dev/urandom of={OUTPUT}.data bs=1048576 count=8 iflag=fullblock"]),
+        ("data", "random", {"direction": "read"}, [
+            "prepare: if=/dev/zero => if=/dev/urandom", "prepare: => iflag=fullblock"]),
         ("bs", "64KiB", {}, ["argv: bs=1048576 => bs=65536"]),
         ("count", 9, {}, ["argv: count=8 => count=9"]),
         ("conv", "none", {}, ["argv: conv=fdatasync =>"]),
@@ -349,7 +370,7 @@ GOLDEN: dict[str, list[Golden]] = {
         ("nfiles", 77, {}, ["mountlab.f: entries=10000 => entries=77"]),
         ("filesize", "64KiB", {}, ["mountlab.f: mean=131072 => mean=65536"]),
         ("sizes", "fixed", {}, [
-            "mountlab.f: set $size=randvar(type=gamma randsrc=rand48 seed=7 min=0 mean=131072 gamma=1500) =>",
+            "mountlab.f: set $size=randvar(type=gamma randsrc=rand48 seed=0 min=0 mean=131072 gamma=1500) =>",
             "mountlab.f: size=$size => size=131072"]),
         ("dirwidth", 33, {}, ["mountlab.f: dirwidth=20 => dirwidth=33"]),
         ("prealloc", 50, {}, ["mountlab.f: prealloc=80 => prealloc=50"]),

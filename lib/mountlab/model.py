@@ -377,6 +377,8 @@ class Seat:
     """Its own directory on the shared file system, as the client sees it."""
     same_directory: str
     """The same, as the box that asks sees it."""
+    seed: int | None = None
+    """As Target.seed, for this client alone: clients do not read the same places in step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,6 +391,8 @@ class Target:
     """The block device, of which the first MARK_BYTES are not the workload's."""
     seats: tuple[Seat, ...] = ()
     """Who reads and writes, where that is not the box itself: each in a directory of its own."""
+    seed: int | None = None
+    """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
 
 
 FILES = Target()
@@ -429,6 +433,8 @@ class Trial:
     """How often it was tried (design.retries): the last time counts."""
     set_aside: bool = False
     """Whether its cell has no more trials because of it."""
+    seed: int | None = None
+    """What the tool drew its random offsets, sizes and data from; None: it was given no seed by Mountlab."""
 
 
 @dataclass(frozen=True, kw_only=True)

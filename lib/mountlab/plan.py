@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -51,8 +51,9 @@ from mountlab.plan_clients import (
     seats,
 )
 from mountlab.precondition import WINDOW
+from mountlab.seeds import derived
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Cache, Command, programs_for
+from mountlab.tools.base import Cache, Command, CopiesData, programs_for
 from mountlab.units import format_bytes
 
 Facts = Mapping[str, Any]
@@ -104,6 +105,8 @@ class PlannedTrial:
     """The clients that drive it, where that is not the box itself."""
     skip: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
+    redrawn: Callable[[int], PlannedTrial] | None = field(default=None, compare=False, repr=False)
+    """The same trial as the given round of its precondition, with a seed of its own; None where it has none."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -211,7 +214,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     """
     check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
-    context = _Context(sweep, box, facts, run_id, owner)
+    context = _Context(sweep, box, facts, run_id, owner, seed)
     order = visits(sweep, seed)
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
     turns = tuple(_turns(context, order, lasting))
@@ -251,6 +254,7 @@ class _Context:
     facts: Facts
     run_id: str
     owner: str
+    seed: int
 
     @property
     def run_dir(self) -> str:
@@ -331,12 +335,14 @@ class _Context:
     def _marked(self, step: Step) -> Step:
         return marked(step, self.run_id)
 
-    def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount) -> PlannedTrial:
+    def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount, precondition: int = 0) -> PlannedTrial:
+        """A trial; or that round of those that precede it, which differs in its seed."""
         trial_id = f"t{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
-        driven = seats(cell.workload, mount.clients, mount.root, output)
-        target = replace(family.target_of(mount.filesystem, mount.place), seats=driven)
+        seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
+        driven = seats(cell.workload, mount.clients, mount.root, output, seed)
+        target = replace(family.target_of(mount.filesystem, mount.place), seats=driven, seed=seed)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
@@ -353,6 +359,7 @@ class _Context:
             timeout_s=2 * command.timeout_s + 60,
             expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
             seats=driven, skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
+            redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
         )  # fmt: skip
 
     def _version(self, program: Program) -> tuple[str, ...]:
@@ -474,6 +481,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     for fs in within.filesystems:  # before the programs: no package brings another kernel
         _check_kernel(fs, facts, f"filesystems.{fs.name}")
     _check_programs(within, box, facts)
+    _check_sources(within, facts)
     for fs in within.filesystems:
         _check_filesystem(fs, within, box, facts)
     if sweep.design.fresh_filesystem == "never":
@@ -621,6 +629,24 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> 
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")
+
+
+def _check_sources(sweep: Sweep, facts: Facts) -> None:
+    """Raise PlanError where random data to copy from would not fit into the box's memory, or would not lie there."""
+    for workload in sweep.workloads:
+        tool = TOOLS[workload.tool]
+        size = tool.source_bytes(workload) if isinstance(tool, CopiesData) else 0
+        if not size:
+            continue
+        where, fstype = f"workloads.{workload.name}.data", facts.get("output_root_fstype")
+        if fstype not in (None, "tmpfs", "ramfs"):
+            raise PlanError(
+                "random data would be copied from a disk, whose speed would be in the figure", where=where,
+                got=f"output_root {facts['output_root']} on {fstype}", allowed="an output_root in memory (tmpfs)",
+                next_step="set output_root in the box file, or write data: zeros",
+            )  # fmt: skip
+        room = facts.get("output_root_free_bytes")
+        _check_size("random data", size, room, where, f"free in {facts['output_root']}")
 
 
 def _check_size(what: str, needs: int | None, room: int | None, where: str, of_what: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from mountlab.errors import PlanError
 from mountlab.filesystems import FAMILIES
 from mountlab.model import Filesystem, Lease, Place, Seat, Step, Sweep, Workload
+from mountlab.seeds import derived
 from mountlab.tools import TOOLS
 from mountlab.tools.base import programs_for
 
@@ -80,16 +81,17 @@ def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> Client
     return ClientMount(client=client.name, steps=steps, root=family.client_root(fs, place, own))
 
 
-def seats(workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str) -> tuple[Seat, ...]:
+def seats(workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int) -> tuple[Seat, ...]:
     """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
-    as the box sees it, `output` that of the trial's output, whose name is the trial's."""
+    as the box sees it, `output` that of the trial's output, whose name is the trial's; `seed` is that of the block."""
     roots, trial_id = {each.client: each.root for each in mounts}, output.rpartition("/")[2]
     return tuple(
         Seat(
             client=name, socket=f"{sockets_of(output)}/{name}",
             directory=f"{roots[name]}/{trial_id}/{name}", same_directory=f"{root}/{trial_id}/{name}",
+            seed=derived(seed, "client", number),
         )
-        for name in workload.clients if name in roots
+        for number, name in enumerate(workload.clients, start=1) if name in roots
     )  # fmt: skip
 
 

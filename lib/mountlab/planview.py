@@ -15,6 +15,7 @@ from mountlab.html import visible
 from mountlab.model import Filesystem, Sweep, Workload
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import WINDOW
+from mountlab.tools import data_lines
 from mountlab.units import format_bytes, format_seconds
 
 _MOST_NAMED = 4
@@ -27,7 +28,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "sweep": plan.sweep.name, "question": plan.sweep.question, "box": plan.box.name, "run_id": plan.run_id,
         "seed": plan.seed, "as_root": plan.privileged, "trials": len(plan.trials),
         "warmup_trials": sum(trial.warmup for trial in plan.trials), "expected_s": round(plan.expected_s, 1),
-        **_until_json(plan),
+        **_until_json(plan), "data": data_lines(plan.sweep.workloads),
         "skipped": plan.skipped, "foreseen": foreseen(plan, facts),
         "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
@@ -46,6 +47,7 @@ def _until_json(plan: Plan) -> dict[str, Any]:
 def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
     return {
         "trial_id": trial.trial_id, "block": trial.block, "cell": trial.cell.id, "mount": trial.mount,
+        "seed": trial.command.seed,
         "prepare": [list(argv) for argv in trial.command.prepare], "measured": list(trial.command.argv),
     }  # fmt: skip
 
@@ -100,6 +102,9 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"blocks       {words.rule_text(design.until)}"
     yield from (f"{'time' if not i else '':12} {line}" for i, line in enumerate(_time(plan)))
     yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
+    if any(trial.command.seed is not None for trial in plan.trials):
+        yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
+    yield from (f"{'data' if not i else '':12} {line}" for i, line in enumerate(data_lines(plan.sweep.workloads)))
     for label, lines in (
         ("directories", directories(plan)),
         ("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()]),

@@ -312,8 +312,9 @@ class _Run:
         if not workload.precondition or key in self.preconditioned:
             return {}
         rounds = Rounds(workload.precondition)
+        assert planned.redrawn is not None
         while not rounds.done:
-            outcome = self.once(planned)
+            outcome = self.once(planned.redrawn(len(rounds.levels) + 1))
             if outcome.error:
                 rounds = replace(rounds, failed=outcome.reason)
             else:
@@ -393,5 +394,5 @@ def as_trial(
         filesystem=planned.cell.filesystem.name, workload=planned.cell.workload.name, tool=planned.cell.workload.tool,
         factors=dict(planned.cell.workload.factors), mount=planned.mount, status=status, reason=reason,
         started_at=began.isoformat(timespec="milliseconds"), elapsed_s=round(elapsed_s, 6), attempts=attempts,
-        set_aside=set_aside,
+        set_aside=set_aside, seed=planned.command.seed,
     )  # fmt: skip

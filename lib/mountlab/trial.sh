@@ -171,7 +171,7 @@ dropped=
 uptimes=
 dropper=$$
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
-trap 'rm -rf "$directory" "$out"' EXIT
+trap 'rm -rf "$directory" "$out" "$out.data"' EXIT # .data: what a tool copies from (mountlab.tools.dd)
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, clients, device, machine, options, ran, shape, sides
+from mountlab.checks import caches, clients, data, device, machine, options, ran, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import Check, Evidence, Facts, Told
 from mountlab.checks.caches import Moved, moved
@@ -26,6 +26,7 @@ __all__ = [
 _ALL = (
     *ran.CHECKS,
     *caches.CHECKS,
+    *data.CHECKS,
     *options.CHECKS,
     *sides.CHECKS,
     *machine.CHECKS,

@@ -17,6 +17,7 @@ from mountlab.sections.shared import (
     moment,
     swatches,
 )
+from mountlab.tools import data_lines
 
 
 def options(run: RunView) -> Html:
@@ -152,6 +153,7 @@ def versions(run: RunView) -> Html:
         "Mountlab": info.get("mountlab_version", ""),
         "Commit": info.get("git_commit") or "none",
         "Seed": "none" if info.get("seed") is None else info["seed"],
+        **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
         **info.get("versions", {}),
     }
     return html.definitions({name: str(text) for name, text in about.items()})

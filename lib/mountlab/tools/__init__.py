@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mountlab.tools.base import Tool
+from collections.abc import Iterable
+
+from mountlab.model import Workload
+from mountlab.tools.base import Tool, Written
 from mountlab.tools.command import CommandTool
 from mountlab.tools.dd import Dd
 from mountlab.tools.filebench import Filebench
@@ -13,3 +16,16 @@ from mountlab.tools.pg_test_fsync import PgTestFsync
 _KNOWN: tuple[Tool, ...] = (CommandTool(), Dd(), Filebench(), Fio(), FsMark(), PgTestFsync())
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _KNOWN}
 """Tool name to tool."""
+
+
+def written(workload: Workload) -> Written:
+    """Return what data the workload writes, or lays out to be read, in the words of its tool."""
+    return TOOLS[workload.tool].written(workload)
+
+
+def data_lines(workloads: Iterable[Workload]) -> list[str]:
+    """Return one line for each tool and kind of data: 'dd (copy, stream): zeros'."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in workloads:
+        names.setdefault((each.tool, written(each).text), []).append(each.name)
+    return [f"{tool} ({', '.join(dict.fromkeys(own))}): {text}" for (tool, text), own in names.items()]

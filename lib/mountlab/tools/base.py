@@ -35,6 +35,20 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
     """Path to text of what must lie in its directory, or beside its output, before anything is run."""
     timeout_s: float = 600.0
+    seed: int | None = None
+    """What it draws random offsets, sizes and data from; None: it takes no seed, or the sweep gives one."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The data that a workload writes, or lays out to be read."""
+
+    text: str
+    reducible: bool | None
+    """Whether a layer that compresses or deduplicates stores less of it; None: not known."""
+
+
+ZEROS = Written("zeros", True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +120,9 @@ class Tool(Protocol):
     def expected_s(self, workload: Workload) -> float:
         """A rough guess at its duration, for the plan."""
 
+    def written(self, workload: Workload) -> Written:
+        """The data that the workload writes, or lays out to be read."""
+
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """The metrics that an answer is about when the sweep names none."""
 
@@ -116,6 +133,14 @@ class ChoosesPrograms(Protocol):
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         """The programs that the workload needs."""
+
+
+@runtime_checkable
+class CopiesData(Protocol):
+    """A tool that may need a file in the box's memory to copy from."""
+
+    def source_bytes(self, workload: Workload) -> int:
+        """The size of that file; 0 for none."""
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from typing import Any
 from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
 from mountlab.model import FILES, METRICS, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option, unknown_key
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, checksum
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
 from mountlab.units import base_unit
 
 DIRECTORY, OUTPUT = "directory", "output"
@@ -136,6 +136,9 @@ class CommandTool:
 
     def expected_s(self, workload: Workload) -> float:
         return 0.1 + float(workload.options["time"])
+
+    def written(self, workload: Workload) -> Written:
+        return Written("not known: the command's own", None)
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """All that the sweep names, but for what was asked for (bytes) and how long it took, if there is more."""

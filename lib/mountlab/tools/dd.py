@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.units import MIB
 
 FILE = "dd.img"
+SOURCE = ".data"
+"""What the source of random data has behind the name of the output directory: trial.sh removes it with that."""
+RANDOM_BYTES_PER_S = 300e6
+"""For the plan's guess: how fast a kernel makes random data."""
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+]+(?:\([^)\n]*\)[^\d\n]*)?"
     r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
@@ -27,8 +31,8 @@ _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
 
 
 class Dd:
-    """Writes zeros to a file, or reads a file that it wrote before. Writes end with fdatasync unless told otherwise:
-    without a flush dd times the page cache."""
+    """Writes zeros or random data to a file, or reads a file that it wrote before. Writes end with fdatasync unless
+    asked otherwise: without a flush dd times the page cache."""
 
     name = "dd"
     programs: tuple[Program, ...] = (
@@ -36,7 +40,14 @@ class Dd:
     )
     options: Mapping[str, Option] = {
         "direction": Option(
-            kind="choice", choices=("write", "read"), help="write zeros, or read a file written before"
+            kind="choice", choices=("write", "read"), help="write a file, or read a file written before"
+        ),
+        "data": Option(
+            kind="choice",
+            choices=("zeros", "random"),
+            default="zeros",
+            help="what the file holds: zeros, as most published figures; or random data, which nothing compresses. A "
+            "write then copies from a file in the box's memory, made before the clock starts",
         ),
         "bs": Option(kind="size", default=MIB, help="bytes of one block"),
         "count": Option(kind="int", help="blocks"),
@@ -89,7 +100,7 @@ class Dd:
         if options[idle] != "none":
             raise ParameterError(
                 f"{idle} would not be in effect", where=f"{where}.{idle}", got=repr(options[idle]),
-                allowed=f"none, since /dev/{'null' if idle == 'oflag' else 'zero'} is on that side",
+                allowed=f"none, since {'/dev/null' if idle == 'oflag' else 'the source of its data'} is on that side",
             )  # fmt: skip
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
@@ -99,10 +110,14 @@ class Dd:
         to = (f"of={file}", *((f"seek={MARK_BYTES}", "oflag=seek_bytes") if device else ()))
         source = (f"if={file}", *((f"skip={MARK_BYTES}", "iflag=skip_bytes") if device else ()))
         options, cache = workload.options, _cache(workload)
+        random = _draws(workload)
         if options["direction"] == "write":
             flags = (*_flag("conv", options), *_flag("oflag", options))
-            return Command(argv=("dd", "if=/dev/zero", *to, *_extent(options), *flags), cache=cache)
-        prepare = ("dd", "if=/dev/zero", *to, *_extent(options), "conv=fsync")
+            data = f"{output}{SOURCE}" if random else "/dev/zero"
+            made = (_random(f"of={data}", *_extent(options)),) if random else ()
+            return Command(argv=("dd", f"if={data}", *to, *_extent(options), *flags), prepare=made, cache=cache)
+        into = (*to, *_extent(options), "conv=fsync")
+        prepare = _random(*into) if random else ("dd", "if=/dev/zero", *into)
         read = ("dd", *source, "of=/dev/null", *_extent(options), *_flag("iflag", options))
         warm = (("dd", *source, "of=/dev/null", *_extent(options)),) if cache == "warm" else ()
         return Command(argv=read, prepare=(prepare,), warm=warm, cache=cache)
@@ -127,7 +142,15 @@ class Dd:
 
     def expected_s(self, workload: Workload) -> float:
         passes = 1 if workload.options["direction"] == "write" else 2
-        return 0.1 + passes * self.space_bytes(workload) / GUESSED_BYTES_PER_S
+        drawn = self.space_bytes(workload) / RANDOM_BYTES_PER_S if _draws(workload) else 0.0
+        return 0.1 + passes * self.space_bytes(workload) / GUESSED_BYTES_PER_S + drawn
+
+    def source_bytes(self, workload: Workload) -> int:
+        copied = workload.options["direction"] == "write" and _draws(workload)
+        return self.space_bytes(workload) if copied else 0
+
+    def written(self, workload: Workload) -> Written:
+        return Written("random data, new for each trial", False) if _draws(workload) else ZEROS
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return (f"{workload.options['direction']}_bandwidth",)
@@ -168,6 +191,16 @@ def _cache(workload: Workload) -> Cache | None:
 
 def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:
     return (f"bs={options['bs']}", f"count={options['count']}")
+
+
+def _draws(workload: Workload) -> bool:
+    """Whether it writes random data; runs of older versions do not say, and wrote zeros."""
+    return workload.options.get("data") == "random"
+
+
+def _random(*words: str) -> tuple[str, ...]:
+    """A copy of random data. The kernel hands out at most 32 MiB at a time, less than a block may be."""
+    return ("dd", "if=/dev/urandom", *words, "iflag=fullblock")
 
 
 def _flag(name: str, options: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option, unknown_key
 from mountlab.tools import wml
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.units import MIB
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
@@ -105,9 +105,10 @@ class Filebench:
             words = (str(workload.options["installed"]), directory, settle, str(_runtime(workload)), script)
             prepare = (("sh", f"{output}/{INSTALLED}", *words),)
         else:
-            texts[script] = wml.whole(_body(workload), directory, settle, _limit(workload))
+            texts[script] = wml.whole(_body(workload, target.seed), directory, settle, _limit(workload))
         argv = ("sh", f"{output}/{WRAPPER}", "filebench", "-f", script)
-        return Command(argv=argv, prepare=prepare, cache=cache, files=texts)
+        seed = target.seed if _varies(workload) else None
+        return Command(argv=argv, prepare=prepare, cache=cache, files=texts, seed=seed)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Rates are of the whole run, whose time follows from the count and the rate of its summary. A workload that
@@ -138,6 +139,9 @@ class Filebench:
     def expected_s(self, workload: Workload) -> float:
         # A second passes before filebench measures, and up to one after work of a fixed amount.
         return 2.5 + self.space_bytes(workload) / GUESSED_BYTES_PER_S + (_limit(workload) or 0)
+
+    def written(self, workload: Workload) -> Written:
+        return Written("zeros for the most part: what lies in its buffers", True)
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return ("operation_latency",) if wml.is_fixed_work(_body(workload)) else ("operation_rate",)
@@ -201,14 +205,26 @@ def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
     return {key: int(value) for key, value in options.items() if isinstance(value, int) and key != "space"}
 
 
-def _body(workload: Workload) -> str:
+def _varies(workload: Workload) -> bool:
+    """Whether it draws file sizes from a seed of ours."""
+    name = str(workload.options.get("workload", ""))
+    return bool(name) and wml.varies(name, str(workload.options.get("sizes", "")))
+
+
+def draws_places(workload: Workload) -> bool:
+    """Return whether its operations draw files, places or sizes at random, as far as its text tells."""
+    body = _body(workload)
+    return not body or bool(re.search(r"\brandom\b|appendfilerand", body))
+
+
+def _body(workload: Workload, seed: int | None = None) -> str:
     """The workload's text, or '' for an installed one, which only the box knows."""
     options = workload.options
     if "wml" in options:
         return wml.read_text(str(options["wml"]), where=f"workloads.{workload.name}.wml")
     if "installed" in options:
         return ""
-    return wml.generate(str(options["workload"]), _amounts(options), str(options.get("sizes", "")))
+    return wml.generate(str(options["workload"]), _amounts(options), str(options.get("sizes", "")), seed)
 
 
 def _runtime(workload: Workload) -> int:

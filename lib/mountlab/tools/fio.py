@@ -9,8 +9,8 @@ from typing import Any
 from mountlab.errors import ParseError, ToolError
 from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
-from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_series
-from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, check_cache
+from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_seeds, fio_series
+from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, Entry
@@ -60,15 +60,16 @@ class Fio:
             return _of_clients(workload, jobs, output, target)
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
-        base = _plain_command(jobs[0], directory, target) if plain else ("fio", f"{output}/{JOB_FILE}")
+        base = _plain_command(jobs[0], directory, target, target.seed) if plain else ("fio", f"{output}/{JOB_FILE}")
         common = (f"--{name}={value}" for name, value in _common(workload.options, output).items()) if plain else ()
         report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
         return Command(
             argv=(*base, *common, *report, *(invalidate if plain else ())),
-            prepare=_prepare(workload, jobs, base, directory, output, target),
+            prepare=_prepare(workload, jobs, directory, output, target),
             warm=(_warm(_extent(jobs, target), directory, target),) if cache == "warm" else (),
             cache=cache,
             files={} if plain else _files(workload, jobs, directory, output, target),
+            seed=_seed(jobs, target),
         )
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
@@ -97,6 +98,9 @@ class Fio:
         for job in jobs:
             phases[job.phase] = max(phases.get(job.phase, 0.0), _expected_s(job))
         return 0.5 + layout + sum(phases.values())
+
+    def written(self, workload: Workload) -> Written:
+        return fio_options.written([job.options for job in jobs_of(workload.options)])
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         patterns = {job.options["rw"] for job in jobs_of(workload.options)}
@@ -136,7 +140,13 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
         warm=fio_clients.ready(target.seats, cache, output),
         cache=cache,
         files=fio_clients.files(target.seats, jobs, output, common, grouped=grouped),
+        seed=_seed(jobs, target),
     )
+
+
+def _seed(jobs: Sequence[Job], target: Target) -> int | None:
+    """The seed of a trial; None where a job of it has its own."""
+    return None if any(name in job.options for job in jobs for name in fio_seeds.OWN) else target.seed
 
 
 def _where(directory: str, target: Target) -> dict[str, str]:
@@ -145,11 +155,18 @@ def _where(directory: str, target: Target) -> dict[str, str]:
     return {"directory": directory}
 
 
-def _plain_command(job: Job, directory: str, target: Target) -> tuple[str, ...]:
+def _plain_command(job: Job, directory: str, target: Target, seed: int | None) -> tuple[str, ...]:
     """One job needs no file: the command line says all."""
-    where = (f"--{name}={value}" for name, value in _where(directory, target).items())
-    own = (f"--{name}={value}" for name, value in fio_options.arguments(job.options))
-    return ("fio", f"--name={job.name}", *where, *own)
+    own = {**dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
+    return ("fio", f"--name={job.name}", *_words({**_where(directory, target), **own}))
+
+
+def _seeded(seed: int | None) -> tuple[str, ...]:
+    return _words(fio_seeds.arguments({}, seed))
+
+
+def _words(options: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"--{name}={value}" for name, value in options.items())
 
 
 def _common(options: Mapping[str, Scalar], output: str) -> dict[str, str]:
@@ -168,40 +185,43 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
     invalidate = {"invalidate": "0"} if options.get("cache") in ("warm", "as_is") else {}
-    run = job_file(jobs, {**where, **_common(options, output), **invalidate}, grouped=grouped)
+    run = job_file(jobs, {**where, **_common(options, output), **invalidate}, target.seed, grouped=grouped)
     files = {f"{output}/{JOB_FILE}": run}
     readers = tuple(job for job in jobs if job.options["rw"] in READS)
     if target.kind != "files" or not readers:
         return files
-    layout = job_file(readers, {**where, "create_only": "1"}, grouped=grouped)
+    seed = fio_seeds.layout_of(target.seed)
+    layout = job_file(readers, {**where, "create_only": "1"}, seed, grouped=grouped)
     return {**files, f"{output}/{LAYOUT_FILE}": layout}
 
 
 def _prepare(
-    workload: Workload, jobs: tuple[Job, ...], base: tuple[str, ...], directory: str, output: str, target: Target
+    workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target
 ) -> tuple[tuple[str, ...], ...]:
     """What must be there before a read is measured: files laid out; blocks of a device written, since one that never
     was answers from nothing. Files that can only be mapped get their size first, which fio would write."""
+    seed = fio_seeds.layout_of(target.seed)
     if target.kind == "mapped":
-        return tuple(argv for job in jobs for argv in _mapped(job, directory))
+        return tuple(argv for job in jobs for argv in _mapped(job, directory, seed))
     if not _reads(jobs):
         return ()
     if target.kind == "device":
-        where = tuple(f"--{name}={value}" for name, value in _where(directory, target).items())
+        where = _words(_where(directory, target))
         fill = ("fio", f"--name={jobs[0].name}", *where, "--rw=write", f"--size={_extent(jobs, target)}")
-        return ((*fill, "--refill_buffers=1", "--eta=never", f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1"),)
+        more = (f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1", *_seeded(seed))
+        return ((*fill, "--refill_buffers=1", "--eta=never", *more),)
     if "jobs" in workload.options:
         return (("fio", f"{output}/{LAYOUT_FILE}", "--eta=never"),)
-    return ((*base, "--create_only=1", "--eta=never"),)
+    return ((*_plain_command(jobs[0], directory, target, seed), "--create_only=1", "--eta=never"),)
 
 
-def _mapped(job: Job, directory: str) -> tuple[tuple[str, ...], ...]:
+def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...], ...]:
     options, names = job.options, [f"{directory}/{job.name}.{clone}.0" for clone in range(job.clones)]
     made = ("truncate", "-s", str(options["size"]), *names)
     if options["rw"] not in READS:
         return (made,)
     fill = ("fio", f"--name={job.name}", f"--directory={directory}", "--rw=write", f"--size={options['size']}")
-    more = (f"--numjobs={job.clones}", "--ioengine=mmap", f"--bs={options['bs']}")
+    more = (f"--numjobs={job.clones}", "--ioengine=mmap", f"--bs={options['bs']}", *_seeded(seed))
     return made, (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mountlab.errors import ParameterError, ToolError
 from mountlab.model import Measurement, Scalar, Seat
-from mountlab.tools import fio_report
+from mountlab.tools import fio_report, fio_seeds
 from mountlab.tools.base import Cache
 from mountlab.tools.fio_jobs import Job, client_job_file
 from mountlab.tools.fio_options import READS
@@ -69,10 +69,10 @@ def files(seats: Sequence[Seat], jobs: tuple[Job, ...], output: str, common: Map
     found = {}
     for seat in seats:
         own = {**common, "directory": seat.directory, "unique_filename": "0"}
-        found[_file(seat, output, MEASURED)] = client_job_file(jobs, own, grouped=grouped)
+        found[_file(seat, output, MEASURED)] = client_job_file(jobs, own, seat.seed, grouped=grouped)
         if readers := _readers(jobs):
-            text = client_job_file(readers, {**own, "create_only": "1"}, grouped=grouped)
-            found[_file(seat, output, LAYOUT)] = text
+            layout, seed = {**own, "create_only": "1"}, fio_seeds.layout_of(seat.seed)
+            found[_file(seat, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
         for script in (DROP, WARM):
             found[_file(seat, output, script)] = _by_script(script, seat.directory)
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from mountlab.errors import ParameterError
 from mountlab.model import Scalar
 from mountlab.options import Option, read_value
+from mountlab.tools import fio_seeds
 from mountlab.tools.fio_options import OPTIONS, RESERVED, arguments, fio_bytes, fio_seconds
 
 OWN_NAME = "mountlab"
@@ -154,20 +155,21 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
         )  # fmt: skip
 
 
-def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> str:
+def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
     """The text that is run: each job with all its options; its clones are reported together if `grouped`."""
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
-    return "\n".join([*lines, *_job_lines(jobs, {}, grouped=grouped)]) + "\n"
+    return "\n".join([*lines, *_job_lines(jobs, {}, seed, grouped=grouped)]) + "\n"
 
 
-def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> str:
+def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
     """The same for one of several clients. Nothing is global: a report of several clients has one place for that."""
-    return "\n".join(_job_lines(jobs, common, grouped=grouped)) + "\n"
+    return "\n".join(_job_lines(jobs, common, seed, grouped=grouped)) + "\n"
 
 
-def _job_lines(jobs: tuple[Job, ...], common: Mapping[str, str], *, grouped: bool) -> Iterator[str]:
+def _job_lines(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> Iterator[str]:
     for number, job in enumerate(jobs):
         yield f"[{job.name}]"
         if grouped and number:
             yield "new_group=1"
-        yield from (f"{name}={value}" for name, value in {**common, **dict(arguments(job.options))}.items())
+        own = {**common, **dict(arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
+        yield from (f"{name}={value}" for name, value in own.items())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mountlab.errors import ParameterError, did_you_mean
 from mountlab.model import Scalar
 from mountlab.options import Option
-from mountlab.tools.base import CACHE
+from mountlab.tools.base import CACHE, Written
 from mountlab.units import kernel_bytes
 
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
@@ -281,3 +281,31 @@ def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
 def _whole(options: Mapping[str, Scalar], name: str) -> int:
     """A count of fio's, 1 where it is not given or not known."""
     return fio_bytes(str(options.get(name, 1))) or 1
+
+
+def written(jobs: Sequence[Mapping[str, Scalar]]) -> Written:
+    """Return the data that jobs write: that of each different kind among them."""
+    kinds = list(dict.fromkeys(map(_written, jobs)))
+    return Written("; ".join(kind.text for kind in kinds), any(kind.reducible for kind in kinds))
+
+
+def _written(options: Mapping[str, Scalar]) -> Written:
+    """Of one job, in the order in which fio looks at its options (fill_io_buffer)."""
+    reduced = [f"{name} {options[name]}" for name in _REDUCED if _on(options, name)]
+    if reduced:
+        return Written(f"random data, reduced on purpose ({', '.join(reduced)})", True)
+    for name, text in (("buffer_pattern", "one pattern again and again"), ("zero_buffers", "zeros")):
+        if name in options and _on(options, name):
+            return Written(text, True)
+    if _on(options, "refill_buffers"):
+        return Written("random data, new for each write", False)
+    if _on(options, "scramble_buffers", "1"):
+        return Written("the same random data in each write, changed in a few bytes of each 512", False)
+    return Written("the same random data in each write", True)
+
+
+_REDUCED = ("buffer_compress_percentage", "dedupe_percentage")
+
+
+def _on(options: Mapping[str, Scalar], name: str, default: str = "0") -> bool:
+    return str(options.get(name, default)) not in ("0", "False")

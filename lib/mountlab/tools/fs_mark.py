@@ -11,7 +11,7 @@ from typing import NoReturn
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, check_cache, checksum
+from mountlab.tools.base import CACHE, ZEROS, Cache, Command, ToolOutput, Written, check_cache, checksum
 from mountlab.units import KIB, MIB
 
 LOG = "fs_log.txt"
@@ -176,6 +176,9 @@ class FsMark:
     def expected_s(self, workload: Workload) -> float:
         rate = _GUESSED_FILES_PER_S.get(str(workload.options["sync"]), _GUESSED_FLUSHED_PER_S)
         return 0.1 + _files(workload) / rate
+
+    def written(self, workload: Workload) -> Written:
+        return ZEROS
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return ("file_rate",)

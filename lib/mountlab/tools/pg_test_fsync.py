@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, check_cache
+from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.units import MIB
 
 FILE = "pg_test_fsync.out"
@@ -121,6 +121,9 @@ class PgTestFsync:
 
     def expected_s(self, workload: Workload) -> float:
         return 0.5 + TESTS_ON_LINUX * _seconds(workload)
+
+    def written(self, workload: Workload) -> Written:
+        return Written("random data, the same in each write", False)
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return ("sync_rate",)

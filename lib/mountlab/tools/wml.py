@@ -304,15 +304,15 @@ def amounts(name: str, given: Amounts) -> dict[str, int]:
     return {**whole, "memory": 2 * largest, "blocks": blocks, "bursts": bursts, "passive": passive}
 
 
-def generate(name: str, given: Amounts, sizes: str = "") -> str:
-    """The text of a workload of the table, but for its first line (where it works) and its last (for how long)."""
+def generate(name: str, given: Amounts, sizes: str = "", seed: int | None = None) -> str:
+    """The text of a workload of the table, but for its first line (where it works) and its last (for how long). File
+    sizes that vary are drawn from `seed`; filebench has none for the files and places that it picks."""
     recipe, values = RECIPES[name], amounts(name, given)
     text = {**{key: str(value) for key, value in values.items()}, "size": str(values.get("filesize", 0))}
     first = []
     if varies(name, sizes):
-        first = [
-            f"set $size=randvar(type=gamma,randsrc=rand48,seed=7,min=0,mean={text['size']},gamma={SHAPE * 1000:.0f})"
-        ]
+        shape = f"min=0,mean={text['size']},gamma={SHAPE * 1000:.0f}"
+        first = [f"set $size=randvar(type=gamma,randsrc=rand48,seed={seed or 0},{shape})"]
         text["size"] = "$size"
     ends = ["set mode quit firstdone"] if recipe.ends else []
     return "\n".join([*first, *ends, _template(recipe).format_map(text)])

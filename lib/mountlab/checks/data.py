@@ -1,0 +1,135 @@
+"""What was written, and where: data that a layer below may store in less, and trials that repeat one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_cell, of_run
+from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep, Workload
+from mountlab.tools import written
+from mountlab.tools.filebench import draws_places
+from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_seeds import OWN, replays
+
+REDUCING = ("bcachefs", "btrfs", "f2fs", "zfs")
+"""File systems that can compress or deduplicate what a loop image, or a directory on them, holds."""
+_ADVICE = "Write random data: dd `data: random`; fio does so by default. fs_mark and filebench cannot."
+_OWN_SEED = "Leave it out: Mountlab seeds each block."
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def will_be_reduced(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+    """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
+    yield from _reduced(sweep, facts, {})
+
+
+def reduced(evidence: Evidence) -> Iterator[Caveat]:
+    """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
+    held = dict(evidence.backing_types)
+    held |= {name: kind for name, why in evidence.unseen.items() for kind in REDUCING if why.endswith(f" {kind}")}
+    yield from _reduced(evidence.sweep, evidence.facts, held)
+
+
+def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Caveat]:
+    known = [] if sweep.imported else [(cell, written(cell.workload)) for cell in sweep.cells]
+    cells = [(cell, data.text) for cell, data in known if data.reducible]
+    for cell, text in cells:
+        severity, layer = _layer(cell.filesystem, facts, held)
+        if layer:
+            yield of_cell(
+                cell, "compressible-data", severity,
+                f"{cell.workload.tool} writes {text}, and {layer}: fewer bytes are stored and moved than the figure "
+                f"counts. {_ADVICE}",
+            )  # fmt: skip
+    tools = list(dict.fromkeys(cell.workload.tool for cell, _ in cells if not in_memory(cell.filesystem)))
+    if tools and facts.get("virtualization") not in (None, "none"):
+        yield of_run(
+            "compressible-data", "note",
+            f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
+            f"virtual disk may store it in less, or not at all, which nothing here shows. {_ADVICE}",
+        )  # fmt: skip
+
+
+def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity, str]:
+    """How sure it is that a layer stores less of such data, and which it is; '' where none is known."""
+    lower = fs.over or fs
+    if lower.zram_bytes:
+        return "warning", "zram compresses it"
+    asked = [word for word in lower.options if word.startswith("compress") and not word.endswith(("=no", "=none"))]
+    if asked:
+        return "warning", f"the mount option {asked[-1]} compresses it"
+    own_directory = lower.image_dir or lower.path
+    below = held.get(fs.name) or ("" if own_directory else str(facts.get("mount_root_fstype") or ""))
+    on_another = bool(lower.image_bytes) or lower.type in ("dir", "bind")
+    return "note", f"the {below} that holds it may compress it" if on_another and below in REDUCING else ""
+
+
+# --- sequences --------------------------------------------------------------------------------------------------------
+
+
+def will_replay(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Trials that the sweep, or the tool, makes repeat one random sequence of places and data."""
+    for cell in () if sweep.imported else sweep.cells:
+        if cell.workload.tool == "filebench" and draws_places(cell.workload):
+            yield of_cell(
+                cell, "trials-replayed", "note",
+                "filebench takes no seed for the files, places and sizes that its operations draw: each of its "
+                "processes draws one fixed sequence in every trial. Trials differ in it by the order of threads only.",
+            )  # fmt: skip
+        if names := _own_seeds(cell.workload):
+            yield _replayed(cell, f"the sweep sets {', '.join(names)}", _OWN_SEED)
+
+
+def replayed(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that repeat one random sequence of places and data, by the seeds that the journal holds."""
+    yield from will_replay(evidence.sweep, evidence.facts)
+    seeds = dict(zip(evidence.trials["trial_id"], evidence.trials["seed"], strict=True))
+    for cell in evidence.sweep.cells if not evidence.sweep.imported else ():
+        known = [seeds[trial_id] for trial_id in evidence.counted.get(cell.id, ())]
+        unseeded = [seed for seed in known if seed is None or seed != seed]
+        if len(unseeded) > 1 and cell.workload.tool == "fio" and not _chooses(cell.workload):
+            yield _replayed(cell, "fio was given no seed, as in runs of earlier versions", "Run it again.")
+
+
+def _replayed(cell: Cell, why: str, advice: str) -> Caveat:
+    rows = jobs_of(cell.workload.options)
+    drawn = any(str(job.options["rw"]).startswith("rand") for job in rows)
+    what = "places and data" if drawn else "data"
+    return of_cell(
+        cell, "trials-replayed", "warning" if drawn else "note",
+        f"{why}: every trial repeats the same random {what}. The trials are repetitions of one sequence and no sample "
+        f"of the workload, and what a cache below keeps of one trial serves the next. {advice}",
+    )  # fmt: skip
+
+
+def _chooses(workload: Workload) -> bool:
+    """Whether the sweep says how a job of it is seeded."""
+    return any(name in job.options for job in jobs_of(workload.options) for name in OWN)
+
+
+def _own_seeds(workload: Workload) -> list[str]:
+    """'randseed 5': the options by which the sweep makes trials repeat one sequence."""
+    if workload.tool != "fio":
+        return []
+    jobs = [job.options for job in jobs_of(workload.options) if replays(job.options)]
+    return list(dict.fromkeys(f"{name} {job[name]}" for job in jobs for name in OWN if name in job))
+
+
+CHECKS = (
+    Check(
+        code="compressible-data",
+        severities=("warning", "note"),
+        advice=_ADVICE,
+        find=reduced,
+        foresee=will_be_reduced,
+    ),
+    Check(
+        code="trials-replayed",
+        severities=("warning", "note"),
+        advice="Leave `randseed`, `randrepeat` and `allrandrepeat` out of the sweep; run old runs again.",
+        find=replayed,
+        foresee=will_replay,
+    ),
+)  # fmt: skip
