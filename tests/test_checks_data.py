@@ -76,7 +76,7 @@ def test_a_virtual_disk_may_store_zeros_in_less_which_is_noted_once() -> None:
     ("options", "reducible"),
     [
         ({}, False), ({"zero_buffers": 1}, True), ({"refill_buffers": False, "scramble_buffers": 0}, True),
-        ({"refill_buffers": False}, False), ({"buffer_compress_percentage": 50}, True), 
+        ({"refill_buffers": False}, False), ({"buffer_compress_percentage": 50}, True),
         ({"dedupe_percentage": 30}, True), ({"buffer_pattern": "0xdeadface"}, True),
     ],
 )  # fmt: skip

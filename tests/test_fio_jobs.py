@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,42 @@ def test_the_job_file_that_is_run_is_exactly_this() -> None:
                            "rw=write", "fsync=4"]  # fmt: skip
     assert lines.count("new_group=1") == 2
     assert "stonewall=1" in lines
+
+
+def test_every_job_draws_from_the_seed_of_the_block_but_one_that_says_how_it_is_seeded() -> None:
+    text = "[a]\nrw=randread\nsize=1m\n[b]\nrw=randread\nsize=1m\nrandrepeat=1\n"
+    command = Fio().command(workload(text), "/m/t", "/out", Target(seed=11))
+    first, _, second = command.files["/out/jobs.fio"].partition("[b]")
+    assert {"randrepeat=0", "randseed=11"} <= {*first.splitlines()}
+    assert [line for line in second.splitlines() if "rand" in line and "rw=" not in line] == ["randrepeat=1"]
+    assert command.seed is None, "not all of the trial follows from the seed"
+    assert Fio().command(workload(), "/m/t", "/out", Target(seed=11)).seed == 11
+
+
+def test_what_is_laid_out_comes_from_another_seed_than_what_is_written_over_it() -> None:
+    def seeds(text: str) -> set[str]:
+        return {*re.findall(r"randseed=(\d+)", text)}
+
+    for target in (
+        Target(seed=11),
+        Target(kind="device", device="/dev/loop7", seed=11),
+        Target(kind="mapped", seed=11),
+    ):
+        command = Fio().command(plain(), "/m/t", "/out", target)
+        laid = seeds(" ".join(word for argv in command.prepare for word in argv))
+        assert len(laid) == 1
+        assert laid.isdisjoint(seeds(" ".join(command.argv)))
+    files = Fio().command(workload(), "/m/t", "/out", Target(seed=11)).files
+    assert seeds(files["/out/jobs.fio"]) == {"11"}
+    assert len(seeds(files["/out/layout.fio"]) - {"11"}) == 1
+
+
+@pytest.mark.parametrize("own", [{"randseed": 5}, {"randrepeat": 1}, {"allrandrepeat": 1}, {"randrepeat": 0}])
+def test_the_word_of_the_sweep_on_seeds_wins(own: dict[str, int]) -> None:
+    command = Fio().command(plain(**own), "/m/t", "/out", Target(seed=11))
+    given = [word for word in command.argv if re.match("--(all)?rand(seed|repeat)=", word)]
+    assert given == [f"--{name}={value}" for name, value in own.items()]
+    assert command.seed is None
 
 
 def test_only_what_is_read_is_laid_out_before() -> None:

@@ -12,6 +12,7 @@ from mountlab.errors import PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
 from mountlab.model import Box, ScratchDevice
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan, needed_programs, our_uuid, without_rights
+from mountlab.plan_clients import ClientMount, seats
 from mountlab.tools import TOOLS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
 
@@ -316,6 +317,62 @@ def test_the_same_seed_gives_the_same_plan_and_another_one_another_order() -> No
     many = {"filesystems": {"t": TMPFS, "r": RAMFS, "e": EXT4}, "workloads": {"w": DD_WRITE, "r": DD_READ, "f": FIO}}
     assert plan(**many) == plan(**many)
     assert plan(**many).commands() != plan(seed=8, **many).commands()
+
+
+THREE = {"filesystems": {"t": TMPFS, "r": RAMFS, "e": EXT4}, "workloads": {"f": FIO}}
+
+
+def seeds(the_plan: Plan) -> dict[int, set[int | None]]:
+    found: dict[int, set[int | None]] = {}
+    for trial in the_plan.trials:
+        found.setdefault(trial.block, set()).add(trial.command.seed)
+    return found
+
+
+def test_all_cells_of_a_block_draw_from_one_seed_and_no_two_blocks_from_the_same() -> None:
+    """Common random numbers inside a block; between blocks trials are samples of the workload. Warm-up too."""
+    found = seeds(plan(**THREE, design={"repeats": 40, "warmup": 3}))
+    assert sorted(found) == [*range(-2, 41)]
+    assert all(len(own) == 1 for own in found.values())
+    assert len(set.union(*found.values())) == len(found)
+
+
+def test_the_seed_of_a_block_is_what_fio_is_given_and_follows_from_that_of_the_run() -> None:
+    trials = plan(**THREE).trials
+    assert all(f"--randseed={trial.command.seed}" in trial.command.argv for trial in trials)
+    assert all(f"--randseed={trial.command.seed}" in trial.argv[4] for trial in trials), "and the box is sent it"
+    assert seeds(plan(**THREE)) == seeds(plan(**THREE))
+    longer = seeds(plan(**THREE, design={"repeats": 9}))
+    assert {block: longer[block] for block in (1, 2)} == seeds(plan(**THREE)), "more blocks change none before them"
+    other = seeds(plan(seed=8, **THREE))
+    assert all(other[block] != own for block, own in seeds(plan(**THREE)).items())
+
+
+def test_each_round_before_a_trial_draws_from_a_seed_of_its_own() -> None:
+    """A round that repeated the trial's places would leave the rest of a device as it was."""
+    (trial,) = plan(workloads={"f": {**FIO, "rw": "randwrite", "precondition": 9}}, design={"repeats": 1}).trials
+    assert trial.redrawn is not None
+    rounds = [trial.redrawn(number) for number in range(1, 10)]
+    assert len({each.command.seed for each in (trial, *rounds)}) == 10
+    assert rounds[0].command == trial.redrawn(1).command
+    assert {each.trial_id for each in rounds} == {trial.trial_id}
+
+
+def test_clients_of_a_trial_draw_from_seeds_of_their_own() -> None:
+    (workload,) = sweep(workloads={"f": {**FIO, "rw": "randread"}}).sweep.workloads
+    mounts = tuple(ClientMount(client=name, steps=(), root=f"/{name}") for name in ("a", "b"))
+    driven = seats(replace(workload, clients=("a", "b")), mounts, "/r", "/o/t0001", 5)
+    assert len({5, *(seat.seed for seat in driven)}) == 3
+
+
+def test_random_data_to_copy_from_must_fit_into_the_memory_of_the_box() -> None:
+    random = {"workloads": {"w": {**DD_WRITE, "data": "random"}}}
+    room = {"output_root_fstype": "tmpfs", "output_root_free_bytes": 8 * 1024**2}
+    check_feasible(sweep(**random).sweep, BOX, {**FACTS, **room})
+    assert refusal({**room, "output_root_free_bytes": 7 * 1024**2}, **random).where == "workloads.w.data"
+    assert "ext4" in refusal({**room, "output_root_fstype": "ext4"}, **random).got
+    check_feasible(sweep(workloads={"w": {**DD_WRITE, "data": "random", "direction": "read"}}).sweep, BOX,
+                   {**FACTS, **room, "output_root_free_bytes": 0})  # fmt: skip
 
 
 def test_a_plan_changes_neither_sweep_nor_facts() -> None:

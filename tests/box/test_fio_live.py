@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 import yaml
 from mountlab import __main__, care, store, workflow
 from mountlab.boxes import open_box
+from mountlab.plan import PlannedTrial, make_plan
 from mountlab.store import Run
 from mountlab.tools import histograms
 from mountlab.tools.fio_report import histograms_of
 from mountlab.tools.fio_series import read_series
 from ownbox import own_box
 from sweeps import EXT4, TMPFS, sweep
+from test_plan import BOX, FACTS
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -65,6 +68,38 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         with open_box(store.load_box("local")) as connection:
             assert care.clean(connection, dry_run=True) == []
         return store.load_run(path)
+
+
+def places_and_data(trial: PlannedTrial, place: Path) -> tuple[list[str], bytes]:
+    """The planned commands of a trial, run in another directory: the offsets in order, and what its files hold."""
+    place.mkdir()
+    (there,) = (word for word in trial.command.argv if word.startswith("--directory="))
+    (report,) = (word for word in trial.command.argv if word.startswith("--output="))
+    ours = {there: f"--directory={place}", report: f"--output={place}/report"}
+    for argv in (*trial.command.prepare, (*trial.command.argv, f"--write_iolog={place}/iolog")):
+        subprocess.run([ours.get(word, word) for word in argv], check=True, capture_output=True, timeout=60)
+    lines = [line.split() for line in (place / "iolog").read_text().splitlines()]
+    offsets = [line[-2] for line in lines if line[-3:-2] in (["read"], ["write"])]
+    return offsets, b"".join(file.read_bytes() for file in sorted(place.glob("mountlab*")))
+
+
+@pytest.mark.parametrize("rw", ["randread", "randwrite"])
+def test_blocks_differ_in_places_and_data_and_cells_of_a_block_do_not(rw: str, tmp_path: Path) -> None:
+    resolved = sweep(filesystems={"a": TMPFS, "b": EXT4}, workloads={"w": {**SMALL, "rw": rw}})
+    the_plan = make_plan(resolved.sweep, BOX, FACTS, run_id="r", owner="me", seed=7)
+    found = {
+        (trial.block, trial.cell.filesystem.name): places_and_data(trial, tmp_path / trial.trial_id)
+        for trial in the_plan.trials
+    }
+    assert found[1, "a"] == found[1, "b"]
+    assert found[2, "a"] == found[2, "b"]
+    (first, data), (second, other) = found[1, "a"], found[2, "a"]
+    assert sorted(first) == sorted(second), "each place once"
+    assert sum(one == two for one, two in zip(first, second, strict=True)) < len(first) / 20
+    blocks = [{text[i : i + 4096] for i in range(0, len(text), 4096)} for text in (data, other)]
+    assert len(blocks[0]) == len(data) / 4096, "no block of data twice"
+    assert blocks[0].isdisjoint(blocks[1])
+    assert len(zlib.compress(data)) > 0.99 * len(data)
 
 
 def values(run: Run, filesystem: str, workload: str) -> dict[tuple[str, str], float]:
