@@ -81,9 +81,10 @@ from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.histograms import Histogram, merge
 from mountlab.units import NS_PER_S
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
-duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once."""
+duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a
+trial has the `seed` of its tool; without it the tool was given none."""
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
 NOTEBOOKS = ROOT / "notebooks"

@@ -112,7 +112,7 @@ def _trials(path: Path, truth: Mapping[str, bytes | None]) -> list[dict[str, Any
     if truth["exclude.yml"] is not None:
         return [asdict(trial) for trial in store.read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
-    return [{"attempts": 1, "set_aside": False, **row} for row in rows]
+    return [{"attempts": 1, "set_aside": False, "seed": None, **row} for row in rows]
 
 
 def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -123,6 +123,7 @@ def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
     columns["elapsed_s"] = [math.nan if each is None else float(each) for each in columns["elapsed_s"]]
     columns["started_at"] = [moment(each) for each in columns["started_at"]]
     types = {"block": pa.int32(), "attempts": pa.int32(), "warmup": pa.bool_(), "set_aside": pa.bool_(),
+             "seed": pa.int64(),
              "elapsed_s": pa.float64(), "started_at": pa.timestamp("us")}  # fmt: skip
     arrays = {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}
     return _named(name, pa.table(arrays))
