@@ -85,10 +85,9 @@ def will_replay(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 def replayed(evidence: Evidence) -> Iterator[Caveat]:
     """Trials that repeat one random sequence of places and data, by the seeds that the journal holds."""
     yield from will_replay(evidence.sweep, evidence.facts)
-    seeds = dict(zip(evidence.trials["trial_id"], evidence.trials["seed"], strict=True))
+    without = set(evidence.trials.loc[evidence.trials["seed"].isna(), "trial_id"])
     for cell in evidence.sweep.cells if not evidence.sweep.imported else ():
-        known = [seeds[trial_id] for trial_id in evidence.counted.get(cell.id, ())]
-        unseeded = [seed for seed in known if seed is None or seed != seed]
+        unseeded = without.intersection(evidence.counted.get(cell.id, ()))
         if len(unseeded) > 1 and cell.workload.tool == "fio" and not _chooses(cell.workload):
             yield _replayed(cell, "fio was given no seed, as in runs of earlier versions", "Run it again.")
 
