@@ -444,7 +444,8 @@ class Stop:
     n: int
     """Figures that it gave."""
     half_width: float
-    """The widest relative half width that its figures, or its ratios to the baseline, had then; NaN for n < 2."""
+    """The widest relative half width that a report would have printed then: of its means, or of its ratios to the
+    baseline in the intervals for all comparisons together (the factor either way, less one); NaN for n < 2."""
     metric: str
     """Whose that was, with the label where there is one."""
     why: str = ""
