@@ -13,8 +13,10 @@ from mountlab import across_view, sections, words
 from mountlab.across import Across, across_boxes
 from mountlab.analysis import by_block, counted
 from mountlab.errors import PlanError
+from mountlab.model import Until
 from mountlab.stats import OVER_BOXES_METHOD, holm
 from mountlab.stats.between import spread
+from mountlab.stats.sequential import nominal_level, true_p
 from pages import Page
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
@@ -42,6 +44,20 @@ def on(
 def across() -> Across:
     boxes = [on("db1"), on("db2", factor=1.3), on("db3", factor=0.8, kernel="6.19"), on("db4", ratio=1.05)]
     return across_boxes(boxes, {"db5": "cannot be reached"})
+
+
+def test_the_mean_on_a_box_whose_run_a_rule_ended_has_the_interval_of_the_rule() -> None:
+    until = Until(half_width=0.03, min=3, max=5)
+    runs = [on("db1"), on("db2")]
+    for each in runs:
+        each.sweep = replace(each.sweep, design=replace(each.sweep.design, until=until))
+    found = across_boxes(runs)
+    for own in found.cells[0].estimates:
+        assert own
+        half = stats.t.ppf((1 + nominal_level(until, 0.95)) / 2, own.n - 1) * own.sd / math.sqrt(own.n)
+        assert (own.low, own.high) == pytest.approx((own.mean - half, own.mean + half))
+    for part in (found.cells, found.ratios):
+        assert [each.p_adjusted for each in part] == pytest.approx(holm(true_p([s.spread.p for s in part], until)))
 
 
 # ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -108,10 +108,24 @@ def test_after_a_stopping_rule_94_percent_are_covered_where_a_t_interval_can(rul
     """Trap: rules that stop early and cover 86 or 91 % at a claim of 95 %."""
     covered = column("stopping", f"{rule.min} to {rule.max} blocks")
     bearable = {row: share for row, share in covered.items() if row.startswith(processes.BEARABLE)}
-    assert len(bearable) == 4
+    assert len(bearable) == 5
     assert all(at_least(share, 0.94, FULL.looks) for share in bearable.values()), bearable
     careless = column("stopping", "not corrected: 5 to 40 blocks")
     assert all(careless[row] < 0.935 for row in bearable), "the simulation would show a missing correction"
+
+
+def test_ratios_that_a_rule_ended_are_as_narrow_as_asked_and_hold_together() -> None:
+    wider, false, hold = (column("stopping-ratios", heading) for heading in ("wider", "false", "hold"))
+    assert set(wider.values()) == {0.0}
+    assert all(at_most(share, 0.05, FULL.sweeps) for share in false.values())
+    assert all(at_least(share, 0.95, FULL.sweeps) for share in hold.values())
+
+
+def test_runs_that_a_rule_ended_are_covered_over_boxes_and_differ_no_more_often_than_is_said() -> None:
+    covered = [share for (row, _), share in read(TEXT, "stopped-boxes").items() if "calm" not in row]
+    assert all(at_least(share, 0.945, FULL.checks) for share in covered)
+    differ = [share for (row, _), share in read(TEXT, "stopped-runs").items() if row == "like runs differ"]
+    assert all(at_most(share, 0.05, FULL.sweeps) for share in differ)
 
 
 @pytest.mark.parametrize("boxes", [2, 3, 5, 10])

@@ -13,8 +13,9 @@ import pytest
 from mountlab import claims, store
 from mountlab.claims import Beside, agreement, agreement_sentence, beside, claim_text
 from mountlab.errors import ParameterError
-from mountlab.model import Agreement, Claim, Design, Filesystem, PublishedFigure, Sweep, Verdict, Workload
+from mountlab.model import Agreement, Claim, Design, Filesystem, PublishedFigure, Sweep, Until, Verdict, Workload
 from mountlab.params import parse_published
+from mountlab.stats.sequential import nominal_level, true_p
 from scipy import stats
 from synthetic_run import comparison
 
@@ -102,6 +103,22 @@ def test_levels_of_a_factor_are_compared_in_each_block_over_all_else() -> None:
         (math.exp(differences.mean()), math.exp(low), math.exp(high))
     )
     assert found.ours.n == 5
+
+
+def test_levels_of_a_run_that_a_rule_ended_are_compared_at_the_level_of_the_rule() -> None:
+    run = run_of({"read": 101.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})], blocks=8)
+    until = Until(half_width=0.03, min=5, max=8)
+    (fixed,) = beside(run)
+    run.sweep = replace(run.sweep, design=Design(until=until))
+    (ended,) = beside(run)
+    assert fixed.ours
+    assert ended.ours
+    wider = stats.t.ppf((1 + nominal_level(until, 0.95)) / 2, 7) / stats.t.ppf(0.975, 7)
+    assert math.log(ended.ours.high / ended.ours.ratio) == pytest.approx(
+        wider * math.log(fixed.ours.high / fixed.ours.ratio)
+    )
+    assert ended.ours.p == pytest.approx(float(true_p(fixed.ours.p, until)))
+    assert (ended.ours.level, ended.ours.n) == (0.95, 8)
 
 
 def test_levels_that_were_not_swept_are_not_measured() -> None:

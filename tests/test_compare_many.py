@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from mountlab import compare_many_view, words
 from mountlab.compare_many import ManyRuns, compare_many
 from mountlab.compare_runs import compare_runs
 from mountlab.errors import PlanError
+from mountlab.model import Until
 from mountlab.stats import holm
 from mountlab.stats.between import spread
+from mountlab.stats.sequential import nominal_level, true_p
 from pages import Page
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
@@ -34,6 +37,20 @@ def run(name: str, *, factor: float = 1.0, blocks: int = 5, hostile: str = "", *
 @pytest.fixture(scope="module")
 def many() -> ManyRuns:
     return compare_many([run("a"), run("b", factor=1.3), run("c", factor=0.8, kernel="6.19"), run("d", kernel="6.19")])
+
+
+def test_the_mean_of_a_run_that_a_rule_ended_has_the_interval_of_the_rule() -> None:
+    """Each run by its own rule; and p of the runs being alike allows for the looks, too."""
+    until = Until(half_width=0.03, min=3, max=5)
+    fixed, ended = run("a"), run("b")
+    ended.sweep = replace(ended.sweep, design=replace(ended.sweep.design, until=until))
+    cell = compare_many([fixed, ended]).cells[0]
+    for each, level in zip(cell.estimates, (0.95, nominal_level(until, 0.95)), strict=True):
+        assert each
+        half = stats.t.ppf((1 + level) / 2, each.n - 1) * each.sd / math.sqrt(each.n)
+        assert (each.low, each.high, each.level) == pytest.approx((each.mean - half, each.mean + half, 0.95))
+    p = [each.spread.p for each in compare_many([fixed, ended]).cells]
+    assert [each.p_adjusted for each in compare_many([fixed, ended]).cells] == pytest.approx(holm(true_p(p, until)))
 
 
 # ── spread between and inside runs ───────────────────────────────────────────────────────────────────────────────────

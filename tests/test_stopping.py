@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.analysis import measurement_frame
+from mountlab.analysis import comparisons, estimate_frame, measurement_frame
 from mountlab.model import Cell, Design, Filesystem, Measurement, Status, Stop, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
 from mountlab.stopping import decide, stops
@@ -218,15 +218,76 @@ def test_what_is_compared_with_nothing_leaves_with_its_workload_and_is_not_given
     assert leaving(CALM, 5, the_sweep) == {cell: "precise" for cell in ALL if cell != missing}
 
 
-def test_the_half_width_of_a_ratio_is_the_factor_either_way() -> None:
-    rng = np.random.default_rng(1)
-    noise = {(name, block): float(rng.normal(0, 0.05)) for name in "ab" for block in range(1, 13)}
-    value: Value = lambda cell, block: 100 * math.exp(noise[cell.filesystem.name, block])  # noqa: E731
-    stop = told(value, 12, a_sweep(RATIOS))["b/w"]
-    logs = [noise["b", block] - noise["a", block] for block in range(1, 13)]
-    half = float(sequential.half_widths(logs, sequential.nominal_level(RATIOS, 0.95))[-1])
-    assert stop.reason == "max reached"
-    assert stop.half_width == pytest.approx(math.expm1(half))
+def noise(names: str, workloads: Sequence[str], sd: float, seed: int, blocks: int = 12) -> dict[tuple[str, int], float]:
+    """A logarithm for each cell and block."""
+    rng = np.random.default_rng(seed)
+    cells = [f"{name}/{workload}" for name in names for workload in workloads]
+    return {(cell, block): float(rng.normal(0, sd)) for cell in cells for block in range(1, blocks + 1)}
+
+
+def ended(sweep: Sweep, value: Value, blocks: int = 12) -> tuple[dict[str, Stop], pd.DataFrame]:
+    """A run that is ended by the rule: why each cell stopped, and what was measured until then."""
+    trials, frame = journal(sweep, value, blocks)
+    left: dict[str, Stop] = {}
+    for block in range(1, blocks + 1):
+        left |= decide(sweep, trials, frame, before=block + 1, left=left)
+    last = frame["cell"].map({cell: stop.blocks for cell, stop in left.items()})
+    return left, frame[frame["block"] <= last]
+
+
+def printed(sweep: Sweep, frame: pd.DataFrame) -> dict[str, float]:
+    """How far the interval for all together goes from its ratio, as a factor less one."""
+    return {
+        f"{each.candidate}/{each.workload}": max(each.high_all / each.ratio, each.ratio / each.low_all) - 1
+        for each in comparisons(sweep, frame)
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_report_prints_of_precise_ratios_is_as_narrow_as_was_asked(seed: int) -> None:
+    """Trap: rules that look at each ratio alone, where the report prints intervals for all together. One file system is
+    truly faster, so that some comparisons are decided, and the workloads end at different blocks."""
+    sweep = a_sweep(replace(RATIOS, half_width=0.05), names="abcd", workloads=("u", "v", "w"))
+    sds, logs = {"u": 0.005, "v": 0.01, "w": 0.015}, noise("abcd", "uvw", 1.0, seed)
+
+    def value(cell: Cell, block: int) -> float:
+        return (1.2 if cell.filesystem.name == "d" else 1.0) * math.exp(sds[cell.workload.name] * logs[cell.id, block])
+
+    stopped, frame = ended(sweep, value)
+    widths = printed(sweep, frame)
+    precise = [cell for cell in widths if stopped[cell].reason == "precise"]
+    assert len(precise) >= 3
+    assert len({stopped[cell].blocks for cell in precise}) > 1
+    assert all(widths[cell] <= 0.05 for cell in precise), widths
+    for cell in widths:
+        if stopped[cell].reason == "max reached":
+            assert stopped[cell].half_width == pytest.approx(widths[cell]), "what the caveat says is what is printed"
+
+
+def test_when_ratios_are_precise_does_not_depend_on_what_they_are() -> None:
+    """A choice of when to stop by the ratios themselves would be a choice of ratios."""
+    sweep = a_sweep(replace(RATIOS, half_width=0.06), names="abc", workloads=("w",))
+    logs = noise("abc", "w", 0.01, 5)
+    blocks = set()
+    for faster in (1.0, 1.02, 1.05, 3.0):
+        value: Value = lambda cell, block, by=faster: (  # noqa: E731
+            math.exp(logs[cell.id, block]) * (by if cell.filesystem.name == "b" else 1.0)
+        )
+        blocks.add(ended(sweep, value)[0]["b/w"].blocks)
+    (one,) = blocks
+    assert 5 < one < 12
+
+
+def test_means_are_printed_as_narrow_as_was_asked() -> None:
+    sweep = a_sweep(replace(RULE, half_width=0.02))
+    logs = noise("ab", "wv", 0.012, 6)
+    stopped, frame = ended(sweep, lambda cell, block: math.exp(logs[cell.id, block]))
+    rows = estimate_frame(sweep, frame, run_id="", box="").set_index("cell")
+    widths = (rows["high"] - rows["low"]) / 2 / rows["mean"]
+    assert {"precise"} <= {stop.reason for stop in stopped.values()}
+    for cell, stop in stopped.items():
+        assert stop.half_width == pytest.approx(widths[cell])
+        assert (stop.reason != "precise") or widths[cell] <= 0.02
 
 
 # --- the whole history ------------------------------------------------------------------------------------------------

@@ -411,7 +411,7 @@ def stop(reason: StopReason, cell: str = "tmpfs/fio rw=read", **more: Any) -> St
         (Until(half_width=0.03), "until every mean is within ± 3 % at 95 %, 5 to 40 blocks"),
         (
             Until(half_width=0.025, confidence=0.9, min=3, max=9, budget_s=5400.0, of="comparisons"),
-            "until every ratio is within ± 2.5 % at 90 %, 3 to 9 blocks, at most 1 h 30 min",
+            "until every ratio is within ± 2.5 %, all together at 90 %, 3 to 9 blocks, at most 1 h 30 min",
         ),
     ],
 )

@@ -16,13 +16,13 @@ import pandas as pd
 
 from mountlab import words
 from mountlab.analysis import by_block, counted, log_ratios
-from mountlab.compare_many import DifferenceOverRuns, differences_over, holm_of_known, key_of
+from mountlab.compare_many import DifferenceOverRuns, alike_p, differences_over, estimates_of, key_of
 from mountlab.compare_runs import caveats_of
 from mountlab.errors import PlanError, in_one_line
 from mountlab.model import Caveat, Cell, Comparison, Estimate, higher_is_better
-from mountlab.run_ratios import SharedFigure, common_cells, level_of, shared_figures, smallest_effect_of
+from mountlab.run_ratios import SharedFigure, common_cells, level_of, rule_of, shared_figures, smallest_effect_of
 from mountlab.run_view import RunView
-from mountlab.stats import OVER_BOXES_METHOD, estimate, family, verdict
+from mountlab.stats import OVER_BOXES_METHOD, family, verdict
 from mountlab.stats.between import Spread, spread
 from mountlab.stats.over_boxes import further_box, over_boxes
 
@@ -129,7 +129,7 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
     differences = tuple(each for each in found if each.what != "box")  # their names differ: that is the factor
     return Across(
         runs=tuple(measured), boxes=boxes, ratios=tuple(_ratios(measured, level, smallest)),
-        cells=tuple(_cells(figures, level)), differences=differences, level=level, smallest_effect=smallest,
+        cells=tuple(_cells(measured, figures, level)), differences=differences, level=level, smallest_effect=smallest,
         caveats=tuple(_caveats(measured, boxes, figures, absent)), missing=absent,
     )  # fmt: skip
 
@@ -158,12 +158,14 @@ def _measured(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list[Run
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cells(figures: Sequence[SharedFigure], level: float) -> Iterator[CellOverBoxes]:
+def _cells(
+    runs: Sequence[RunView], figures: Sequence[SharedFigure], level: float
+) -> Iterator[CellOverBoxes]:  # fmt: skip
     spreads = [spread(each.values, level=level) for each in figures]
-    adjusted = holm_of_known([each.p for each in spreads])
+    adjusted = alike_p(spreads, rule_of(runs, level))
     for each, found, p in zip(figures, spreads, adjusted, strict=True):
-        estimates = (estimate(own, level=level, unit=each.unit) if own else None for own in each.values)
-        yield CellOverBoxes(each.cell, each.metric, each.label, each.unit, tuple(estimates), found, p)
+        estimates = estimates_of(runs, each.values, level=level, unit=each.unit)
+        yield CellOverBoxes(each.cell, each.metric, each.label, each.unit, estimates, found, p)
 
 
 def differs(part: CellOverBoxes | RatioOverBoxes, level: float) -> bool:
@@ -189,7 +191,7 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
     )  # fmt: skip
     blocks = [by_block(counted(run.measurements)) for run in runs]
     spreads = [spread(_in_blocks(key, by_box, blocks), level=level) for key in keys]
-    adjusted = holm_of_known([each.p for each in spreads])
+    adjusted = alike_p(spreads, rule_of(runs, level))
     for place, (key, row) in enumerate(zip(keys, zip(*(each.tolist() for each in columns), strict=True), strict=True)):
         on_each = tuple(own.get(key) for own in by_box)
         yield RatioOverBoxes(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
-from mountlab.stats.sequential import nominal_level
+from mountlab.stats.comparisons import Ratios
+from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
 from mountlab.tools.histograms import Histogram, percentile
 
@@ -94,7 +95,7 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     """
     factors, design = factor_names(sweep), sweep.design
     samples = _samples(counted(measurements), ("cell", "metric", "label", "unit"), [cell.id for cell in sweep.cells])
-    within = design.level if design.until is None else nominal_level(design.until, design.level)
+    within = level_after(design.until, design.level)
     found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate)
     cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
     columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
@@ -127,7 +128,7 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
                 keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
                 samples.append([percentile(each, percent) for each in trials])
     design = sweep.design
-    within = design.level if design.until is None else nominal_level(design.until, design.level)
+    within = level_after(design.until, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
     found = estimate_samples(values, sizes, level=within, statistic=design.estimate)
@@ -196,10 +197,7 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
     (stats.comparisons says how); those of equivalence by Holm over the same family.
     """
-    if sweep.baseline is None:
-        return []
-    asked = _asked(sweep, measurements, sweep.baseline)
-    ratios = compare_rows(*_by_block(counted(measurements), sweep, asked))
+    asked, ratios = compared(sweep, measurements)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
@@ -210,7 +208,13 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
 
 
-class _Asked(NamedTuple):
+def compared(sweep: Sweep, measurements: pd.DataFrame) -> tuple[list[Question], Ratios]:
+    """What a sweep compares, and the ratios, not yet corrected for one another; nothing without a baseline."""
+    asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
+    return asked, compare_rows(*_by_block(counted(measurements), sweep, asked))
+
+
+class Question(NamedTuple):
     """One question of a sweep."""
 
     workload: Workload
@@ -224,10 +228,10 @@ class _Asked(NamedTuple):
         return f"{filesystem}/{self.workload.label}", self.metric, self.label
 
 
-def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[_Asked]:
+def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Question]:
     metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
     return [
-        _Asked(workload, metric, label, fs.name, baseline)
+        Question(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads
         if sweep.has_cell(f"{baseline}/{workload.label}")
         for metric in metrics[workload.label]
@@ -238,7 +242,7 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[_Ask
 
 
 def _by_block(
-    measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[_Asked]
+    measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[Question]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none.
     Of two values of one block the last counts."""
@@ -263,7 +267,7 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
 
 
-def _comparison(sweep: Sweep, asked: _Asked, found: tuple[Any, ...]) -> Comparison:
+def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
     ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, p_same, needed = found
     workload, level = asked.workload, sweep.design.level
     said = verdict(

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from mountlab import analysis, words
 from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, higher_is_better
 from mountlab.run_view import Measured
-from mountlab.stats import compare, p_equivalent, verdict
+from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
 
 
 class Compared(Measured, Protocol):
@@ -86,7 +88,8 @@ def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
 
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
-    everything else that was swept, then a t interval over blocks. Its level is its own, not of a family."""
+    everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it allows for
+    the looks of a stopping rule."""
     pairs = _pairs(theirs, run)
     if not pairs:
         return None
@@ -100,16 +103,19 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if not whole:
         return None
     design, workload = run.sweep.design, pairs[0][0].workload
-    ratio = compare([(each, 1.0) for each in whole], level=design.level)
+    ratios = compare_rows(np.array([whole]), np.ones((1, len(whole))))
+    alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
+    columns = (ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted)
+    ratio, low, high, p, p_same = (float(column[0]) for column in columns)
     said = verdict(
-        ratio.ratio, p_adjusted=ratio.p, p_equivalent_adjusted=p_equivalent(ratio, design.smallest_effect),
-        level=design.level, more_is_better=higher_is_better(theirs.metric),
+        ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=design.level,
+        more_is_better=higher_is_better(theirs.metric),
     )  # fmt: skip
     return Comparison(
         baseline=theirs.baseline, candidate=theirs.candidate, workload=workload.name, tool=workload.tool,
-        factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio.ratio, low=ratio.low,
-        high=ratio.high, n=ratio.n, level=ratio.level, p=ratio.p, p_adjusted=ratio.p, verdict=said,
-        method=ratio.method, low_all=ratio.low, high_all=ratio.high,
+        factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio, low=low, high=high,
+        n=len(whole), level=design.level, p=p, p_adjusted=p, verdict=said, method=RATIO_METHOD, low_all=low,
+        high_all=high,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mountlab import words
 from mountlab.compare_runs import Difference, caveats_of, differences_of
 from mountlab.errors import PlanError
-from mountlab.model import Caveat, Cell, Comparison, Estimate
+from mountlab.model import Caveat, Cell, Comparison, Estimate, Until
 from mountlab.run_ratios import (
     CellRatio,
     Figures,
@@ -24,11 +24,13 @@ from mountlab.run_ratios import (
     level_of,
     name_of,
     ratios_to_first,
+    rule_of,
     smallest_effect_of,
 )
-from mountlab.run_view import AnsweredRun
+from mountlab.run_view import AnsweredRun, ComparedRun
 from mountlab.stats import estimate, holm
 from mountlab.stats.between import Spread, spread
+from mountlab.stats.sequential import level_after, true_p
 
 FEW_RUNS = 5
 """With fewer, the spread between runs is hardly known: its interval spans more than a factor of 3."""
@@ -155,30 +157,45 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
         for row, ratios in by_row.items()
     }
     spreads = {row: spread(each, level=level) for row, each in samples.items()}
-    adjusted = holm_of_known([each.p for each in spreads.values()])
+    adjusted = alike_p(list(spreads.values()), rule_of(runs, level))
     return [
-        _cell(row, by_row[row], samples[row], spreads[row], p, level)
+        _cell(runs, row, by_row[row], samples[row], spreads[row], p, level)
         for row, p in zip(by_row, adjusted, strict=True)
     ]  # fmt: skip
 
 
 def _cell(
-    row: tuple[str, str, str], ratios: Mapping[int, CellRatio], samples: Sequence[Sequence[float]], found: Spread,
-    p: float, level: float,
+    runs: Sequence[AnsweredRun], row: tuple[str, str, str], ratios: Mapping[int, CellRatio],
+    samples: Sequence[Sequence[float]], found: Spread, p: float, level: float,
 ) -> CellOverRuns:  # fmt: skip
     one = next(iter(ratios.values()))
     return CellOverRuns(
         cell=one.cell, metric=row[1], label=row[2], unit=one.unit,
-        estimates=tuple(estimate(each, level=level, unit=one.unit) if each else None for each in samples),
+        estimates=estimates_of(runs, samples, level=level, unit=one.unit),
         spread=found, p_adjusted=p, ratios=tuple(ratios.get(place) for place in range(len(samples))),
     )  # fmt: skip
 
 
-def holm_of_known(p_values: Sequence[float]) -> list[float]:
-    """Adjusted over those that are known."""
-    known = [p for p in p_values if not np.isnan(p)]
-    adjusted = iter(holm(known) if known else [])
-    return [p if np.isnan(p) else next(adjusted) for p in p_values]
+def estimates_of(
+    runs: Sequence[ComparedRun], samples: Sequence[Sequence[float]], *, level: float, unit: str
+) -> tuple[Estimate | None, ...]:  # fmt: skip
+    """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
+    had a stopping rule."""
+    rules = [run.sweep.design.until for run in runs]
+    return tuple(
+        estimate(own, level=level, unit=unit, within=level_after(rule, level)) if own else None
+        for rule, own in zip(rules, samples, strict=True)
+    )
+
+
+def alike_p(spreads: Sequence[Spread], rule: Until | None) -> list[float]:
+    """p of the runs being alike for each figure, adjusted over all figures together (Holm); NaN where it is not known.
+
+    A stopping rule makes the spread inside the runs look a little too small, and so the F test too eager: less so than
+    a t test of a single run, whose correction is therefore enough.
+    """
+    p_values = np.array([each.p for each in spreads])
+    return holm(p_values if rule is None else true_p(p_values, rule))
 
 
 def furthest(cell: CellOverRuns) -> float:

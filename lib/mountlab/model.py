@@ -240,7 +240,8 @@ class Until:
     """A stopping rule: blocks go on until the figures are this precise. How it is kept honest: stats/sequential.py."""
 
     half_width: float
-    """Of the interval, relative: 0.03 is +- 3 % of the mean, or of the ratio."""
+    """Of the printed interval, relative: 0.03 is +- 3 % of the mean; of a ratio a factor of 1.03 either way, in the
+    interval for all comparisons together."""
     confidence: float = 0.95
     """What the interval covers, after having looked at it block after block."""
     min: int = 5
@@ -449,7 +450,8 @@ class Stop:
     n: int
     """Figures that it gave."""
     half_width: float
-    """The widest relative half width that its figures, or its ratios to the baseline, had then; NaN for n < 2."""
+    """The widest relative half width that a report would have printed then: of its means, or of its ratios to the
+    baseline in the intervals for all comparisons together (the factor either way, less one); NaN for n < 2."""
     metric: str
     """Whose that was, with the label where there is one."""
     why: str = ""

@@ -3,6 +3,9 @@
 Pure, and a function of the journal alone, so that a run that was interrupted decides as it would have done. The cells
 of a workload leave together, that its blocks stay complete and its ratios paired; a cell that gives no figures leaves
 alone.
+
+The widths are those of the functions that make the report. Of a mean it is the interval that is printed. Of a ratio it
+is the widest interval for all together that can be printed, whatever the other comparisons come to in later blocks.
 """
 
 from __future__ import annotations
@@ -11,16 +14,16 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
+from mountlab.analysis import answer_labels, answer_metrics, compared, counted, estimate_frame
 from mountlab.model import Cell, Stop, StopReason, Sweep, Trial, Until
-from mountlab.stats import sequential
+from mountlab.stats import family, look_level
+from mountlab.stats.estimates import Floats
 
-Values = dict[int, float]
-"""Block to value."""
 Row = tuple[str, str]
 """Metric and label."""
 
@@ -79,6 +82,21 @@ def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
+class _Width(NamedTuple):
+    """Of one interval: half of it, relative to the figure; of a ratio less one than the larger factor either way. NaN
+    where there is no interval."""
+
+    n: int
+    looked: float
+    """What the rule looks at."""
+    printed: float
+    """What a report would print now."""
+
+
+Widths = dict[str, dict[Row, _Width]]
+"""Cell to the intervals of its figures, or of its ratios to the baseline."""
+
+
 @dataclass(frozen=True)
 class _Look:
     """What is known before a block."""
@@ -89,8 +107,9 @@ class _Look:
     """Counted blocks before it."""
     trials: Mapping[str, Sequence[Trial]]
     """Cell to its trials so far, those of the warm-up too."""
-    rows: Mapping[str, Mapping[Row, Values]]
-    """Cell to its figures of the metrics that the answer is about."""
+    counts: Mapping[str, int]
+    """Cell to how many values it has, in the metric of the answer that has most."""
+    widths: Widths
 
     @classmethod
     def at(cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int) -> _Look:
@@ -98,8 +117,11 @@ class _Look:
         for trial in trials:
             if trial.block < before:
                 by_cell[trial.cell].append(trial)
-        rows = _rows(sweep, measurements[measurements["block"] < before])
-        return cls(sweep, until, before - 1, by_cell, rows)
+        frame = _of_answer(sweep, measurements[measurements["block"] < before])
+        sizes = frame.groupby(["cell", "metric", "label"], sort=False).size()
+        counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}
+        widths = _of_means(sweep, frame) if until.of == "cells" else _of_ratios(sweep, frame, until)
+        return cls(sweep, until, before - 1, by_cell, counts, widths)
 
     def hopeless(self, cell: Cell) -> bool:
         """Whether it cannot become precise any more: of a ratio either side may be the reason."""
@@ -126,34 +148,21 @@ class _Look:
         )
 
     def _n(self, cell: str) -> int:
-        return max((len(values) for values in self.rows.get(cell, {}).values()), default=0)
-
-    def _baseline_of(self, cell: Cell) -> str:
-        return f"{self.sweep.baseline}/{cell.workload.label}"
+        return self.counts.get(cell, 0)
 
     def precise(self, cell: Cell) -> bool:
-        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1."""
-        samples = list(self._samples(cell).values())
-        if self.until.of == "cells":
-            return all(sequential.precise(values, self.until)[-1] for values in samples)
-        if cell.filesystem.name == self.sweep.baseline or not self._partners(cell):
+        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that a file
+        system never shows (n/a) is not waited for."""
+        of_ratios = self.until.of == "comparisons"
+        if of_ratios and (cell.filesystem.name == self.sweep.baseline or not self._partners(cell)):
             return True
-        ratios = [logs for logs in samples if logs]
-        return bool(ratios) and all(sequential.precise_ratio(logs, self.until)[-1] for logs in ratios)
-
-    def _samples(self, cell: Cell) -> dict[Row, list[float]]:
-        """The values that the rule looks at: figures in the order of blocks, or logarithms of the ratios of the blocks
-        that hold both. A row that a file system never shows (n/a) is not waited for."""
-        own = self.rows.get(cell.id, {})
-        if self.until.of == "cells":
-            return {row: list(values.values()) for row, values in own.items()}
-        if cell.filesystem.name == self.sweep.baseline:
-            return {}
-        theirs = self.rows.get(self._baseline_of(cell), {})
-        return {row: log_ratios(values, theirs[row]) for row, values in own.items() if row in theirs}
+        shown = [each for each in self.widths.get(cell.id, {}).values() if each.n]
+        return bool(shown) and all(
+            each.n >= self.until.min and each.looked <= self.until.half_width for each in shown
+        )  # fmt: skip
 
     def stop(self, cell: Cell, reason: StopReason) -> Stop:
-        widths = {row: self._width(values) for row, values in self._samples(cell).items()}
+        widths = {row: each.printed for row, each in self.widths.get(cell.id, {}).items()}
         known = {row: width for row, width in widths.items() if not math.isnan(width)}
         row = max(known, key=lambda each: known[each], default=("", ""))
         said = [trial.reason for trial in self.trials.get(cell.id, ()) if trial.reason]
@@ -161,17 +170,6 @@ class _Look:
             cell=cell.id, reason=reason, blocks=self.done, n=self._n(cell.id), half_width=known.get(row, math.nan),
             metric=" ".join(filter(None, row)), why=said[-1] if said and reason == "could not" else "",
         )  # fmt: skip
-
-    def _width(self, values: Sequence[float]) -> float:
-        """The relative half width of a row; NaN where there is none."""
-        if len(values) < 2:
-            return math.nan
-        level = sequential.nominal_level(self.until, self.until.confidence)
-        half = float(sequential.half_widths(values, level)[-1])
-        if self.until.of == "comparisons":
-            return math.expm1(half)
-        mean = abs(float(np.mean(values)))
-        return half / mean if mean else (0.0 if half == 0 else math.inf)
 
     def spent_s(self) -> float:
         return sum(trial.elapsed_s for trials in self.trials.values() for trial in trials)
@@ -182,18 +180,46 @@ class _Look:
         return sum(sum(each) / len(each) for each in took if each)
 
 
-def _rows(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, dict[Row, Values]]:
-    frame = counted(measurements).sort_values("block", kind="stable")
+def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
+    """The counted rows that the answer is about."""
+    frame = counted(measurements)
     metrics, labels = answer_metrics(sweep, frame), answer_labels(frame)
     wanted = {
-        (workload.label, metric, label)
-        for workload in sweep.workloads
-        for metric in metrics[workload.label]
-        for label in labels.get((workload.label, metric), ("",))
+        (cell.id, metric, label)
+        for cell in sweep.cells
+        for metric in metrics[cell.workload.label]
+        for label in labels.get((cell.workload.label, metric), ("",))
     }
-    workloads = {cell.id: cell.workload.label for cell in sweep.cells}
-    found: dict[str, dict[Row, Values]] = defaultdict(dict)
-    for (cell, metric, label), values in by_block(frame).items():
-        if (workloads.get(cell), metric, label) in wanted:
-            found[cell][metric, label] = values
+    rows = zip(frame["cell"], frame["metric"], frame["label"], strict=True)
+    return frame[np.array([row in wanted for row in rows], dtype=bool)]
+
+
+def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
+    estimates = estimate_frame(sweep, frame, run_id="", box="")
+    mean, low, high = (estimates[name].to_numpy(dtype=float) for name in ("mean", "low", "high"))
+    half = (high - low) / 2
+    widths = np.divide(half, np.abs(mean), out=np.where(half > 0, math.inf, half), where=mean != 0)
+    columns = (estimates[name].tolist() for name in ("cell", "metric", "label", "n"))
+    found: Widths = defaultdict(dict)
+    for cell, metric, label, n, width in zip(*columns, widths.tolist(), strict=True):
+        found[cell][metric, label] = _Width(n, width, width)
     return found
+
+
+def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
+    """The level depends on how many comparisons the sweep makes, not on which of them have figures by now."""
+    asked, ratios = compared(sweep, frame)
+    design = sweep.design
+    now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)
+    looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))
+    printed = _factors(ratios.ratio, now.low_all, now.high_all)
+    found: Widths = defaultdict(dict)
+    for each, *width in zip(asked, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
+        found[each.key(each.candidate)[0]][each.metric, each.label] = _Width(*width)
+    return found
+
+
+def _factors(ratio: Floats, low: Floats, high: Floats) -> Floats:
+    """By how much the farther end of each interval is off its ratio; infinite where it has no end."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(high / ratio, ratio / low) - 1)

@@ -21,8 +21,8 @@ class UntilFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     half_width: PercentText
-    """How precise: `3%` is an interval of ± 3 % of the mean (`of: cells`), or a factor of 1.03 either way (`of:
-    comparisons`)."""
+    """How precise: `3%` is an interval of ± 3 % of the mean (`of: cells`), or a factor of 1.03 either way in the
+    interval that holds for all comparisons together (`of: comparisons`)."""
     confidence: PercentText = "95%"
     """What the interval covers, after having looked block after block. It is also the level of the report."""
     min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min

@@ -649,9 +649,9 @@ def duration_text(seconds: float) -> str:
 
 def rule_text(until: Until) -> str:
     """A stopping rule in words: 'until every mean is within ± 3 % at 95 %, 5 to 40 blocks, at most 30 min'."""
-    what = "mean" if until.of == "cells" else "ratio"
+    what, at = ("mean", " at") if until.of == "cells" else ("ratio", ", all together at")
     most = f", at most {duration_text(until.budget_s)}" if until.budget_s is not None else ""
-    within = f"within ±\u00a0{percent(until.half_width)} at {percent(until.confidence)}"
+    within = f"within ±\u00a0{percent(until.half_width)}{at} {percent(until.confidence)}"
     return f"until every {what} is {within}, {until.min} to {until.max} blocks{most}"
 
 

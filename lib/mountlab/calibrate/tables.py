@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mountlab.calibrate.document import Share, Table
 from mountlab.calibrate.processes import (
     LISTED,
+    SKEWED,
     Floats,
     Generator,
     Process,
@@ -25,7 +26,7 @@ from mountlab.calibrate.processes import (
 )
 from mountlab.model import Until, Verdict
 from mountlab.stats import sequential, shape
-from mountlab.stats.comparisons import compare_rows, family, verdict
+from mountlab.stats.comparisons import compare_rows, family, look_level, verdict
 from mountlab.stats.estimates import estimate_samples
 
 SEED = 20_140_101
@@ -136,7 +137,7 @@ def coverage_when_stopping(effort: Effort) -> Table:
     columns = [naive, *((f"{rule.min} to {rule.max} blocks", rule, True) for rule in RULES)]
     rows = tuple(
         (process.name, tuple(stopped_covered(process, rule, effort.looks, corrected=yes) for _, rule, yes in columns))
-        for process in LISTED
+        for process in (*LISTED, *SKEWED)
     )
     return Table("stopping", says, effort.looks, ("trials", *(name for name, _, _ in columns)), rows)
 
@@ -210,11 +211,12 @@ def any_false(process: Process, n: int, sweeps: int, *, corrected: bool = True) 
 
 def any_false_when_stopping(process: Process, sweeps: int) -> Share:
     """The same for as many comparisons that each stop once their own ratio is precise."""
-    rng, until = generator("A/A stopping", process.name), replace(RULES[1], of="comparisons", half_width=0.05)
+    rng, until = generator("A/A stopping", process.name), replace(RULES[1], of="comparisons", half_width=0.08)
+    level = look_level(until, CELLS - 1)
     false = 0
     for _ in range(sweeps):
         ours, theirs = process.sides(rng, 2, (CELLS - 1, until.max))
-        narrow = sequential.precise_ratio(np.log(ours / theirs), until)
+        narrow = sequential.precise_ratio(np.log(ours / theirs), until, level)
         blocks = np.where(narrow.any(axis=1), narrow.argmax(axis=1) + 1, until.max)
         missing = np.where(np.arange(until.max) < blocks[:, None], 1.0, np.nan)
         false += bool({"faster", "slower"} & set(verdicts(ours * missing, theirs * missing, until)))

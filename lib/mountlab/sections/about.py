@@ -49,7 +49,7 @@ def stopping(run: RunView) -> Html:
         return html.paragraph(f"The number of blocks was fixed beforehand: {run.sweep.design.repeats}.")
     rule = html.paragraph(
         f"Blocks went on {words.rule_text(until)}. All cells of a workload leave together. "
-        "Intervals allow for having looked at them after every block."
+        "Intervals are corrected for these looks after every block."
     )
     head = [
         Column("File system"), Column("Blocks", "number"), Column("n", "number"), Column("Reached", "number"),

@@ -11,6 +11,7 @@ from mountlab.stats.comparisons import (
     compare_unpaired,
     family,
     holm,
+    look_level,
     p_equivalent,
     verdict,
 )
@@ -20,5 +21,5 @@ from mountlab.stats.over_boxes import OVER_BOXES_METHOD
 __all__ = [
     "OVER_BOXES_METHOD", "RATIO_METHOD", "STATISTICS", "T_METHOD", "WELCH_METHOD", "Ratio", "compare", "compare_rows",
     "compare_rows_unpaired", "compare_unpaired", "estimate", "estimate_of_moments", "estimate_samples", "explained",
-    "family", "holm", "p_equivalent", "variance_table", "verdict",
+    "family", "holm", "look_level", "p_equivalent", "variance_table", "verdict",
 ]  # fmt: skip

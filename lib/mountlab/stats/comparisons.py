@@ -213,7 +213,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     low_all = _joint_bound(ratios.log_mean, ratios, decided[0], level, until)
     with np.errstate(divide="ignore"):
         high_all = 1 / _joint_bound(-ratios.log_mean, ratios, decided[1], level, until)
-    low, high = ratios.bounds(_real_level(level, until))
+    low, high = ratios.bounds(sequential.level_after(until, level))
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
     open_ = ~np.isnan(ratios.log_se) & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return Family(
@@ -221,6 +221,19 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
         low=low, high=high, low_all=low_all, high_all=high_all, p_equivalent_adjusted=p_same,
         needed=np.where(open_, needed_blocks(ratios, int(open_.sum()), level, smallest_effect), math.nan),
     )  # fmt: skip
+
+
+def look_level(until: Until, comparisons: int) -> float:
+    """The level at which a stopping rule looks at its intervals.
+
+    `of: cells` looks at each by itself. `of: comparisons` looks at the widest interval for all together that one of
+    `comparisons` can have, whatever the verdicts of the others will be: at KEPT of Bonferroni's share. So what is
+    narrow enough when a workload stops is so in the report, and whether it stops depends on spreads alone, not on
+    ratios. Two comparisons or more; a single one has its own interval.
+    """
+    joint = until.of == "comparisons" and comparisons > 1
+    share = KEPT / comparisons if joint else 1.0
+    return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
 
 
 def _joint_bound(log_mean: Floats, ratios: Ratios, decided: Flags, level: float, until: Until | None) -> Floats:
@@ -231,7 +244,7 @@ def _joint_bound(log_mean: Floats, ratios: Ratios, decided: Flags, level: float,
         return np.full(len(log_mean), math.nan)
     share = KEPT if undecided else 1.0
     rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
-    levels = {rate: _real_level(1 - (1 - level) * rate, until) for rate in np.unique(rates)}
+    levels = {rate: sequential.level_after(until, 1 - (1 - level) * rate) for rate in np.unique(rates)}
     tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
     bound = _exp(log_mean - _half_width(tails, ratios.log_se, ratios.df))
     return np.where(decided, np.maximum(bound, _ABOVE_1), np.minimum(bound, 1.0))
@@ -357,10 +370,6 @@ def _tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
 def _half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         return np.where(se == 0, 0.0, np.abs(special.stdtrit(df, tails)) * se)
-
-
-def _real_level(level: float, until: Until | None) -> float:
-    return level if until is None else sequential.nominal_level(until, level)
 
 
 def _real_p(p: Floats, until: Until | None) -> Floats:

@@ -19,11 +19,18 @@ this kind. The sum over all stops is the real p of a nominal p, deep in the tail
 of half width to spread is what is used. Intervals are computed at the level whose real level is the one that was asked
 for, and the rule looks at these intervals, so that what the report prints is as narrow as was asked.
 
+The level of a look. `of: cells` looks at the interval of each mean by itself. `of: comparisons` looks at intervals for
+all comparisons together, whose level depends on how many there are (stats.comparisons.look_level). A deeper level
+leaves the first looks fewer chances to stop, which makes the correction of a 95 % interval smaller, and that of an
+interval as deep as the look larger. So for ratios the largest real p over all levels of a look from `confidence` to
+_DEEPEST is used: it holds for any number of comparisons.
+
 The margin. Skew costs a t interval one to two points under a stopping rule. So the correction aims at SHARE of the
-permitted misses: where 95 % is claimed, normal data are covered to 96 % or more, and lognormal data (sigma up to 0.3)
-and gamma data (shape 2 and above) to 94 % or more. tests/test_sequential.py simulates this for the worst ratios of
-half width to spread. What no t interval bears without the rule (heavier tails, two modes, drift) it does not bear with
-it.
+permitted misses: where 95 % is claimed, normal data are covered to 96 % or more, and data as skewed as a lognormal of
+sigma 0.3 or a gamma of shape 4, to either side and with any spread, to 94 % or more. More skewed data are covered
+about as often as by the t interval of `min` trials without any rule: gamma of shape 2 to 91.5 %, exponential to 87 %.
+tests/test_sequential.py simulates this for the worst ratios of half width to spread. What no t interval bears without
+the rule (heavier tails, two modes, drift) it does not bear with it.
 
 What else may end a workload: other cells that are not yet precise, a budget of time, trials that failed. Each makes the
 looks at which one cell can stop fewer, or the largest number of blocks smaller; both bring the stop nearer to one that
@@ -36,6 +43,7 @@ H. Robbins, Ann. Math. Statist. 36 (1965) 457; N. Starr, Ann. Math. Statist. 37 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -53,6 +61,8 @@ recursion would be slow."""
 _P = np.geomspace(1e-9, 1.0, 64)
 """Nominal p values at which the real ones are computed; between them the logarithms are interpolated."""
 _RATIOS = 20
+_DEEPEST, _DEPTHS = 1e-8, 12
+"""One less the deepest level at which ratios are looked at, and at how many levels down to it the rule is computed."""
 _DUST = 1e-30
 
 
@@ -63,7 +73,12 @@ def nominal_level(until: Until, level: float) -> float:
     """
     if not 0 < level < 1:
         raise ValueError(f"a level lies between 0 and 1, got {level}")
-    return 1 - float(_nominal(_real_p(until.min, until.max, until.confidence), SHARE * (1 - level)))
+    return 1 - float(_nominal(_real_p_of(until), SHARE * (1 - level)))
+
+
+def level_after(until: Until | None, level: float) -> float:
+    """The same; without a rule `level` itself."""
+    return level if until is None else nominal_level(until, level)
 
 
 def true_p(p: ArrayLike, until: Until) -> Array:
@@ -71,7 +86,7 @@ def true_p(p: ArrayLike, until: Until) -> Array:
 
     It is the same map as that of `nominal_level`: true_p(1 - nominal_level(until, level), until) is 1 - level.
     """
-    real = _real_p(until.min, until.max, until.confidence)
+    real = _real_p_of(until)
     nominal = np.asarray(p, dtype=float)
     with np.errstate(divide="ignore"):  # the logarithm of p = 0
         log_p = np.log(nominal)
@@ -110,18 +125,19 @@ def precise(values: ArrayLike, until: Until) -> NDArray[np.bool_]:
     return np.asarray(narrow & (counts >= until.min), dtype=np.bool_)
 
 
-def precise_ratio(log_ratios: ArrayLike, until: Until) -> NDArray[np.bool_]:
-    """The same of a ratio, from its logarithms: within a factor of 1 + half_width either way."""
+def precise_ratio(log_ratios: ArrayLike, until: Until, level: float) -> NDArray[np.bool_]:
+    """The same of a ratio, from its logarithms: within a factor of 1 + half_width either way, at the `level` at which
+    the rule looks (stats.comparisons.look_level)."""
     sample = np.asarray(log_ratios, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
-    narrow = half_widths(sample, nominal_level(until, until.confidence)) <= np.log1p(until.half_width)
+    narrow = half_widths(sample, level) <= np.log1p(until.half_width)
     return np.asarray(narrow & (counts >= until.min), dtype=np.bool_)
 
 
 def blocks_taken(values: ArrayLike, until: Until) -> NDArray[np.intp]:
     """After how many blocks the cells of a workload stop together: shape (..., cells, max) gives (...).
 
-    For simulations and predictions; a run asks `precise` after each block and so decides the same.
+    For simulations and predictions; a run looks at the same intervals after each block (mountlab.stopping).
     """
     sample = np.asarray(values, dtype=float)
     together = precise(sample[..., : until.max], until).all(axis=-2)
@@ -131,12 +147,19 @@ def blocks_taken(values: ArrayLike, until: Until) -> NDArray[np.intp]:
 # ── the recursion ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _real_p_of(until: Until) -> Array:
+    """The real p of each of _P."""
+    if until.of == "comparisons":
+        return _real_p_at_any_depth(until.min, until.max, until.confidence)
+    return _real_p(until.min, until.max, until.confidence)
+
+
 @lru_cache(maxsize=64)
 def _real_p(least: int, most: int, confidence: float) -> Array:
-    """The real p of each of _P for the rule whose own level is the corrected one, which is found by repetition."""
+    """For the rule whose own level is the corrected one, which is found by repetition."""
     level = 1 - SHARE * (1 - confidence) / 2
     for _ in range(20):
-        real = _worst_p(least, most, level)
+        real = _worst_p(least, most, (level,))
         corrected = 1 - float(_nominal(real, SHARE * (1 - confidence)))
         if abs(corrected - level) < 1e-4:
             break
@@ -144,21 +167,34 @@ def _real_p(least: int, most: int, confidence: float) -> Array:
     return real
 
 
+@lru_cache(maxsize=64)
+def _real_p_at_any_depth(least: int, most: int, confidence: float) -> Array:
+    """For a rule whose own level is `confidence` or any deeper one."""
+    return _worst_p(least, most, tuple(1 - np.geomspace(1 - confidence, _DEEPEST, _DEPTHS)))
+
+
 def _nominal(real: Array, wanted: float) -> float:
     """The nominal p whose real p is `wanted`."""
     return float(np.exp(np.interp(np.log(wanted), np.log(real), np.log(_P))))
 
 
-def _worst_p(least: int, most: int, level: float) -> Array:
-    """The largest probability of a miss at each of _P, over the half widths (in standard deviations) at which the
-    rule stops between its first and its last look: of shape (len(_P),)."""
+def _worst_p(least: int, most: int, levels: Sequence[float]) -> Array:
+    """The largest probability of a miss at each of _P, over the levels at which the rule may look, and over the half
+    widths at which it stops between its first and its last look: of shape (len(_P),)."""
     counts = np.arange(least, most + 1)
+    limits = np.concatenate([_limits(counts, level) for level in levels])
+    worst: Array = np.maximum(_misses(counts, limits).max(axis=0), _P)
+    return worst
+
+
+def _limits(counts: NDArray[np.intp], level: float) -> Array:
+    """The W below which the rule stops at each look, for half widths (in standard deviations) from those that it
+    reaches at its first look to those that it reaches at its last: (_RATIOS, looks)."""
     quantiles = scipy.stats.t.ppf((1 + level) / 2, counts - 1)
     widths = quantiles / np.sqrt(counts)
     ratios = np.geomspace(0.6 * widths[-1], 1.6 * widths[0], _RATIOS)
-    limits = ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2
-    worst: Array = np.maximum(_misses(counts, limits).max(axis=0), _P)
-    return worst
+    limits: Array = ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2
+    return limits
 
 
 def _misses(counts: NDArray[np.intp], limits: Array) -> Array:
