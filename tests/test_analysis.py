@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.analysis import (
-    FEWEST_BEYOND,
     MEASUREMENT_COLUMNS,
     PERCENTILE_COLUMNS,
     answer_metrics,
@@ -39,7 +38,7 @@ from mountlab.stats import (
     holm,
 )
 from mountlab.stats.sequential import nominal_level
-from mountlab.tools.histograms import bin_of, count
+from mountlab.tools.histograms import FEWEST_BEYOND, bin_of, count
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
 Values = Mapping[str, Mapping[int, float]]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
+from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios, without_partial
 from mountlab.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import sequential
 
@@ -31,7 +31,7 @@ def decide(
     """The cells that leave before block `before`, by id, beside those that have `left` earlier.
 
     Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
-    those of any block, `measurements` has the columns of analysis.measurement_frame.
+    those of any block, `measurements` is analysis.measurement_frame's, with percentiles that some trials lack.
     """
     until = sweep.design.until
     if until is None or before <= until.min:
@@ -98,7 +98,7 @@ class _Look:
         for trial in trials:
             if trial.block < before:
                 by_cell[trial.cell].append(trial)
-        rows = _rows(sweep, measurements[measurements["block"] < before])
+        rows = _rows(sweep, without_partial(measurements[measurements["block"] < before]))
         return cls(sweep, until, before - 1, by_cell, rows)
 
     def hopeless(self, cell: Cell) -> bool:

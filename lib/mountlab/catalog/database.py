@@ -20,7 +20,7 @@ from mountlab.disk import shown
 from mountlab.errors import InputError, StoreError, did_you_mean, printable
 from mountlab.stamp import FIGURES
 
-VERSION = 1
+VERSION = 2
 """Of the tables below: a catalog of another one is made anew."""
 MEMORY = "1GB"
 THREADS = 2
@@ -34,7 +34,8 @@ TABLES = {
         workload VARCHAR, tool VARCHAR, factors JSON, mount VARCHAR, status VARCHAR, reason VARCHAR,
         started_at TIMESTAMP, elapsed_s DOUBLE, attempts INTEGER, set_aside BOOLEAN""",
     "measurements": """run VARCHAR, trial_id VARCHAR, block INTEGER, warmup BOOLEAN, cell VARCHAR, filesystem VARCHAR,
-        workload VARCHAR, tool VARCHAR, factors JSON, metric VARCHAR, label VARCHAR, unit VARCHAR, value DOUBLE""",
+        workload VARCHAR, tool VARCHAR, factors JSON, metric VARCHAR, label VARCHAR, unit VARCHAR, value DOUBLE,
+        step DOUBLE""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
         metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, mean DOUBLE, sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE,
         asked VARCHAR, answer BOOLEAN""",
