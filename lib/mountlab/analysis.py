@@ -57,7 +57,7 @@ def without_partial(measurements: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return measurements
     trials = counted(measurements)[["cell", "trial_id"]].drop_duplicates().groupby("cell").size()
-    counts = ~rows["warmup"].astype(bool)
+    counts = (~rows["warmup"].astype(bool)).astype(int)
     have = counts.groupby([rows[key] for key in ("cell", "metric", "label")]).transform("sum")
     return measurements.drop(index=rows.index[have < rows["cell"].map(trials).fillna(0)])
 

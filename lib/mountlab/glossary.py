@@ -77,6 +77,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "metric": "One of the metrics.",
     "label": "Tells rows of one metric apart; empty where there is one only.",
     "unit": "The base unit: B/s, 1/s, s, B or 1.",
+    "step": "To what the value is rounded, where its own trial says so (a percentile in a bin of fio's); else 0.",
     "value": "The figure, in base units.",
     "n": "How many trials the figure rests on; of a comparison how many blocks hold both sides.",
     "mean": "The mean over the trials, or the other figure that `method` names.",

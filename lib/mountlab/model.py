@@ -54,7 +54,7 @@ PERCENT_OF: dict[str, float] = {
 
 COLUMNS = frozenset((
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
-    "label", "unit", "value", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
+    "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "needed", "residual",
 ))  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
