@@ -598,7 +598,7 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
     assert findings.passed == [
-        "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",
+        "failed-trials", "excluded", "few-ios", "figures-missing", "too-few", "noisy", "too-short", "rounded",
     ], "a check that looked at nothing has not passed"  # fmt: skip
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
 

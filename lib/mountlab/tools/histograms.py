@@ -8,10 +8,11 @@ of its own; above, every power of two is cut into 64 bins, so that a bin is at m
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -123,13 +124,12 @@ def percentile_ns(histogram: Histogram, percent: float) -> float:
     where a bin holds more I/Os near its lower edge than near its upper one. The neighbouring bins give the slopes.
     Raises ValueError for an empty histogram, and for a percentage beyond 0 to 100.
     """
-    total, rank = histogram.total, percent * histogram.total / 100
     bins, at = _located(histogram, percent)
-    own = bins[at]
+    own, total = bins[at], histogram.total
     if own.high - own.low <= 1:
         return (own.low + own.high) / 2
-    beside = [each for each in bins[max(0, at - 1) : at + 2] if own.low <= each.high and each.low <= own.high]
-    return _cubic([each.segment(total) for each in beside], beside.index(own), _score(rank, total))
+    beside = [each for each in bins if own.low <= each.high and each.low <= own.high]
+    return _cubic([each.segment(total) for each in beside], beside.index(own), _score(percent * total / 100, total))
 
 
 def step_ns(histogram: Histogram, percent: float) -> float:
@@ -141,12 +141,15 @@ def step_ns(histogram: Histogram, percent: float) -> float:
 
 
 def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
-    """The bins that hold I/Os, and the place of the one with the percentile."""
-    total = histogram.total
-    if not total or not 0 <= percent <= 100:
-        raise ValueError(f"no {percent}th percentile of {total} I/Os")
-    bins, rank = [each for each in _bins(histogram) if each.to_rank > each.from_rank], percent * total / 100
-    return bins, next((i for i, each in enumerate(bins) if each.to_rank >= rank * (1 - 1e-12)), len(bins) - 1)
+    """The bin of the percentile with those that hold I/Os before and after it, and its place among them."""
+    filled = [(ns, number) for ns, number in histogram.counts.items() if number]
+    ranks = list(accumulate((number for _, number in filled), initial=0))
+    if not filled or not 0 <= percent <= 100:
+        raise ValueError(f"no {percent}th percentile of {ranks[-1]} I/Os")
+    at = min(max(bisect_left(ranks, percent * ranks[-1] / 100 * (1 - 1e-12)) - 1, 0), len(filled) - 1)
+    first = max(0, at - 1)
+    around = range(first, min(at + 2, len(filled)))
+    return [_bin_between(histogram, filled[i][0], ranks[i], ranks[i + 1]) for i in around], at - first
 
 
 def percentile(histogram: Histogram, percent: float) -> float:
@@ -182,12 +185,11 @@ class _Bin(NamedTuple):
         return _Segment(score, _score(self.to_rank, total) - score, self.low, self.high)
 
 
-def _bins(histogram: Histogram) -> Iterator[_Bin]:
+def _bin_between(histogram: Histogram, ns: int, from_rank: int, to_rank: int) -> _Bin:
     """Latencies are whole nanoseconds, so the edges lie half-way between two of them."""
-    ranks = accumulate(histogram.counts.values(), initial=0)
-    for ns, (before, to) in zip(histogram.counts, pairwise(ranks), strict=True):
-        first, width = bin_of(ns)
-        yield _Bin(max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most), before, to)
+    first, width = bin_of(ns)
+    low, high = max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most)
+    return _Bin(low, high, from_rank, to_rank)
 
 
 def _score(rank: float, total: int) -> float:
