@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.analysis import (
-    FEWEST_BEYOND,
     MEASUREMENT_COLUMNS,
     PERCENTILE_COLUMNS,
     answer_metrics,
@@ -24,6 +23,7 @@ from mountlab.analysis import (
     factor_names,
     measurement_frame,
     percentile_frame,
+    without_partial,
 )
 from mountlab.bench import many_cells
 from mountlab.errors import ParameterError
@@ -39,7 +39,7 @@ from mountlab.stats import (
     holm,
 )
 from mountlab.stats.sequential import nominal_level
-from mountlab.tools.histograms import bin_of, count
+from mountlab.tools.histograms import FEWEST_BEYOND, count, percentile
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
 Values = Mapping[str, Mapping[int, float]]
@@ -423,8 +423,7 @@ def test_a_percentile_of_a_cell_is_estimated_from_those_of_its_trials() -> None:
     row = frame[frame.percent == 99].iloc[0]
     own = [float(np.percentile(each, 99, method="inverted_cdf")) / 1e9 for each in trials]
     assert row["mean"] == pytest.approx(np.mean(own), rel=1 / 64)
-    middles = [(bin_of(int(each * 1e9))[0] + bin_of(int(each * 1e9))[1] // 2) / 1e9 for each in own]
-    wanted = estimate(middles, level=0.95)
+    wanted = estimate([percentile(count(map(int, each)), 99) for each in trials], level=0.95)
     assert (row["mean"], row.low, row.high, row.n) == pytest.approx((wanted.mean, wanted.low, wanted.high, 4))
     assert (row.cell, row.workload, row.place) == (cell.id, cell.workload.label, "read.clat_ns")
 
@@ -437,6 +436,30 @@ def test_a_percentile_that_rests_on_a_handful_of_ios_is_left_out() -> None:
     whole = percentile_frame(READS, {cell.id: {"read.clat_ns": histograms[:1]}})
     assert whole.percent.max() == 99
     assert whole[["low", "high"]].isna().all().all(), "one trial has no interval"
+
+
+def test_a_low_percentile_rests_on_the_ios_below_it() -> None:
+    (cell, *_), few = READS.cells, latencies(1, 100 * FEWEST_BEYOND - 1)
+    frame = percentile_frame(READS, {cell.id: {"read.clat_ns": [count(map(int, few[0]))]}})
+    assert frame.percent.min() == 10
+
+
+def test_a_percentile_that_one_trial_lacks_is_missing_in_its_cell() -> None:
+    """The other trials would be a choice among trials: those that did more I/Os. The warm-up does not count."""
+    own = make()
+    rows = [
+        (trial(cell, block), Measurement(metric=metric, value=9.0 + block, unit=METRICS[metric]))
+        for cell in own.cells
+        for block in range(4)
+        for metric in ("read_latency_p50", "read_latency_p99", "read_iops")
+        if (metric, cell.id, block) != ("read_latency_p99", "a/w", 3) and (metric, block) != ("read_latency_p50", 0)
+    ]
+    whole = measurement_frame(rows)
+    left = without_partial(whole)
+    gone = whole.loc[~whole.index.isin(left.index), ["cell", "metric"]].drop_duplicates()
+    assert gone.to_numpy().tolist() == [["a/w", "read_latency_p99"]]
+    assert without_partial(left).equals(left)
+    assert without_partial(whole[:0]).empty
 
 
 def test_without_histograms_there_are_no_percentiles() -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from mountlab.analysis import answer_metrics, estimate_frame, measurement_frame
+from mountlab.analysis import answer_metrics, estimate_frame, measurement_frame, without_partial
 from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.counters import Around
 from mountlab.evidence import DeviceBytes, device_chain, device_traffic
 from mountlab.model import METRICS, Caveat, Cell, Measurement, OptionEvidence, Stop, Sweep, Trial, Until
+from mountlab.tools.histograms import enough
 from sweeps import sweep
 
 DATA = Path(__file__).parent / "data"
@@ -213,6 +214,37 @@ def labelled(**labels: tuple[str, ...]) -> Evidence:
         for label in labels[cell.filesystem.name]
     )
     return replace(build(make()), sweep=the_sweep, measurements=rows, answer_metrics=answer_metrics(the_sweep, rows))
+
+
+def with_ios(*ios: int, metrics: tuple[str, ...] = (), label: str = "") -> Evidence:
+    """Trials of two cells that read so often, with the percentiles that they all give."""
+    the_sweep = make(metrics=list(metrics))
+    rows = without_partial(measurement_frame(
+        (_trial(cell, block, block), row)
+        for cell in the_sweep.cells for block, number in enumerate(ios, start=1)
+        for row in [
+            Measurement(metric="read_bandwidth", value=1e8, unit="B/s"),
+            Measurement(metric="read_ios", value=number, unit="1", label=label),
+            *(Measurement(metric=f"read_latency_{part}", value=1e-4, unit="s", label=label)
+              for part, percent in (("p50", 50), ("p95", 95), ("p99", 99), ("p99_9", 99.9)) if enough(number, percent)),
+        ]
+    ))  # fmt: skip
+    return replace(build(make()), sweep=the_sweep, measurements=rows, answer_metrics=answer_metrics(the_sweep, rows))
+
+
+def test_a_percentile_that_one_trial_has_too_few_ios_for_is_missing_with_the_reason() -> None:
+    warning = the_only("few-ios", with_ios(20_000, 9_999, metrics=("read_latency_p99_9", "read_latency_p99")))
+    assert (warning.severity, warning.metrics) == ("warning", "read_latency_p99_9")
+    assert "9,999 I/Os, and 10,000 are needed" in warning.message
+    assert found("few-ios", with_ios(20_000, 10_000, metrics=("read_latency_p99_9",))) == []
+    assert found("figures-missing", with_ios(20_000, 9_999, metrics=("read_latency_p99_9",))) == []
+
+
+def test_percentiles_that_were_not_asked_for_are_told_to_be_missing_in_one_note() -> None:
+    note = the_only("few-ios", with_ios(5_000, 100, label="job"))
+    assert (note.severity, note.scope) == ("note", "run")
+    assert "100 I/Os, and 200 are needed" in note.message
+    assert "2 others" in note.message
 
 
 def test_methods_that_one_file_system_does_not_offer_are_told_to_be_missing() -> None:
@@ -566,7 +598,7 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
     assert findings.passed == [
-        "failed-trials", "excluded", "figures-missing", "too-few", "noisy", "too-short", "rounded",
+        "failed-trials", "excluded", "few-ios", "figures-missing", "too-few", "noisy", "too-short", "rounded",
     ], "a check that looked at nothing has not passed"  # fmt: skip
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
 

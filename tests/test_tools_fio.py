@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError, TrialError
 from mountlab.model import METRICS, Measurement, Scalar, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import FILE, Fio
+from mountlab.tools.histograms import bin_of, count
 
 DATA = Path(__file__).parent / "data" / "fio"
 DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in Fio.options.items() if o.default is not None}
@@ -164,14 +166,19 @@ def test_fio_itself_accepts_every_option_that_is_named_here() -> None:
 # --- recordings -------------------------------------------------------------------------------------------------------
 
 
+def in_bin(seconds: float) -> Any:
+    """What lies in the bin of fio's with this middle."""
+    return pytest.approx(seconds, abs=bin_of(round(seconds * 1e9))[1] / 2e9)
+
+
 def test_a_direct_random_read_gives_the_figures_of_the_report() -> None:
     """Trap: units. Bandwidth is bw_bytes in B/s, and not bw, which is in KiB/s."""
     figures = by_metric(Fio().parse(workload(direct=1, runtime=2.0), recording("psync-randread-direct.jsonplus")))
     assert figures == {
-        "read_bandwidth": 59724633.0, "read_iops": 14581.209395, "read_bytes": 119508992.0,
-        "read_latency_mean": pytest.approx(68.0e-6, rel=0.02), "read_latency_p50": pytest.approx(49.920e-6),
-        "read_latency_p95": pytest.approx(85.504e-6), "read_latency_p99": pytest.approx(325.632e-6),
-        "read_latency_p99_9": pytest.approx(2211.840e-6), "elapsed": 2.001,
+        "read_bandwidth": 59724633.0, "read_iops": 14581.209395, "read_bytes": 119508992.0, "read_ios": 29177,
+        "read_latency_mean": pytest.approx(68.0e-6, rel=0.02), "read_latency_p50": in_bin(49.920e-6),
+        "read_latency_p95": in_bin(85.504e-6), "read_latency_p99": in_bin(325.632e-6),
+        "read_latency_p99_9": in_bin(2211.840e-6), "elapsed": 2.001,
         "read_completion_latency_mean": pytest.approx(68.0e-6, rel=0.02), "user_cpu": pytest.approx(0.014),
         "system_cpu": pytest.approx(0.351), "context_switches": 29111, "major_faults": 0, "minor_faults": 13,
         "disk_utilization": pytest.approx(0.58635394),
@@ -197,7 +204,8 @@ def test_each_recording_agrees_with_its_own_report_read_by_another_route(
     figures = by_metric(Fio().parse(workload(**options), report(text)))
     assert figures[f"{side}_bandwidth"] == job[side]["bw_bytes"]
     assert figures[f"{side}_bytes"] == job[side]["io_bytes"]
-    assert figures[f"{side}_latency_p99"] == job[side]["clat_ns"]["percentile"]["99.000000"] / 1e9
+    assert figures[f"{side}_latency_p99"] == in_bin(job[side]["clat_ns"]["percentile"]["99.000000"] / 1e9)
+    assert ("bins" in job[side]["clat_ns"]) == name.endswith("plus")
     assert figures[f"{side}_latency_mean"] == job[side]["lat_ns"]["mean"] / 1e9
     assert figures["elapsed"] == job[side]["runtime"] / 1e3
     other = {"read": "write", "write": "read"}[side]
@@ -208,7 +216,7 @@ def test_a_mixed_workload_gives_both_directions() -> None:
     rows = Fio().parse(workload(rw="randrw", size=262144, numjobs=2), recording("mixed-two-jobs.json"))
     figures = by_metric(rows)
     assert figures["read_bytes"] + figures["write_bytes"] == 2 * 262144
-    assert {"read_bandwidth", "write_bandwidth", "read_latency_p99", "write_latency_p99"} <= set(figures)
+    assert {"read_bandwidth", "write_bandwidth", "read_latency_p50", "write_latency_p50"} <= set(figures)
     assert len([row for row in rows if row.metric == "elapsed"]) == 1
 
 
@@ -225,8 +233,35 @@ def test_percentiles_that_are_switched_off_are_missing_and_not_zero() -> None:
 
 
 def test_a_percentile_of_zero_is_what_the_clock_could_not_see() -> None:
-    text = changed_report({"read.clat_ns.percentile.50.000000": 0})
-    assert "read_latency_p50" not in by_metric(Fio().parse(workload(direct=1, runtime=2.0), report(text)))
+    for changes in ({"percentile.50.000000": 0, "bins": None}, {"bins": {"0": 20_000, "66048": 9177}}):
+        text = changed_report({f"read.clat_ns.{key}": value for key, value in changes.items()})
+        assert "read_latency_p50" not in by_metric(Fio().parse(workload(direct=1, runtime=2.0), report(text)))
+
+
+@pytest.mark.parametrize("bins", [True, False])
+@pytest.mark.parametrize(("ios", "given"), [(10_000, 4), (9_999, 3), (1_000, 3), (999, 2), (200, 2), (20, 1), (19, 0)])
+def test_a_percentile_of_few_ios_is_missing(ios: int, given: int, bins: bool) -> None:
+    """Ten I/Os above it: p99.9 of 100 I/Os is their largest, or nothing."""
+    values = np.random.default_rng(1).lognormal(11, 0.5, ios).astype(int)
+    own = {"percentile": {"50.000000": 5, "95.000000": 6, "99.000000": 7, "99.900000": 8}, "N": ios,
+           "bins": {str(ns): number for ns, number in count(values.tolist()).counts.items()} if bins else None,
+           "min": int(values.min()), "max": int(values.max())}  # fmt: skip
+    text = changed_report({f"read.clat_ns.{key}": value for key, value in own.items()})
+    figures = by_metric(Fio().parse(workload(direct=1, runtime=2.0), report(text)))
+    names = [f"read_latency_{part}" for part in ("p50", "p95", "p99", "p99_9")]
+    assert [name for name in names if name in figures] == names[:given]
+    assert figures["read_ios"] == ios
+    for name, percent in zip(names[:given] if bins and ios > 20 else (), (50, 95, 99, 99.9), strict=False):
+        assert figures[name] == pytest.approx(np.percentile(values, percent) / 1e9, rel=0.01)
+
+
+def test_a_percentile_says_how_far_it_is_rounded() -> None:
+    """To a bin of fio's where there is no histogram; not at all where it was interpolated."""
+    changes: tuple[dict[str, Any], ...] = ({}, {"read.clat_ns.bins": None})
+    rows = [Fio().parse(workload(direct=1, runtime=2.0), report(changed_report(each))) for each in changes]
+    interpolated, middle = (next(row for row in own if row.metric == "read_latency_p99") for own in rows)
+    assert interpolated.step == 0
+    assert (middle.value, middle.step) == (pytest.approx(325.632e-6), pytest.approx(4096e-9))
 
 
 # --- what is not believed ---------------------------------------------------------------------------------------------

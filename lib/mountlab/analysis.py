@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
+from mountlab.model import PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
-from mountlab.tools.histograms import Histogram, percentile
+from mountlab.tools.histograms import Histogram, enough, percentile
 
 MEASUREMENT_COLUMNS = (
     "trial_id",
@@ -31,6 +31,7 @@ MEASUREMENT_COLUMNS = (
     "label",
     "unit",
     "value",
+    "step",
 )
 _ESTIMATE_TAIL = ("metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell")
 
@@ -45,6 +46,21 @@ def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame
     columns["factors"] = [dict(trial.factors) for trial in trials]
     columns |= {name: [getattr(each, name) for each in measurements] for name in MEASUREMENT_COLUMNS[8:]}
     return pd.DataFrame(columns, columns=list(MEASUREMENT_COLUMNS))
+
+
+def without_partial(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Leave out each percentile that a counted trial of its cell lacks: the others would be a choice among trials.
+
+    A trial lacks a percentile that too few of its I/Os lie above (tools.histograms.enough). Columns as
+    MEASUREMENT_COLUMNS.
+    """
+    rows = measurements[measurements["metric"].isin(PERCENT_OF)]
+    if rows.empty:
+        return measurements
+    trials = counted(measurements)[["cell", "trial_id"]].drop_duplicates().groupby("cell").size()
+    counts = (~rows["warmup"].astype(bool)).astype(int)
+    have = counts.groupby([rows[key] for key in ("cell", "metric", "label")]).transform("sum")
+    return measurements.drop(index=rows.index[have < rows["cell"].map(trials).fillna(0)])
 
 
 def factor_names(sweep: Sweep) -> list[str]:
@@ -107,8 +123,6 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
 
 PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
 """The percentiles of a latency curve."""
-FEWEST_BEYOND = 5
-"""A percentile of a trial needs so many I/Os above it: of fewer it is the figure of a handful of them."""
 PERCENTILE_COLUMNS = (
     "cell", "filesystem", "workload", "place", "percent", "n", "mean", "low", "high", "level", "method",
 )  # fmt: skip
@@ -119,12 +133,13 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
 
     `histograms`: cell to place in fio's report ('read.clat_ns') to the histogram of each counted trial. Columns as
     PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
-    has too few I/Os for (FEWEST_BEYOND) is left out: the others would be a choice among trials.
+    has too few I/Os for (tools.histograms.enough) is left out: the others would be a choice among trials.
     """
     keys, samples = [], []
     for cell in sweep.cells:
         for place, trials in histograms.get(cell.id, {}).items():
-            for percent in _shown_percents(min(each.total for each in trials)):
+            fewest = min(each.total for each in trials)
+            for percent in (each for each in PERCENTS if enough(fewest, each)):
                 keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
                 samples.append([percentile(each, percent) for each in trials])
     design = sweep.design
@@ -136,10 +151,6 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
     return frame.assign(
         n=found.n, mean=found.figure, low=found.low, high=found.high, level=design.level, method=found.method
     )
-
-
-def _shown_percents(fewest: int) -> list[float]:
-    return [each for each in PERCENTS if fewest * (100 - each) / 100 >= FEWEST_BEYOND]
 
 
 def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:

@@ -118,6 +118,7 @@ class Live:
     def _read_figures(self) -> None:
         began = time.monotonic()
         _, measurements = self._writer.measured(self._plan.sweep)
+        measurements = analysis.without_partial(measurements)
         estimates = analysis.estimate_frame(self._plan.sweep, measurements, run_id="", box="")
         self._figures = replace(self._figures, measurements=measurements, estimates=estimates)
         self._glance.spent(time.monotonic() - began)

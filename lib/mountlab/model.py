@@ -26,7 +26,7 @@ another value. `added`: shown, and not asked for."""
 LATENCY_PARTS = ("mean", "p50", "p95", "p99", "p99_9")
 METRICS: dict[str, str] = {
     "read_bandwidth": "B/s", "write_bandwidth": "B/s", "bandwidth": "B/s",
-    "read_iops": "1/s", "write_iops": "1/s",
+    "read_iops": "1/s", "write_iops": "1/s", "read_ios": "1", "write_ios": "1", "sync_ios": "1",
     **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in LATENCY_PARTS},
     **{
         f"{side}_{kind}_latency_{part}": "s"
@@ -44,11 +44,17 @@ METRICS: dict[str, str] = {
     "elapsed": "s", "bytes": "B", "mkfs_time": "s", "mount_time": "s",
 }  # fmt: skip
 """Every metric and its base unit."""
+PERCENT_OF: dict[str, float] = {
+    f"{metric}_{part}": percent
+    for part, percent in zip(LATENCY_PARTS[1:], (50.0, 95.0, 99.0, 99.9), strict=True)
+    for metric in (name.removesuffix("_p50") for name in METRICS if name.endswith("_p50"))
+}
+"""Every metric that is a percentile over the I/Os of a trial."""
 
 
 COLUMNS = frozenset((
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
-    "label", "unit", "value", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
+    "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "needed", "residual",
 ))  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
@@ -409,6 +415,9 @@ class Measurement:
     value: float
     unit: str
     label: str = ""
+    step: float = 0.0
+    """To what the value is rounded, where its own trial says more of that than its tool does: the bin of a percentile
+    that is not interpolated, or that cannot be; else 0."""
 
 
 @dataclass(frozen=True, kw_only=True)

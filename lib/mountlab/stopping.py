@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mountlab.analysis import answer_labels, answer_metrics, compared, counted, estimate_frame
+from mountlab.analysis import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
 from mountlab.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
 from mountlab.stats.estimates import Floats
@@ -34,7 +34,7 @@ def decide(
     """The cells that leave before block `before`, by id, beside those that have `left` earlier.
 
     Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
-    those of any block, `measurements` has the columns of analysis.measurement_frame.
+    those of any block, `measurements` is analysis.measurement_frame's, with percentiles that some trials lack.
     """
     until = sweep.design.until
     if until is None or before <= until.min:
@@ -117,7 +117,7 @@ class _Look:
         for trial in trials:
             if trial.block < before:
                 by_cell[trial.cell].append(trial)
-        frame = _of_answer(sweep, measurements[measurements["block"] < before])
+        frame = _of_answer(sweep, without_partial(measurements[measurements["block"] < before]))
         sizes = frame.groupby(["cell", "metric", "label"], sort=False).size()
         counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}
         widths = _of_means(sweep, frame) if until.of == "cells" else _of_ratios(sweep, frame, until)

@@ -521,7 +521,9 @@ def _figures(path: Path) -> Figures:
     journal = _without_excluded(path, whole)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
-    measurements = analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
+    measurements = analysis.without_partial(
+        analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
+    )
     answers = analysis.answer_metrics(sweep, measurements)
     return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
 

@@ -201,6 +201,9 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "bandwidth": _rate("bandwidth", "moves data"),
     "read_iops": _many("read IOPS"),
     "write_iops": _many("write IOPS"),
+    "read_ios": _many("number of reads"),
+    "write_ios": _many("number of writes"),
+    "sync_ios": _many("number of syncs"),
     **{
         # Of these two fio's percentiles are of completion, its mean of submission too (METHODS tells why).
         f"{side}_latency_{part}": _many(text.format(side if part == "mean" else f"{side} completion"))

@@ -9,8 +9,10 @@ import pandas as pd
 
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
 from mountlab.errors import in_one_line
-from mountlab.model import Caveat, Cell, Sweep
+from mountlab.model import LATENCY_PARTS, PERCENT_OF, Caveat, Cell, Sweep
 from mountlab.outcome import SET_ASIDE
+from mountlab.tools import TOOLS
+from mountlab.tools.histograms import FEWEST_BEYOND, enough, ios_needed
 
 NO_FIGURE = ("failed", "invalid")
 
@@ -93,7 +95,7 @@ def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
         for metric in evidence.answer_metrics[workload]:
             own = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}
             known = dict.fromkeys(label for each in own.values() for label in each)
-            for cell in cells:
+            for cell in cells if metric not in PERCENT_OF else ():  # few_ios says why a percentile is missing
                 absent = [label for label in known if label not in own[cell.id]]
                 if absent and cell.id in labels:
                     yield of_cell(
@@ -102,6 +104,61 @@ def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
                         "gave none here (pg_test_fsync says n/a where a file system takes no direct I/O). It is "
                         "missing, not zero.", metrics=metric,
                     )  # fmt: skip
+
+
+def few_ios(evidence: Evidence) -> Iterator[Caveat]:
+    """Percentiles that are missing because a trial did too few I/Os for them."""
+    known, fewest = _labels(evidence), _fewest_ios(evidence)
+    others: list[str] = []
+    for cell in evidence.sweep.cells:
+        lacks = [
+            (metric, ios)
+            for metric in _PERCENTILES
+            if metric not in known.get(cell.id, {}) and (ios := fewest.get((cell.id, metric.split("_")[0])))
+            and not enough(ios, PERCENT_OF[metric])
+        ]  # fmt: skip
+        for metric, ios in lacks:
+            if metric in evidence.sweep.metrics:
+                yield of_cell(cell, "few-ios", "warning", f"{_told(metric, ios)} {_WHY_IOS}", metrics=metric)
+            elif metric in _MAIN_PERCENTILES:
+                others.append(f"{cell.id}: {_told(metric, ios)}")
+    if others:
+        more = f" So it is with {len(others) - 1} others." if len(others) > 1 else ""
+        yield of_run("few-ios", "note", f"{others[0]}{more} {_WHY_IOS}")
+
+
+_PERCENTILES = tuple(PERCENT_OF)
+_MAIN_PERCENTILES = tuple(f"{side}_latency_{part}" for side in ("read", "write", "sync") for part in LATENCY_PARTS[1:])
+_WHY_IOS = (
+    f"A percentile needs {FEWEST_BEYOND} I/Os above it, and as many below it, in every trial of the cell: of fewer it "
+    "is the figure of a handful of them. It is missing, not zero."
+)
+
+
+def _told(metric: str, ios: float) -> str:
+    """'read_latency_p99_9 is missing: a trial did 812 I/Os, and 10,000 are needed.'"""
+    return f"{metric} is missing: a trial did {ios:,.0f} I/Os, and {ios_needed(PERCENT_OF[metric]):,} are needed."
+
+
+def _fewest_ios(evidence: Evidence) -> dict[tuple[str, str], float]:
+    """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
+    rows = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    rows = rows[rows["metric"].isin(_IOS)]
+    for cell, metric, label, value in zip(*(rows[key] for key in ("cell", "metric", "label", "value")), strict=True):
+        own = found.setdefault((cell, _IOS[metric]), {})
+        own[label] = min(own.get(label, math.inf), float(value))
+    return {key: own.get("", min(own.values())) for key, own in found.items()}
+
+
+_IOS = {f"{side}_ios": side for side in ("read", "write", "sync")}
+
+
+def _no_ios(evidence: Evidence) -> str | None:
+    if evidence.measurements["metric"].isin(_IOS).any():
+        return None
+    count = any(set(_IOS) & {*TOOLS[workload.tool].gives} for workload in evidence.sweep.workloads)
+    return "no trial says how many I/Os its latencies are of" if count else None
 
 
 def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
@@ -177,6 +234,13 @@ CHECKS = (
         severities=("warning",),
         advice="Give the box root or password-less sudo, or take a box that has what is missing.",
         foresee=left_out,
+    ),
+    Check(
+        code="few-ios",
+        severities=("warning", "note"),
+        advice="Run trials longer, take smaller blocks, or ask for a lower percentile.",
+        find=few_ios,
+        blind=_no_ios,
     ),
     Check(
         code="figures-missing",

@@ -225,10 +225,10 @@ def _check_near(job: Mapping[str, Any], place: str, got: float, expected: float)
 
 _SECTIONS = {
     "total_latency": "lat", "submission_latency": "slat", "completion_latency": "clat", "latency_mean": "lat",
-    "latency_p": "clat",
+    "latency_p": "clat", "ios": "clat",
 }  # fmt: skip
 _KEYS = {
-    "bandwidth": "bw_bytes", "iops": "iops", "bytes": "io_bytes", "user_cpu": "usr_cpu",
+    "bandwidth": "bw_bytes", "iops": "iops", "ios": "N", "bytes": "io_bytes", "user_cpu": "usr_cpu",
     "system_cpu": "sys_cpu", "context_switches": "ctx", "major_faults": "majf", "minor_faults": "minf",
     "disk_utilization": "util",
 }  # fmt: skip
@@ -255,6 +255,7 @@ class _Lines:
         at = self._after(f'"{side}"', at) if side else at
         name = row.metric.removeprefix(f"{side}_")
         section = next((key for start, key in _SECTIONS.items() if name.startswith(start)), "")
+        section = "lat" if side == "sync" else section
         at = self._after(f'"{section}', at) if section else at
         if name == "elapsed":  # that of the direction that took longer, and not the option of the same name
             found = re.compile(rf'"runtime"\s*:\s*{round(row.value * 1e3)}\b').search(self._text, at)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure, times_ten, unreadable
-from mountlab.model import Measurement
+from mountlab.model import PERCENT_OF, Measurement
 from mountlab.tools import fio_report
-from mountlab.units import KIB
+from mountlab.tools.histograms import bin_of, enough
+from mountlab.units import KIB, NS_PER_S
 
 _HEADER = re.compile(r"^\S.*: \(g=\d+\): rw=")
 _VERSION = re.compile(r"^fio[- ]\d")
@@ -44,6 +45,7 @@ _CPU = re.compile(
     r"^ +cpu +: usr=(?P<user>\d{1,4}\.\d+)%, sys=(?P<system>\d{1,4}\.\d+)%, ctx=(?P<switches>\d{1,15}), "
     r"majf=(?P<major>\d{1,15}), minf=(?P<minor>\d{1,15})$"
 )
+_ISSUED = re.compile(r"^ +issued(?: rwts?)? *: total=(?:r=)?(?P<read>\d{1,15})[,/](?:w=)?(?P<write>\d{1,15})[,/]")
 _STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):$")
 _OLD_TOTAL = re.compile(
     rf"^ *(?P<side>READ|WRITE|TRIM): io=(?P<moved>{_NUMBER}[KMGTP]?i?B), aggrb=(?P<rate>{_NUMBER}[KMGTP]?i?B)/s, "
@@ -70,6 +72,8 @@ class _Job:
     figures: list[Figure] = field(default_factory=list)
     sides: dict[str, tuple[float, float, int]] = field(default_factory=dict)
     """Direction to B/s, seconds and line."""
+    ios: dict[str, int] = field(default_factory=dict)
+    """Direction to how many I/Os there were, where fio says it."""
 
 
 _ORDER = (_HEADER, _VERSION, _JOB, _STATUS)
@@ -117,9 +121,7 @@ def read(text: str) -> list[Figure]:
 
 def _labelled(figure: Figure, label: str) -> Figure:
     row = figure.measurement
-    return Figure(
-        measurement=Measurement(metric=row.metric, value=row.value, unit=row.unit, label=label), line=figure.line
-    )
+    return Figure(measurement=replace(row, label=label), line=figure.line)
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -182,11 +184,11 @@ def _bytes(text: str, *, old: bool) -> float:
     return float(match[1]) * float(base ** " KMGTP".index(match[2].upper() or " "))
 
 
-def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "") -> None:
+def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "", step: float = 0.0) -> None:
     """A figure below the last digit that is printed is missing, and not zero."""
     if value > 0 or unit == "1":
         job.figures.append(
-            Figure(measurement=Measurement(metric=metric, value=value, unit=unit, label=label), line=line)
+            Figure(measurement=Measurement(metric=metric, value=value, unit=unit, label=label, step=step), line=line)
         )
 
 
@@ -196,12 +198,29 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
     for percent, value in _POINT.findall(line):
         name = _POINTS_KEPT.get(float(percent))
         if name:
-            _add(job, f"{side}_{_POINT_KIND[kind]}_{name}", times_ten(value, power), "s", number)
+            _add(
+                job,
+                f"{side}_{_POINT_KIND[kind]}_{name}",
+                times_ten(value, power),
+                "s",
+                number,
+                step=_step(value, power),
+            )
+
+
+def _step(value: str, power: int) -> float:
+    """Of a percentile: the bin of fio's of which it is the middle, or the last digit that is printed."""
+    bin_ns = bin_of(round(times_ten(value, power) * NS_PER_S))[1]
+    return max(bin_ns / NS_PER_S, times_ten("1", power))
 
 
 def _add_other(job: _Job, side: str, line: str, number: int) -> None:
     if side and (match := _LATENCY.match(line)):
         _add(job, f"{side}_{_KIND[match['kind']]}_mean", times_ten(match["mean"], _POWERS[match["unit"]]), "s", number)
+    elif match := _ISSUED.match(line):
+        job.ios = {name: int(count) for name, count in match.groupdict().items()}
+        for name in job.sides:
+            _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
     elif match := _CPU.match(line):
         shares = {"user_cpu": times_ten(match["user"], -2), "system_cpu": times_ten(match["system"], -2)}
         for metric, share in shares.items() if any(shares.values()) else ():
@@ -218,8 +237,14 @@ def _close(job: _Job) -> None:
         raise unreadable(
             "the outputs of several fio are mixed up", job.line, f"job {job.name}", "each figure once a job"
         )
+    job.figures = [each for each in job.figures if _rests_on_enough(job, each.measurement.metric)]
     longest = max(job.sides.values(), key=lambda side: side[1])
     _add(job, "elapsed", longest[1], "s", longest[2])
+
+
+def _rests_on_enough(job: _Job, metric: str) -> bool:
+    """A percentile of too few I/Os is missing, and one of an unknown number of I/Os is, too."""
+    return metric not in PERCENT_OF or enough(job.ios.get(metric.split("_")[0], 0), PERCENT_OF[metric])
 
 
 # --- the sums at the end ----------------------------------------------------------------------------------------------

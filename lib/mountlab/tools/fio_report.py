@@ -196,9 +196,10 @@ def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
 
 
 def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
-    """The mean of the whole latency and the percentiles of its completion, as fio gives them; and, where fio counted
+    """The number of I/Os, the mean of the whole latency and the percentiles of its completion; and, where fio counted
     them, the parts."""
     whole, completion = mapping(data, "lat_ns", side), mapping(data, "clat_ns", side)
+    yield from _ios(side, completion if completion.get("N") else whole, side)
     yield from _mean(f"{side}_latency", whole, f"{side}.lat_ns")
     yield from _percentiles(f"{side}_latency", completion, f"{side}.clat_ns")
     yield from _percentiles(f"{side}_total_latency", whole, f"{side}.lat_ns")
@@ -209,6 +210,12 @@ def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
         yield from _percentiles(f"{side}_submission_latency", submission, f"{side}.slat_ns")
 
 
+def _ios(side: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
+    """How many I/Os the latencies are of."""
+    if number := number_of(section, "N", place):
+        yield Measurement(metric=f"{side}_ios", value=float(number), unit="1")
+
+
 def _mean(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
     """Where fio's clock was too coarse to see any time pass, a latency is missing and not zero."""
     if number_of(section, "N", place) and (mean := number_of(section, "mean", place)):
@@ -216,17 +223,32 @@ def _mean(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measu
 
 
 def _percentiles(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
-    """Those that are switched off are missing."""
-    percentiles = mapping(section, "percentile", place) if "percentile" in section else {}
+    """Interpolated in the bins where there are any; else as fio gives them, which is the middle of a bin. Those that
+    are switched off are missing, and those that too few I/Os give."""
+    merged = section.get("merged") or histograms.read_bins(section, where=f"{FILE}: {place}")
+    own = mapping(section, "percentile", place) if "percentile" in section else {}
     for name, key in PERCENTILES.items():
-        if key in percentiles and (value := number_of(percentiles, key, f"{place}.percentile")):
-            yield Measurement(metric=f"{metric}_{name}", value=value / NS_PER_S, unit="s")
+        given = histograms.enough(number_of(section, "N", place), float(key)) and (merged or key in own)
+        value, step = _percentile(merged, key, own, place) if given else (0.0, 0.0)
+        if value:
+            yield Measurement(metric=f"{metric}_{name}", value=value / NS_PER_S, unit="s", step=step / NS_PER_S)
+
+
+def _percentile(
+    merged: histograms.Histogram | None, key: str, own: Mapping[str, Any], place: str
+) -> tuple[float, float]:
+    """In nanoseconds, with its step."""
+    if merged:
+        return histograms.percentile_ns(merged, float(key)), histograms.step_ns(merged, float(key))
+    value = number_of(own, key, f"{place}.percentile")
+    return value, histograms.bin_of(round(value))[1]
 
 
 def _sync(job: Entry) -> Iterator[Measurement]:
     """What each fsync or fdatasync took, where the job did any."""
     section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
     if isinstance(section, dict) and section.get("N"):
+        yield from _ios("sync", section, "sync.lat_ns")
         yield from _mean("sync_latency", section, "sync.lat_ns")
         yield from _percentiles("sync_latency", section, "sync.lat_ns")
 
@@ -237,7 +259,7 @@ _MACHINE = {
 }  # fmt: skip
 """Metric to fio's key, and what it is divided by. Shares are of one processor, averaged over the clones of a job."""
 METRICS_TOLD = (
-    *(metric for metric in METRICS if metric.startswith(("read_", "write_", "sync_latency"))),
+    *(metric for metric in METRICS if metric.startswith(("read_", "write_", "sync_latency", "sync_ios"))),
     *_MACHINE, "disk_utilization", "elapsed", "bytes",
 )  # fmt: skip
 """Every metric that a report of fio's may give."""
@@ -299,7 +321,7 @@ def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
 
 
 def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
-    """The mean over all I/Os, and the percentiles of the merged bins; no percentiles where a job has no bins."""
+    """The mean over all I/Os, and the merged bins; without bins where a job has none."""
     counted = [each for each in sections if each.get("N")]
     numbers = [number_of(each, "N", place) for each in counted]
     means = [number_of(each, "mean", place) for each in counted]
@@ -309,8 +331,7 @@ def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict
     whole = {"N": total, "mean": mean}
     if not counted or None in bins:
         return whole
-    merged = histograms.merge(each for each in bins if each)
-    return {**whole, "percentile": {key: histograms.percentile_ns(merged, float(key)) for key in PERCENTILES.values()}}
+    return {**whole, "merged": histograms.merge(each for each in bins if each)}
 
 
 def _weighted(jobs: Sequence[Entry], key: str, weights: Sequence[float]) -> float | None:

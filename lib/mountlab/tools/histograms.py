@@ -1,4 +1,4 @@
-"""Latency histograms of fio's json+ reports: read, added up exactly, and asked for percentiles.
+"""Latency histograms of fio's json+ reports: read them, add them up exactly, compute percentiles.
 
 fio sorts every latency into a bin of a fixed scale, so histograms of different jobs and trials can be added up without
 loss, which percentiles cannot. A bin is named by the nanoseconds in its middle. Below 128 ns each nanosecond has a bin
@@ -8,11 +8,13 @@ of its own; above, every power of two is cut into 64 bins, so that a bin is at m
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 from mountlab.errors import ParseError
 from mountlab.units import NS_PER_S
@@ -22,6 +24,11 @@ BITS = 6
 _PER_POWER = 2**BITS
 _EXACT = 2 * _PER_POWER
 _MOST_NS = 2**63
+FEWEST_BEYOND = 10
+"""A percentile of a trial needs so many I/Os above it, and below it. METHODS has the simulation behind the number."""
+COARSE = 0.2
+"""A bin that holds more than this share of all I/Os: interpolation inside of it rests on too little."""
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,10 @@ class Histogram:
     """How many I/Os fell into each bin, by the nanoseconds in the bin's middle, in rising order."""
 
     counts: Mapping[int, int]
+    least: float = -math.inf
+    """The shortest latency in ns, where it is known: it bounds the first bin."""
+    most: float = math.inf
+    """The longest latency in ns, where it is known: it bounds the last bin."""
 
     @property
     def total(self) -> int:
@@ -51,7 +62,9 @@ def middle(ns: int) -> int:
 
 def count(latencies_ns: Iterable[int]) -> Histogram:
     """The histogram that fio would keep of these latencies."""
-    return _sorted(Counter(middle(ns) for ns in latencies_ns))
+    latencies = list(latencies_ns)
+    found = Counter(map(middle, latencies))
+    return _sorted(found, min(latencies), max(latencies)) if latencies else Histogram({})
 
 
 def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
@@ -69,37 +82,137 @@ def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
             "the bins of the histogram are not whole", where=f"{where}.bins",
             got=f"{found.total} I/Os in {len(bins)} bins", allowed=f"{section.get('N')} I/Os, each bin once",
         )  # fmt: skip
-    return found
+    return _bounded(found, section.get("min"), section.get("max"))
+
+
+def _bounded(found: Histogram, least: object, most: object) -> Histogram:
+    """With the shortest and the longest latency, where they are those of the first and the last bin."""
+    filled = [ns for ns, number in found.counts.items() if number]
+    if not filled or not isinstance(least, int) or not isinstance(most, int):
+        return found
+    known = 0 <= least <= most and (middle(least), middle(most)) == (filled[0], filled[-1])
+    return replace(found, least=least, most=most) if known else found
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
     """All of them together, as if one job had done every I/O."""
+    parts = [each for each in histograms if each.counts]
     together: Counter[int] = Counter()
-    for histogram in histograms:
-        together.update(histogram.counts)
-    return _sorted(together)
+    for part in parts:
+        together.update(part.counts)
+    least, most = (
+        (min(each.least for each in parts), max(each.most for each in parts)) if parts else (-math.inf, math.inf)
+    )
+    return _sorted(together, least, most)
 
 
-def percentile_ns(histogram: Histogram, percent: float) -> int:
-    """The middle of the first bin up to which at least `percent` of all I/Os lie: what fio itself reports.
+def enough(ios: float, percent: float) -> bool:
+    """Whether so many I/Os give a percentile: at least FEWEST_BEYOND of them lie above it, and below it."""
+    return ios * min(percent, 100 - percent) / 100 >= FEWEST_BEYOND - 1e-9
 
+
+def ios_needed(percent: float) -> int:
+    """The fewest I/Os that give a percentile between 0 and 100."""
+    return math.ceil(100 * FEWEST_BEYOND / min(percent, 100 - percent) - 1e-6)
+
+
+def percentile_ns(histogram: Histogram, percent: float) -> float:
+    """The latency below which `percent` of the I/Os lie, interpolated inside its bin; a bin of 1 ns is exact.
+
+    Between the edges of its bin, the latency is a monotone cubic in the normal score of the rank (slopes: Fritsch &
+    Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300). This is exact where latencies are normal, and close in a tail,
+    where a bin holds more I/Os near its lower edge than near its upper one. The neighbouring bins give the slopes.
     Raises ValueError for an empty histogram, and for a percentage beyond 0 to 100.
     """
-    total = histogram.total
-    if not total or not 0 <= percent <= 100:
-        raise ValueError(f"no {percent}th percentile of {total} I/Os")
-    needed = math.ceil(Fraction(percent) * total / 100)
-    seen = 0
-    for ns, number in histogram.counts.items():
-        seen += number
-        if seen >= needed:
-            return ns
-    raise AssertionError("the counts of a histogram sum to its total")
+    bins, at = _located(histogram, percent)
+    own, total = bins[at], histogram.total
+    if own.high - own.low <= 1:
+        return (own.low + own.high) / 2
+    beside = [each for each in bins if own.low <= each.high and each.low <= own.high]
+    return _cubic([each.segment(total) for each in beside], beside.index(own), _score(percent * total / 100, total))
+
+
+def step_ns(histogram: Histogram, percent: float) -> float:
+    """To what `percentile_ns` is uncertain by itself: 0, or the width of the bin where that holds more than COARSE of
+    all I/Os. The shape inside of such a bin is not known, and all trials of a cell may be wrong by the same amount."""
+    bins, at = _located(histogram, percent)
+    own = bins[at]
+    return own.high - own.low if own.to_rank - own.from_rank > COARSE * histogram.total else 0.0
+
+
+def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
+    """The bin of the percentile with those that hold I/Os before and after it, and its place among them."""
+    filled = [(ns, number) for ns, number in histogram.counts.items() if number]
+    ranks = list(accumulate((number for _, number in filled), initial=0))
+    if not filled or not 0 <= percent <= 100:
+        raise ValueError(f"no {percent}th percentile of {ranks[-1]} I/Os")
+    at = min(max(bisect_left(ranks, percent * ranks[-1] / 100 * (1 - 1e-12)) - 1, 0), len(filled) - 1)
+    first = max(0, at - 1)
+    around = range(first, min(at + 2, len(filled)))
+    return [_bin_between(histogram, filled[i][0], ranks[i], ranks[i + 1]) for i in around], at - first
 
 
 def percentile(histogram: Histogram, percent: float) -> float:
     """`percentile_ns` in seconds."""
     return percentile_ns(histogram, percent) / NS_PER_S
+
+
+class _Segment(NamedTuple):
+    """A bin as a piece of the curve of latency over normal score."""
+
+    score: float
+    """Of its lower edge."""
+    wide: float
+    """To that of its upper edge."""
+    low: float
+    high: float
+
+    @property
+    def slope(self) -> float:
+        return (self.high - self.low) / self.wide if self.wide else 0.0
+
+
+class _Bin(NamedTuple):
+    """A bin: its edges in ns, and the ranks of the I/Os between them."""
+
+    low: float
+    high: float
+    from_rank: int
+    to_rank: int
+
+    def segment(self, total: int) -> _Segment:
+        score = _score(self.from_rank, total)
+        return _Segment(score, _score(self.to_rank, total) - score, self.low, self.high)
+
+
+def _bin_between(histogram: Histogram, ns: int, from_rank: int, to_rank: int) -> _Bin:
+    """Latencies are whole nanoseconds, so the edges lie half-way between two of them."""
+    first, width = bin_of(ns)
+    low, high = max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most)
+    return _Bin(low, high, from_rank, to_rank)
+
+
+def _score(rank: float, total: int) -> float:
+    """The normal score of a rank. The first and the last I/O are half of one from the end."""
+    return _NORMAL.inv_cdf(min(max(rank, 0.5), total - 0.5) / total)
+
+
+def _cubic(segments: Sequence[_Segment], at: int, score: float) -> float:
+    """The curve through the edges of all segments, at a score inside of segment `at`."""
+    own = segments[at]
+    left = _slope(segments[at - 1], own) if at else own.slope
+    right = _slope(own, segments[at + 1]) if at + 1 < len(segments) else own.slope
+    x = (score - own.score) / own.wide if own.wide else 0.5
+    bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
+    return own.low + x * (own.high - own.low) + x * (1 - x) * bend
+
+
+def _slope(before: _Segment, after: _Segment) -> float:
+    """At the edge between two segments: the weighted harmonic mean of their slopes, which keeps the curve monotone."""
+    if not before.slope or not after.slope:
+        return 0.0
+    first, second = 2 * after.wide + before.wide, after.wide + 2 * before.wide
+    return (first + second) / (first / before.slope + second / after.slope)
 
 
 def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
@@ -116,8 +229,8 @@ def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
     return tuple(points)
 
 
-def _sorted(counts: Mapping[int, int]) -> Histogram:
-    return Histogram({ns: counts[ns] for ns in sorted(counts)})
+def _sorted(counts: Mapping[int, int], least: float = -math.inf, most: float = math.inf) -> Histogram:
+    return Histogram({ns: counts[ns] for ns in sorted(counts)}, least, most)
 
 
 def _bin(key: object, where: str) -> int:
