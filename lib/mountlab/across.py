@@ -159,11 +159,18 @@ def _measured(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list[Run
 
 
 def _cells(figures: Sequence[SharedFigure], level: float) -> Iterator[CellOverBoxes]:
-    spreads = [spread(each.values, level=level) for each in figures]
+    spreads = [spread(each.values, level=level, steps=_steps_of_known(each)) for each in figures]
     adjusted = holm_of_known([each.p for each in spreads])
     for each, found, p in zip(figures, spreads, adjusted, strict=True):
-        estimates = (estimate(own, level=level, unit=each.unit) if own else None for own in each.values)
+        estimates = (
+            estimate(own, level=level, unit=each.unit, step=step) if own else None
+            for own, step in zip(each.values, each.steps, strict=True)
+        )
         yield CellOverBoxes(each.cell, each.metric, each.label, each.unit, tuple(estimates), found, p)
+
+
+def _steps_of_known(figure: SharedFigure) -> list[float]:
+    return [step for own, step in zip(figure.values, figure.steps, strict=True) if own]
 
 
 def differs(part: CellOverBoxes | RatioOverBoxes, level: float) -> bool:

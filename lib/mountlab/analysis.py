@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
+from mountlab.model import METRICS, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.sequential import nominal_level
 from mountlab.tools import TOOLS
 from mountlab.tools.histograms import Histogram, percentile
+from mountlab.tools.resolution import Step, printed_step
 
 MEASUREMENT_COLUMNS = (
     "trial_id",
@@ -31,6 +32,8 @@ MEASUREMENT_COLUMNS = (
     "unit",
     "value",
 )
+FIGURE = ("cell", "metric", "label")
+"""What tells the figures of a run apart."""
 _ESTIMATE_TAIL = ("metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell")
 
 
@@ -93,9 +96,10 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     covers what the design's level says. All samples are computed at once.
     """
     factors, design = factor_names(sweep), sweep.design
-    samples = _samples(counted(measurements), ("cell", "metric", "label", "unit"), [cell.id for cell in sweep.cells])
+    samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within = design.level if design.until is None else nominal_level(design.until, design.level)
-    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate)
+    steps = _steps(sweep, samples)
+    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
     cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
     columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
     columns |= {"n": found.n, "mean": found.figure, "low": found.low, "high": found.high, "sd": found.sd}
@@ -130,7 +134,9 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
     within = design.level if design.until is None else nominal_level(design.until, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
-    found = estimate_samples(values, sizes, level=within, statistic=design.estimate)
+    means = np.array([math.fsum(each) / len(each) for each in samples])
+    steps = Step(bins=True).at(means, np.full(len(means), math.nan))
+    found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=steps)
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
     return frame.assign(
         n=found.n, mean=found.figure, low=found.low, high=found.high, level=design.level, method=found.method
@@ -190,6 +196,37 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     return _Samples(names, place[order].astype(np.int64), values.astype(float), blocks.astype(np.int64), sizes)
 
 
+def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
+    """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
+    samples = _samples(counted(measurements), FIGURE, [cell.id for cell in sweep.cells])
+    names = samples.keys[list(FIGURE)].itertuples(index=False, name=None)
+    return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
+
+
+def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
+    """The step of each sample: that of its tool, at the mean of its values; of logs from elsewhere, and of metrics that
+    the tool does not round in a known way, at least that of the digits which the figures of the run show."""
+    means = np.bincount(samples.ids, samples.values, len(samples.sizes)) / samples.sizes
+    metrics, label = samples.keys["metric"].to_numpy(), samples.keys["label"].to_numpy()
+    elapsed = np.full(len(sweep.cells), math.nan)
+    whole = (metrics == "elapsed") & (label == "")
+    elapsed[samples.places[whole]] = means[whole]
+    tools = np.array([cell.workload.tool for cell in sweep.cells], dtype=object)[samples.places]
+    found = np.zeros(len(means))
+    for tool, metric in dict.fromkeys(zip(tools, metrics, strict=True)):
+        own = (tools == tool) & (metrics == metric)
+        step = FILESYSTEM_STEPS.get(metric) or TOOLS[tool].steps.get(metric)
+        if step:
+            found[own] = step.at(means[own], elapsed[samples.places[own]])
+        if sweep.imported or not step:
+            found[own] = np.maximum(found[own], printed_step(samples.values[own[samples.ids]], METRICS[metric]))
+    return found
+
+
+FILESYSTEM_STEPS = dict.fromkeys(("mkfs_time", "mount_time"), Step(absolute=1e-9))
+"""What the box's own clock says, in whole nanoseconds, whatever the tool."""
+
+
 def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     """Every file system against the baseline, for every workload and every metric that the answer is about.
 
@@ -199,7 +236,8 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     if sweep.baseline is None:
         return []
     asked = _asked(sweep, measurements, sweep.baseline)
-    ratios = compare_rows(*_by_block(counted(measurements), sweep, asked))
+    candidates, baselines, steps = _by_block(counted(measurements), sweep, asked)
+    ratios = compare_rows(candidates, baselines, steps=steps)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
@@ -239,10 +277,11 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[_Ask
 
 def _by_block(
     measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[_Asked]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none.
-    Of two values of one block the last counts."""
-    samples = _samples(measurements, ("cell", "metric", "label"), [cell.id for cell in sweep.cells])
+) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none;
+    and the steps of both sides, each of shape (comparisons,). Of two values of one block the last counts."""
+    samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
+    steps = np.append(_steps(sweep, samples), 0.0)
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
     table[samples.ids, columns] = samples.values
@@ -250,7 +289,7 @@ def _by_block(
     rows = {key: row for row, key in enumerate(names)}
     candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
     baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
-    return table[candidates], table[baselines]
+    return table[candidates], table[baselines], (steps[candidates], steps[baselines])
 
 
 def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Protocol
 
 from mountlab import analysis, words
@@ -42,7 +43,7 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
     """Whether ours points where theirs does.
 
     A claim that both are the same, within a bound of its own, is held against our interval; every other against our
-    verdict. Without an interval (n < 2) nothing is decided.
+    verdict. Without an interval nothing is decided.
     """
     if ours is None or not math.isfinite(ours.ratio):
         return "not measured"
@@ -100,7 +101,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if not whole:
         return None
     design, workload = run.sweep.design, pairs[0][0].workload
-    ratio = compare([(each, 1.0) for each in whole], level=design.level)
+    ratio = compare([(each, 1.0) for each in whole], level=design.level, steps=(_step(theirs, pairs, run, values), 0.0))
     said = verdict(
         ratio.ratio, p_adjusted=ratio.p, p_equivalent_adjusted=p_equivalent(ratio, design.smallest_effect),
         level=design.level, more_is_better=higher_is_better(theirs.metric),
@@ -111,6 +112,16 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         high=ratio.high, n=ratio.n, level=ratio.level, p=ratio.p, p_adjusted=ratio.p, verdict=said,
         method=ratio.method, low_all=ratio.low, high_all=ratio.high,
     )  # fmt: skip
+
+
+def _step(
+    theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared,
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+) -> float:  # fmt: skip
+    """The step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
+    steps = analysis.figure_steps(run.sweep, run.measurements)
+    keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
+    return math.hypot(*(steps[key] / fmean(values[key].values()) for key in keys)) / len(pairs)
 
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:

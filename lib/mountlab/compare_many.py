@@ -154,24 +154,32 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
         row: [figures[place].values[row] if place in {0, *ratios} else [] for place in range(len(runs))]
         for row, ratios in by_row.items()
     }
-    spreads = {row: spread(each, level=level) for row, each in samples.items()}
+    steps = {row: [each.steps.get(row, 0.0) for each in figures] for row in by_row}
+    spreads = {row: spread(each, level=level, steps=_of_known(steps[row], each)) for row, each in samples.items()}
     adjusted = holm_of_known([each.p for each in spreads.values()])
     return [
-        _cell(row, by_row[row], samples[row], spreads[row], p, level)
+        _cell(row, by_row[row], samples[row], steps[row], spreads[row], p, level)
         for row, p in zip(by_row, adjusted, strict=True)
     ]  # fmt: skip
 
 
 def _cell(
-    row: tuple[str, str, str], ratios: Mapping[int, CellRatio], samples: Sequence[Sequence[float]], found: Spread,
-    p: float, level: float,
+    row: tuple[str, str, str], ratios: Mapping[int, CellRatio], samples: Sequence[Sequence[float]],
+    steps: Sequence[float], found: Spread, p: float, level: float,
 ) -> CellOverRuns:  # fmt: skip
     one = next(iter(ratios.values()))
     return CellOverRuns(
         cell=one.cell, metric=row[1], label=row[2], unit=one.unit,
-        estimates=tuple(estimate(each, level=level, unit=one.unit) if each else None for each in samples),
+        estimates=tuple(
+            estimate(each, level=level, unit=one.unit, step=step) if each else None
+            for each, step in zip(samples, steps, strict=True)
+        ),
         spread=found, p_adjusted=p, ratios=tuple(ratios.get(place) for place in range(len(samples))),
     )  # fmt: skip
+
+
+def _of_known(steps: Sequence[float], samples: Sequence[Sequence[float]]) -> list[float]:
+    return [step for step, own in zip(steps, samples, strict=True) if own]
 
 
 def holm_of_known(p_values: Sequence[float]) -> list[float]:

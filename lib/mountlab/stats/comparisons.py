@@ -317,6 +317,16 @@ def _positive(values: Sequence[float], level: float) -> Floats:
     return sample
 
 
+def _logs(values: Floats) -> Floats:
+    return np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
+
+
+def log_step(values: Floats, step: Floats | float) -> Floats:
+    """The steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric means.
+    NaN for a row without a positive value."""
+    return _Side.of(values, step).step
+
+
 @dataclass(frozen=True)
 class _Side:
     """One side of many comparisons, on logarithms."""
@@ -331,7 +341,7 @@ class _Side:
 
     @classmethod
     def of(cls, values: Floats, step: Floats | float) -> _Side:
-        logs = np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
+        logs = _logs(values)
         n = np.count_nonzero(~np.isnan(logs), axis=1)
         mean, sd = _moments_of_known(logs, n)
         return cls(logs, n, mean, sd, step * _exp(-mean))
@@ -351,7 +361,8 @@ def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
     common = common_variance(ours.step, ours.sd) + common_variance(theirs.step, theirs.sd)
     least = (ours.step**2 + theirs.step**2) / 12
     variance = np.maximum(sd**2 / np.maximum(n, 1) + common, least / np.maximum(n, 1))
-    return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), alike(sd, _size(ours, theirs)) & (least == 0))
+    unknown = alike(sd, _size(ours, theirs)) & (least == 0)
+    return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), unknown)
 
 
 def _welch(ours: _Side, theirs: _Side) -> Floats:

@@ -68,10 +68,11 @@ def estimate(
     """Mean of `values` (one a trial) with its t interval: mean +- t(n-1) * sd / sqrt(n); or another of STATISTICS.
 
     `step`: to what the values are rounded, in their unit, which the interval then contains (stats.rounding); 0 where it
-    is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level at which the interval is computed, where that is not the one that it is to cover: after a
-    stopping rule it must be higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one
-    trial says nothing about spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and
-    for values that are not positive where the statistic needs that. Source: Student (1908); any textbook.
+    is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
+    at which the interval is computed, where that is not the one that it is to cover: after a stopping rule it must be
+    higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one trial says nothing about
+    spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and for values that are not
+    positive where the statistic needs that. Source: Student (1908); any textbook.
     """
     sample = checked(values, level)
     if STATISTICS[statistic].positive and np.any(sample <= 0):
