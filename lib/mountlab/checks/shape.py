@@ -175,8 +175,8 @@ def rounded(evidence: Evidence) -> Iterator[Caveat]:
                 sample.cell, "rounded", "note",
                 f"{sample.name} is {words.quantity(mean, unit)}, and rounding may put each figure off by up to "
                 f"{words.quantity(step / 2, unit)} ({step / 2 / mean:.1%}). The trials differ by less, so that "
-                "more trials do not average it out; the intervals contain it. Take a figure that is less rounded (a rate, "
-                "a mean), or give each operation more work.", metrics=sample.metric,
+                "more trials do not average it out; the intervals contain it. Take a figure that is less rounded (a "
+                "rate, a mean), or give each operation more work.", metrics=sample.metric,
             )  # fmt: skip
 
 
