@@ -6,6 +6,7 @@ Every figure has a seed of its own, so that the same code gives the same tables.
 from mountlab.calibrate import tables
 from mountlab.calibrate.boxes import over_few_boxes, parts_of_variance
 from mountlab.calibrate.document import Share, Table, put, read
+from mountlab.calibrate.edges import missing_blocks, rounded_means, rounded_verdicts
 from mountlab.calibrate.gates import gate_outcomes
 from mountlab.calibrate.over_runs import changes_over_runs
 from mountlab.calibrate.processes import KINDS, Process
@@ -15,6 +16,7 @@ from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_wou
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, changes_over_runs, gate_outcomes,
+    missing_blocks, rounded_means, rounded_verdicts,
 )  # fmt: skip
 """All that METHODS.md holds."""
 
