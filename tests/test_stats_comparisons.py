@@ -156,6 +156,19 @@ def test_pairs_are_used_where_four_exist_or_one_side_has_partners_for_all(
     )
 
 
+@pytest.mark.parametrize("kept", [11, 10, 4, 3])
+def test_drift_cancels_where_one_side_ends_early(kept: int) -> None:
+    """A box that slows down by 10 % over 20 blocks, two identical cells: 5 % of intervals miss 1, and there is no bias.
+    By Welch 52 % do after 10 blocks, with a bias of 2.7 %."""
+    rng = np.random.default_rng(kept)
+    drift = -0.1 * np.linspace(0, 1, 20)
+    ours, theirs = np.exp(drift + 0.02 * rng.standard_normal((2, 2000, 20)))
+    ours[:, kept:] = NAN
+    found = compare_rows(ours, theirs)
+    assert np.mean(found.p() < 0.05) < 0.07
+    assert abs(found.log_mean.mean()) < 0.002
+
+
 TABLE = st.integers(1, 6).flatmap(
     lambda blocks: st.lists(
         st.tuples(*[st.lists(st.one_of(st.just(NAN), st.floats(0.01, 1e6)), min_size=blocks, max_size=blocks)] * 2),

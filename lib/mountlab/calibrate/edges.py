@@ -75,7 +75,7 @@ def missing_blocks(effort: Effort) -> Table:
     """How often two identical cells are called different where a box drifts and one side ends early."""
     says = (
         f"**Missing blocks**: two identical cells, cv {100 * NOISE:g} %, on a box that slows down by {100 * DRIFT:g} % "
-        f"over {BLOCKS} blocks. How often their ratio is shown to differ from 1, and how often it is off by 2 % or more."
+        f"over {BLOCKS} blocks. How often their ratio is shown to differ from 1, and how often it is 2 % off."
     )
     rows = [(f"one side ends after {kept} of {BLOCKS}", _missing(_ends(kept), effort.samples)) for kept in KEPT]
     rows.append((f"each side lacks another {LACKING}: not paired", _missing(_apart(LACKING), effort.samples)))
