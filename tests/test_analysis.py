@@ -21,6 +21,7 @@ from mountlab.analysis import (
     counted,
     estimate_frame,
     factor_names,
+    figure_steps,
     measurement_frame,
     percentile_frame,
     without_partial,
@@ -465,3 +466,37 @@ def test_a_percentile_that_one_trial_lacks_is_missing_in_its_cell() -> None:
 def test_without_histograms_there_are_no_percentiles() -> None:
     assert percentile_frame(READS, {}).empty
     assert tuple(percentile_frame(READS, {}).columns) == PERCENTILE_COLUMNS
+
+
+# --- rounded figures --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_whole_microseconds_is_not_certain() -> None:
+    """Three trials of 21 us each beside three of 20 us: half a step each way explains all of it."""
+    entry = {"tool": "filebench", "workload": "createfiles", "nfiles": 100, "filesize": "1KiB", "threads": 1}
+    the_sweep = make(workloads={"w": entry})
+    values = {f"{name}/w": dict.fromkeys((1, 2, 3), us * 1e-6) for name, us in (("a", 20), ("b", 21), ("c", 20))}
+    rows = frame(the_sweep, values, "operation_latency")
+    estimates = estimate_frame(the_sweep, rows, run_id="r", box="b")
+    assert (estimates["high"] - estimates["low"] > 1e-6).all()
+    assert {each.verdict for each in comparisons(the_sweep, rows)} == {"undecided"}
+    assert set(figure_steps(the_sweep, rows).values()) == {1e-6}
+
+
+def test_a_rate_has_the_step_of_the_clock_that_it_is_computed_by() -> None:
+    """fio counts milliseconds: of trials of 20 ms one is 5 %."""
+    the_sweep = make(workloads={"w": {"tool": "fio", "rw": "read", "size": "1MiB"}})
+    rates, times = ({f"{name}/w": dict.fromkeys((1, 2, 3), value) for name in "abc"} for value in (5e7, 0.02))
+    rows = pd.concat([frame(the_sweep, rates, "read_bandwidth"), frame(the_sweep, times, "elapsed")])
+    assert figure_steps(the_sweep, rows)["a/w", "read_bandwidth", ""] == pytest.approx(2.5e6)
+
+
+def test_what_a_command_or_a_log_prints_by_few_digits_is_rounded_to_them() -> None:
+    entry = {"tool": "command", "argv": "x {directory}", "space": "1MiB",
+             "metrics": {"operation_latency": {"pattern": "(.*) us", "unit": "us"}}}  # fmt: skip
+    the_sweep = make(workloads={"w": entry})
+    printed = frame(the_sweep, {"a/w": {1: 20e-6, 2: 20e-6}, "b/w": {1: 21e-6, 2: 21e-6}}, "operation_latency")
+    assert list(figure_steps(the_sweep, printed).values()) == pytest.approx([1e-6, 1e-6])
+    imported = replace(make(), imported=True)
+    logged = frame(imported, {"a/w": {1: 76.6 * 2**20, 2: 76.1 * 2**20}})
+    assert figure_steps(imported, logged)["a/w", "write_bandwidth", ""] == pytest.approx(0.1 * 2**20)

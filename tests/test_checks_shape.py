@@ -63,6 +63,19 @@ def test_values_that_fall_over_the_run_drift() -> None:
     assert "read_bandwidth fell over the run, by -14.3% from its first to its last third" in caveat.message
 
 
+@pytest.mark.parametrize(("first", "last", "cancels"), [(1, 6, True), (5, 12, True), (7, 9, False)])
+def test_drift_says_in_which_ratios_it_does_not_cancel(first: int, last: int, cancels: bool) -> None:
+    """Of 12 blocks the baseline lacks those before `first`, the other side those after `last`; 3 pairs are too few."""
+    falling = [1e8 * (1 - 0.02 * block) for block in range(12)]
+    two = make(filesystems={"ext4": EXT4, "xfs": {**EXT4, "type": "xfs"}}, baseline="ext4")
+    whole = build(two, values={"ext4/r": falling, "xfs/r": falling})
+    rows = whole.measurements
+    has = np.where(rows["filesystem"] == "ext4", rows["block"] >= first, rows["block"] <= last)
+    messages = [each.message for each in found("drift", replace(whole, measurements=rows[has]))]
+    assert messages
+    assert all(("in the ratio of xfs/r it does not" in each) is not cancels for each in messages)
+
+
 def test_all_cells_that_drift_a_little_together_are_told_of_the_run() -> None:
     rng = np.random.default_rng(5)
     values = 100e6 * np.linspace(1, 1.06, 10) * rng.normal(1, 0.03, size=(20, 10))

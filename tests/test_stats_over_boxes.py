@@ -71,7 +71,10 @@ def test_the_share_between_boxes_is_the_intraclass_correlation() -> None:
 
 def test_shares_at_their_ends() -> None:
     apart = spread([[2.0, 2.0], [4.0, 4.0]])
-    assert (apart.share, apart.share_low, apart.share_high) == (1, 1, 1)
+    assert all(math.isnan(each) for each in (apart.p, apart.share, apart.share_low, apart.share_high))
+    rounded = spread([[2.0, 2.0], [4.0, 4.0]], steps=[1.0, 1.0])
+    assert rounded.p > 0.05, "half a step each way"
+    assert spread([[2.0, 2.0], [4.0, 4.0]], steps=[0.001, 0.001]).p < 0.001
     alike = spread([[1.0, 1.2, 0.9], [1.2, 0.9, 1.0]])
     assert (alike.share, alike.share_low) == (0, 0)
     nothing = spread([[2.0, 2.0], [2.0, 2.0]])

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mountlab.model import PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
+from mountlab.model import METRICS, PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
-from mountlab.tools.histograms import Histogram, enough, percentile
+from mountlab.tools.histograms import Histogram, enough, percentile, step_ns
+from mountlab.tools.resolution import Step, printed_step
+from mountlab.units import NS_PER_S
 
 MEASUREMENT_COLUMNS = (
     "trial_id",
@@ -33,6 +36,8 @@ MEASUREMENT_COLUMNS = (
     "value",
     "step",
 )
+FIGURE = ("cell", "metric", "label")
+"""What tells the figures of a run apart."""
 _ESTIMATE_TAIL = ("metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell")
 
 
@@ -110,9 +115,9 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     covers what the design's level says. All samples are computed at once.
     """
     factors, design = factor_names(sweep), sweep.design
-    samples = _samples(counted(measurements), ("cell", "metric", "label", "unit"), [cell.id for cell in sweep.cells])
-    within = level_after(design.until, design.level)
-    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate)
+    samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
+    within, steps = level_after(design.until, design.level), _steps(sweep, samples)
+    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
     cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
     columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
     columns |= {"n": found.n, "mean": found.figure, "low": found.low, "high": found.high, "sd": found.sd}
@@ -135,18 +140,19 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
     PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
     has too few I/Os for (tools.histograms.enough) is left out: the others would be a choice among trials.
     """
-    keys, samples = [], []
+    keys, samples, steps = [], [], []
     for cell in sweep.cells:
         for place, trials in histograms.get(cell.id, {}).items():
             fewest = min(each.total for each in trials)
             for percent in (each for each in PERCENTS if enough(fewest, each)):
                 keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
                 samples.append([percentile(each, percent) for each in trials])
+                steps.append(fmean(step_ns(each, percent) for each in trials) / NS_PER_S)
     design = sweep.design
     within = level_after(design.until, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
-    found = estimate_samples(values, sizes, level=within, statistic=design.estimate)
+    found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
     return frame.assign(
         n=found.n, mean=found.figure, low=found.low, high=found.high, level=design.level, method=found.method
@@ -173,6 +179,8 @@ class _Samples:
     places: NDArray[np.int64]
     """The place of each sample's cell in the given order."""
     values: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    """Of each value by itself (model.Measurement)."""
     blocks: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
@@ -197,9 +205,43 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     rank[order] = np.arange(len(order))
     sizes = np.bincount(rank[ids], minlength=len(order) + 1)[: len(order)].astype(np.int64)
     rows = np.argsort(rank[ids], kind="stable")[: sizes.sum()]
-    values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
+    values, steps, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "step", "block"))
     names = firsts[list(keys)].iloc[order].reset_index(drop=True)
-    return _Samples(names, place[order].astype(np.int64), values.astype(float), blocks.astype(np.int64), sizes)
+    places = place[order].astype(np.int64)
+    return _Samples(names, places, values.astype(float), steps.astype(float), blocks.astype(np.int64), sizes)
+
+
+def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
+    """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
+    samples = _samples(counted(measurements), FIGURE, [cell.id for cell in sweep.cells])
+    names = samples.keys[list(FIGURE)].itertuples(index=False, name=None)
+    return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
+
+
+def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
+    """The step of each sample: that of its tool, at the mean of its values, or that of the values themselves; of logs
+    from elsewhere, and of metrics that the tool does not round in a known way, at least that of the digits which the
+    figures of the run show."""
+    means, found = (
+        np.bincount(samples.ids, each, len(samples.sizes)) / samples.sizes for each in (samples.values, samples.steps)
+    )
+    metrics, label = samples.keys["metric"].to_numpy(), samples.keys["label"].to_numpy()
+    elapsed = np.full(len(sweep.cells), math.nan)
+    whole = (metrics == "elapsed") & (label == "")
+    elapsed[samples.places[whole]] = means[whole]
+    tools = np.array([cell.workload.tool for cell in sweep.cells], dtype=object)[samples.places]
+    for tool, metric in dict.fromkeys(zip(tools, metrics, strict=True)):
+        own = (tools == tool) & (metrics == metric)
+        step = FILESYSTEM_STEPS.get(metric) or TOOLS[tool].steps.get(metric)
+        if step:
+            found[own] = np.maximum(found[own], step.at(means[own], elapsed[samples.places[own]]))
+        if sweep.imported or not step:
+            found[own] = np.maximum(found[own], printed_step(samples.values[own[samples.ids]], METRICS[metric]))
+    return found
+
+
+FILESYSTEM_STEPS = dict.fromkeys(("mkfs_time", "mount_time"), Step(absolute=1e-9))
+"""What the box's own clock says, in whole nanoseconds, whatever the tool."""
 
 
 def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
@@ -222,7 +264,8 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
 def compared(sweep: Sweep, measurements: pd.DataFrame) -> tuple[list[Question], Ratios]:
     """What a sweep compares, and the ratios, not yet corrected for one another; nothing without a baseline."""
     asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
-    return asked, compare_rows(*_by_block(counted(measurements), sweep, asked))
+    candidates, baselines, steps = _by_block(counted(measurements), sweep, asked)
+    return asked, compare_rows(candidates, baselines, steps=steps)
 
 
 class Question(NamedTuple):
@@ -254,10 +297,11 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Ques
 
 def _by_block(
     measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[Question]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none.
-    Of two values of one block the last counts."""
-    samples = _samples(measurements, ("cell", "metric", "label"), [cell.id for cell in sweep.cells])
+) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none;
+    and the steps of both sides, each of shape (comparisons,). Of two values of one block the last counts."""
+    samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
+    steps = np.append(_steps(sweep, samples), 0.0)
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
     table[samples.ids, columns] = samples.values
@@ -265,7 +309,7 @@ def _by_block(
     rows = {key: row for row, key in enumerate(names)}
     candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
     baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
-    return table[candidates], table[baselines]
+    return table[candidates], table[baselines], (steps[candidates], steps[baselines])
 
 
 def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:

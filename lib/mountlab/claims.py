@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Protocol
 
 import numpy as np
@@ -44,7 +45,7 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
     """Whether ours points where theirs does.
 
     A claim that both are the same, within a bound of its own, is held against our interval; every other against our
-    verdict. Without an interval (n < 2) nothing is decided.
+    verdict. Without an interval nothing is decided.
     """
     if ours is None or not math.isfinite(ours.ratio):
         return "not measured"
@@ -103,7 +104,8 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if not whole:
         return None
     design, workload = run.sweep.design, pairs[0][0].workload
-    ratios = compare_rows(np.array([whole]), np.ones((1, len(whole))))
+    steps = (np.array([_step(theirs, pairs, run, values)]), 0.0)
+    ratios = compare_rows(np.array([whole]), np.ones((1, len(whole))), steps=steps)
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted)
     ratio, low, high, p, p_same = (float(column[0]) for column in columns)
@@ -117,6 +119,16 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         n=len(whole), level=design.level, p=p, p_adjusted=p, verdict=said, method=RATIO_METHOD, low_all=low,
         high_all=high,
     )  # fmt: skip
+
+
+def _step(
+    theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared,
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+) -> float:  # fmt: skip
+    """The step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
+    steps = analysis.figure_steps(run.sweep, run.measurements)
+    keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
+    return math.hypot(*(steps[key] / fmean(values[key].values()) for key in keys)) / len(pairs)
 
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:

@@ -156,35 +156,40 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
         row: [figures[place].values[row] if place in {0, *ratios} else [] for place in range(len(runs))]
         for row, ratios in by_row.items()
     }
-    spreads = {row: spread(each, level=level) for row, each in samples.items()}
+    steps = {row: [each.steps.get(row, 0.0) for each in figures] for row in by_row}
+    spreads = {row: spread(each, level=level, steps=_of_known(steps[row], each)) for row, each in samples.items()}
     adjusted = alike_p(list(spreads.values()), rule_of(runs, level))
     return [
-        _cell(runs, row, by_row[row], samples[row], spreads[row], p, level)
+        _cell(runs, row, by_row[row], samples[row], steps[row], spreads[row], p, level)
         for row, p in zip(by_row, adjusted, strict=True)
     ]  # fmt: skip
 
 
 def _cell(
     runs: Sequence[AnsweredRun], row: tuple[str, str, str], ratios: Mapping[int, CellRatio],
-    samples: Sequence[Sequence[float]], found: Spread, p: float, level: float,
+    samples: Sequence[Sequence[float]], steps: Sequence[float], found: Spread, p: float, level: float,
 ) -> CellOverRuns:  # fmt: skip
     one = next(iter(ratios.values()))
     return CellOverRuns(
         cell=one.cell, metric=row[1], label=row[2], unit=one.unit,
-        estimates=estimates_of(runs, samples, level=level, unit=one.unit),
+        estimates=estimates_of(runs, samples, steps, level=level, unit=one.unit),
         spread=found, p_adjusted=p, ratios=tuple(ratios.get(place) for place in range(len(samples))),
     )  # fmt: skip
 
 
+def _of_known(steps: Sequence[float], samples: Sequence[Sequence[float]]) -> list[float]:
+    return [step for step, own in zip(steps, samples, strict=True) if own]
+
+
 def estimates_of(
-    runs: Sequence[ComparedRun], samples: Sequence[Sequence[float]], *, level: float, unit: str
-) -> tuple[Estimate | None, ...]:  # fmt: skip
+    runs: Sequence[ComparedRun], samples: Sequence[Sequence[float]], steps: Sequence[float], *, level: float, unit: str
+) -> tuple[Estimate | None, ...]:
     """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
-    had a stopping rule."""
+    had a stopping rule, and where its figures are rounded to `steps`."""
     rules = [run.sweep.design.until for run in runs]
     return tuple(
-        estimate(own, level=level, unit=unit, within=level_after(rule, level)) if own else None
-        for rule, own in zip(rules, samples, strict=True)
+        estimate(own, level=level, unit=unit, within=level_after(rule, level), step=step) if own else None
+        for rule, own, step in zip(rules, samples, steps, strict=True)
     )
 
 

@@ -103,7 +103,7 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
 
 def _verdict(comparison: Comparison, smallest_effect: float) -> str:
     if not words.has_interval(comparison):
-        return "none: n is below 2"
+        return f"none: {words.why_no_interval(comparison)}"
     return words.verdict_text(comparison.verdict, smallest_effect) + words.needed(comparison)
 
 

@@ -141,6 +141,7 @@ def _judged(
     found = against_margin(
         table_of(sides[0]), table_of(sides[1]), more_is_better=better, margin=margin, level=level,
         until=rule_of(runs, level) if len(runs) == 2 else None,  # runs as units follow no rule
+        steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
     )  # fmt: skip
     for place, each in enumerate(present):
         yield _one(each, found, place, distrusted[id(each)])
@@ -156,6 +157,11 @@ def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
     if len(figure.values) == 2:  # one run on each side
         return own[0]
     return [float(np.exp(np.mean(np.log(each)))) if min(each) > 0 else math.nan for each in own]
+
+
+def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The coarsest step of each figure among the runs of one side."""
+    return np.array([max(each.steps[part]) for each in figures])
 
 
 def _one(figure: SharedFigure, found: AgainstMargin, place: int, distrust: str) -> Judged:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mountlab.analysis import answer_labels, counted
+from mountlab.analysis import answer_labels, counted, figure_steps
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Comparison, Sweep, Until, higher_is_better
 from mountlab.run_view import ComparedRun
@@ -40,10 +40,11 @@ class CellRatio:
 
 @dataclass(frozen=True)
 class Figures:
-    """The counted values of one run, and the unit of each."""
+    """The counted values of one run, the unit of each, and the step to which it is rounded."""
 
     values: Mapping[Row, list[float]]
     units: Mapping[Row, str]
+    steps: Mapping[Row, float]
 
     @classmethod
     def of(cls, run: ComparedRun) -> Figures:
@@ -54,7 +55,7 @@ class Figures:
         for cell, metric, label, unit, value in zip(*columns, strict=True):
             values.setdefault((cell, metric, label), []).append(float(value))
             units[cell, metric, label] = unit
-        return cls(values, units)
+        return cls(values, units, figure_steps(run.sweep, run.measurements))
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,11 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
     asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, figures, place)]
     ours = [figures[each.other].values[each.row] for each in asked]
     theirs = [figures[0].values[each.row] for each in asked]
-    found = compare_rows_unpaired(table_of(ours), table_of(theirs))
+    steps = (
+        np.array([figures[each.other].steps[each.row] for each in asked]),
+        np.array([figures[0].steps[each.row] for each in asked]),
+    )
+    found = compare_rows_unpaired(table_of(ours), table_of(theirs), steps=steps)
     runs = (first, *others)
     level = level_of(runs)
     together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=rule_of(runs, level))
@@ -173,6 +178,8 @@ class SharedFigure:
     unit: str
     values: tuple[Sequence[float], ...]
     """The counted ones of each run, in the order of the runs; () of a run without any, or with another unit."""
+    steps: tuple[float, ...]
+    """To which those of each run are rounded; 0 where none shows."""
 
 
 def shared_figures(runs: Sequence[ComparedRun], *, metrics: Sequence[str] = ()) -> list[SharedFigure]:
@@ -199,7 +206,8 @@ def _own_rows(run: ComparedRun, figures: Figures, metrics: Sequence[str]) -> Ite
 def _shared(cell: Cell, row: Row, figures: Sequence[Figures]) -> SharedFigure:
     unit = next(each.units[row] for each in figures if row in each.units)
     values = (tuple(each.values[row]) if each.units.get(row) == unit else () for each in figures)
-    return SharedFigure(cell, row[1], row[2], unit, tuple(values))
+    steps = tuple(each.steps.get(row, 0.0) for each in figures)
+    return SharedFigure(cell, row[1], row[2], unit, tuple(values), steps)
 
 
 def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

@@ -279,8 +279,13 @@ def together(comparison: Comparison) -> Comparison:
 
 
 def has_interval(comparison: Comparison) -> bool:
-    """Whether both bounds are known: with n < 2 they are not. They may be infinite."""
+    """Whether both bounds are known: `why_no_interval` says when they are not. They may be infinite."""
     return not (math.isnan(comparison.low) or math.isnan(comparison.high))
+
+
+def why_no_interval(comparison: Comparison) -> str:
+    """Why a comparison without an interval has none."""
+    return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
 
 
 def counted_pairs(comparison: Comparison) -> str:
@@ -380,7 +385,8 @@ def _without_interval(comparison: Comparison, under: str) -> str:
         pair = f"{comparison.candidate} and {comparison.baseline}"
         return f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared."
     blocks = counted(comparison.n, _unit_of(comparison))
-    return f"{_ratio_clause(comparison, under)}; n = {blocks}, so there is no interval and no verdict."
+    why = f"; {why_no_interval(comparison)}" if comparison.n > 1 else ""
+    return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."
 
 
 def answer(
@@ -529,7 +535,7 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         f"{against} {'points' if against == 1 else 'point'} the other way" if against else "",
         f"for {same} ours is the same" if same else "",
         f"for {undecided} ours is undecided" if undecided else "",
-        f"for {single} ours has no verdict, as n is below 2" if single else "",
+        f"for {single} ours has no interval, and so no verdict" if single else "",
     ]
     return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
 

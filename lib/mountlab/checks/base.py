@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from mountlab.analysis import figure_steps
 from mountlab.counters import Around
 from mountlab.evidence import Device, DeviceBytes
 from mountlab.filesystems import FAMILIES
@@ -96,6 +97,11 @@ class Evidence:
     def device_names(self) -> Mapping[Device, str]:
         """'8:0' to 'sda'."""
         return {number: name for each in self.around.values() for number, name in each.names.items()}
+
+    @cached_property
+    def steps(self) -> Mapping[tuple[str, str, str], float]:
+        """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
+        return figure_steps(self.sweep, self.measurements)
 
     @cached_property
     def samples(self) -> list[Sample]:

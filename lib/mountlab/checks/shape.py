@@ -16,13 +16,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from mountlab import words
 from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
-from mountlab.model import Caveat, Cell, Severity, Sweep
+from mountlab.model import METRICS, Caveat, Cell, Severity, Sweep
 from mountlab.stats import holm, shape
+from mountlab.stats.comparisons import is_paired
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_series import Series
 from mountlab.units import format_seconds
-from mountlab.words import rests_on
 
 FEW = 5
 NOISY_CV = 0.10
@@ -118,7 +119,7 @@ def _few(cell: Cell, n: int, statistic: str) -> Iterator[Caveat]:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield of_cell(cell, "too-few", "error", message)
     elif n < FEW:
-        why = _RESTS.get(statistic) or rests_on(n)
+        why = _RESTS.get(statistic) or words.rests_on(n)
         yield of_cell(
             cell, "too-few", "warning", f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more."
         )
@@ -137,6 +138,11 @@ def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
             "every trial; longer trials or a quieter box would narrow the interval."
         )
         yield of_cell(cell, "noisy", "warning", message, metrics=metric)
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The standard deviation; 0 for one value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
 def _cv(values: Sequence[float]) -> float:
@@ -160,15 +166,17 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def rounded(evidence: Evidence) -> Iterator[Caveat]:
-    """Figures of the answer of which the tool prints so few digits that all trials look alike."""
+    """Figures of the answer that the tool rounds (few digits, bins, its clock) by more than the trials differ."""
     for sample in evidence.samples:
-        step, mean = TOOLS[sample.cell.workload.tool].steps.get(sample.metric, 0.0), float(np.mean(sample.values))
-        if step / 2 > CLOCK_SHARE * mean > 0:
+        step, mean = evidence.steps[sample.cell.id, sample.metric, sample.label], float(np.mean(sample.values))
+        if step / 2 > CLOCK_SHARE * mean > 0 and _spread(sample.values) < step / 2:
+            unit = METRICS[sample.metric]
             yield of_cell(
                 sample.cell, "rounded", "note",
-                f"{sample.name} is {format_seconds(mean)}, and the tool prints it in steps of {format_seconds(step)}: "
-                f"each figure may be off by {step / 2 / mean:.0%}, and an interval without width says no more than "
-                "that. Take the rate, or more work for each operation.", metrics=sample.metric,
+                f"{sample.name} is {words.quantity(mean, unit)}, and rounding may put each figure off by up to "
+                f"{words.quantity(step / 2, unit)} ({step / 2 / mean:.1%}). The trials differ by less, so that "
+                "more trials do not average it out; the intervals contain it. Take a figure that is less rounded (a "
+                "rate, a mean), or give each operation more work.", metrics=sample.metric,
             )  # fmt: skip
 
 
@@ -237,7 +245,7 @@ def drift(evidence: Evidence) -> Iterator[Caveat]:
                 "drift", "warning",
                 f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
                 "from the first to the last third of the blocks (Mann-Kendall): the box changed while it was "
-                "measured. Ratios are made inside a block, where that cancels; means depend on when the run was "
+                f"measured. {_in_ratios(evidence, evidence.samples)} Means depend on when the run was "
                 "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users).",
             )  # fmt: skip
     for each in drifting(evidence):
@@ -246,9 +254,39 @@ def drift(evidence: Evidence) -> Iterator[Caveat]:
             sample.cell, "drift", each.severity,
             f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
-            "not independent. Ratios are made inside a block, where drift cancels; for means warm up longer, or find "
-            "what changes (a filling or ageing device, heat, a cache)." + each.by_chance, metrics=sample.metric,
+            f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
+            "filling or ageing device, heat, a cache)." + each.by_chance, metrics=sample.metric,
         )  # fmt: skip
+
+
+def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
+    """Whether what changes over the blocks cancels in the ratios that these samples are a side of."""
+    told = "Ratios are made inside a block, where what acts on both sides cancels"
+    met = [each.cell.id for each in _not_paired(evidence) if any(_meet(each, one) for one in found)]
+    apart = list(dict.fromkeys(met))
+    if not apart:
+        return f"{told}."
+    names = apart[0] + (f" and {len(apart) - 1} more" if len(apart) > 1 else "")
+    return f"{told}, but in the ratio of {names} it does not: too few blocks hold both sides."
+
+
+def _not_paired(evidence: Evidence) -> list[Sample]:
+    """The samples whose ratio to the baseline is not made by block."""
+    baseline = evidence.sweep.baseline
+    blocks = {(each.cell.id, each.metric, each.label): set(each.blocks) for each in evidence.samples}
+    found = []
+    for each in evidence.samples:
+        other = blocks.get((f"{baseline}/{each.cell.workload.label}", each.metric, each.label), set())
+        counts = (np.array(len(part)) for part in (other & set(each.blocks), each.blocks, other))
+        if other and not is_paired(*counts):
+            found.append(each)
+    return found
+
+
+def _meet(candidate: Sample, one: Sample) -> bool:
+    """Whether one sample is the candidate, or may be its baseline."""
+    same = (candidate.cell.workload.label, candidate.metric, candidate.label)
+    return same == (one.cell.workload.label, one.metric, one.label)
 
 
 def step(evidence: Evidence) -> Iterator[Caveat]:

@@ -16,6 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from mountlab.stats.rounding import alike, common_variance
+
 Floats = NDArray[np.float64]
 
 
@@ -41,11 +43,13 @@ class Spread:
     share_high: float = math.nan
 
 
-def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread:
+def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95, steps: Sequence[float] = ()) -> Spread:
     """The spread between and inside runs, from the values of one figure in each run.
 
     Needs two runs with a value, and one with two; all values above 0. Else all is NaN: `within` too, but where only the
-    second run is missing.
+    second run is missing. `steps`: to what the values of each run are rounded, in their unit (0, (): unknown); a
+    difference that this makes is no spread between runs. Without any spread inside runs, and without a step, p and the
+    bounds are NaN.
     """
     logs = [np.log(np.asarray(each, dtype=float)) for each in samples if len(each) and min(each) > 0]
     runs, n = len(logs), sum(map(len, logs))
@@ -57,20 +61,28 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread
     if runs <= 1:
         found = Spread(math.nan, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
     else:
-        found = _between(logs, within, level)
+        found = _between(logs, within, _rounding(logs, steps, within), level)
     tail = (1 - level) / 2
     low, high = (math.sqrt(inside / float(scipy.stats.chi2.ppf(share, n - runs))) for share in (1 - tail, tail))
     return replace(found, within_low=low, within_high=high)
 
 
-def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
+def _rounding(logs: Sequence[Floats], steps: Sequence[float], within: float) -> float:
+    """The variance that rounding adds to the log mean of a run, on average over the runs."""
+    shares = [step / math.exp(own.mean()) for own, step in zip(logs, steps, strict=False)]
+    return float(np.mean(common_variance(np.array(shares), np.array(math.sqrt(within))))) if shares else 0.0
+
+
+def _between(logs: Sequence[Floats], within: float, rounding: float, level: float) -> Spread:
     runs, n = len(logs), sum(map(len, logs))
     sizes, means = np.array([len(each) for each in logs]), np.array([each.mean() for each in logs])
     squares = float((sizes * (means - np.concatenate(logs).mean()) ** 2).sum())
     typical = (n - (sizes**2).sum() / n) / (runs - 1)
-    f = squares / (runs - 1) / within if within else math.inf
-    if not squares:
-        f = 0.0
+    inside = within + typical * rounding
+    if alike(np.array(math.sqrt(inside)), np.maximum(np.abs(means).max(), 1.0)):
+        between = math.sqrt(squares / (runs - 1) / typical)
+        return Spread(between, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
+    f = squares / (runs - 1) / inside
     tail, degrees = (1 - level) / 2, (runs - 1, n - runs)
     bounds = [
         squares * (1 - scipy.stats.f.ppf(share, *degrees) / f) / (typical * scipy.stats.chi2.ppf(share, runs - 1))
@@ -78,7 +90,7 @@ def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
         else 0.0
         for share in (1 - tail, tail)
     ]
-    excess = (squares / (runs - 1) - within) / typical
+    excess = (squares / (runs - 1) - inside) / typical
     low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
     excesses = [f / float(scipy.stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
     share_low, share_high = (_share(each, typical) for each in excesses)

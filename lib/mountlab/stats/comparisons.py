@@ -34,11 +34,16 @@ from scipy import special
 from mountlab.model import Until, Verdict
 from mountlab.stats import power, sequential
 from mountlab.stats.estimates import Floats, checked, moments
+from mountlab.stats.rounding import alike, common_variance
 
 RATIO_METHOD = "ratio of geometric means, t interval on logs, paired by block"
-WELCH_METHOD = "ratio of geometric means, Welch's t interval on logs, not paired: too many blocks hold only one side"
-PAIRED_SHARE = 0.75
-"""Of the values of two cells: how many must stand in a pair for the comparison to be paired."""
+WELCH_METHOD = "ratio of geometric means, Welch's t interval on logs, not paired: fewer than 4 blocks hold both sides"
+FEWEST_PAIRS = 4
+"""From so many pairs on a comparison is paired, however many values have no partner."""
+Steps = tuple[Floats | float, Floats | float]
+"""The step to which the values of the candidate and of the baseline are rounded, in their unit, one for all or one a
+comparison; 0 where it is not known."""
+_UNKNOWN: Steps = (0.0, 0.0)
 KEPT = 0.2
 """Of the error: the share that pays for the sizes in intervals for all together (see the module)."""
 _ABOVE_1 = float(np.nextafter(1, 2))
@@ -67,7 +72,7 @@ class Ratio:
 @dataclass(frozen=True)
 class Ratios:
     """Many ratios as columns, each of shape (comparisons,): mean, standard error and degrees of freedom of their
-    logarithms. The last two are NaN where there is no interval. `n` as in Ratio."""
+    logarithms. The last two are NaN where there is no interval: n < 2, or no spread and no step. `n` as in Ratio."""
 
     log_mean: Floats
     log_se: Floats
@@ -90,8 +95,7 @@ class Ratios:
 
     def p(self) -> Floats:
         """Two-sided p for 'the ratio is 1'."""
-        p = 2 * _tail(np.abs(self.log_mean), self.log_se, self.df)
-        return np.where((self.log_se == 0) & (self.log_mean == 0), 1.0, p)
+        return 2 * _tail(np.abs(self.log_mean), self.log_se, self.df)
 
     def p_equivalent(self, smallest_effect: float) -> Floats:
         """p of two one-sided tests for 'the ratio lies within 1/(1+e) and 1+e' (Schuirmann 1987)."""
@@ -103,61 +107,73 @@ class Ratios:
         return _exp(self.log_mean - half), _exp(self.log_mean + half)
 
 
-def compare(pairs: Sequence[tuple[float, float]], *, level: float = 0.95) -> Ratio:
+def compare(pairs: Sequence[tuple[float, float]], *, level: float = 0.95, steps: Steps = _UNKNOWN) -> Ratio:
     """Ratio of (candidate, baseline) pairs, one pair a block: the t interval of the mean log ratio, its end points
     transformed back. Swapping the sides gives exactly the reciprocal interval.
 
-    n < 2: bounds and p are NaN. Raises ValueError for values that are not positive and finite.
+    `steps`: to what each side is rounded, which the interval then contains (stats.rounding). n < 2: bounds and p are
+    NaN, and so they are where all ratios are alike and no step is known: then nothing is known of the spread. Raises
+    ValueError for values that are not positive and finite.
     """
     flat = _positive([value for pair in pairs for value in pair], level)
     rows = flat.reshape(len(pairs), 2).T
-    return _first(compare_rows(rows[:1], rows[1:]), level)
+    return _first(compare_rows(rows[:1], rows[1:], steps=steps), level)
 
 
-def compare_unpaired(candidate: Sequence[float], baseline: Sequence[float], *, level: float = 0.95) -> Ratio:
+def compare_unpaired(
+    candidate: Sequence[float], baseline: Sequence[float], *, level: float = 0.95, steps: Steps = _UNKNOWN
+) -> Ratio:
     """Ratio of two samples that share no blocks: the t interval of the difference of mean logs with Welch's standard
     error and the degrees of freedom of the smaller side (see `_welch`), its end points transformed back. Unequal
     spreads and unequal n are allowed for.
 
-    Fewer than 2 values on a side: bounds and p are NaN. Raises ValueError for values that are not positive and finite.
+    Fewer than 2 values on a side, or no spread on both and no step: bounds and p are NaN. `steps` as in `compare`.
+    Raises ValueError for values that are not positive and finite.
     """
-    sides = [np.log(_positive(side, level))[None, :] for side in (candidate, baseline)]
-    mean, se, df = _welch(*sides)
-    n = np.array([min(len(candidate), len(baseline))])
-    return _first(Ratios(mean, se, df, n, np.array([False])), level)
+    rows = [_positive(side, level)[None, :] for side in (candidate, baseline)]
+    return _first(compare_rows_unpaired(rows[0], rows[1], steps=steps), level)
 
 
-def compare_rows(candidate: Floats, baseline: Floats) -> Ratios:
+def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN) -> Ratios:
     """Many ratios at once, from values of shape (comparisons, blocks), NaN where a block holds none. Values that are
-    not positive have no ratio and count as missing.
+    not positive have no ratio and count as missing. `steps` as in `compare`.
 
-    Paired by block where at least PAIRED_SHARE of all values stand in pairs, and where a side has fewer than two
-    values; else by Welch, which uses every value but lets the differences between blocks stand as noise. Which one it
-    is depends on what is missing, never on the values.
+    Paired by block where `is_paired` says so; else by Welch, which uses every value but lets the differences between
+    blocks stand as noise.
     """
-    ours, theirs = _logs(candidate), _logs(baseline)
-    differences = ours - theirs
-    counts = [np.count_nonzero(~np.isnan(side), axis=1) for side in (differences, ours, theirs)]
-    pairs, least = counts[0], np.minimum(counts[1], counts[2])
-    paired = ((pairs > 1) & (2 * pairs >= PAIRED_SHARE * (counts[1] + counts[2]))) | (least < 2)
-    found = np.full((3, len(ours)), math.nan)
-    found[:, paired] = _paired(differences[paired])
-    found[:, ~paired] = _welch(ours[~paired], theirs[~paired])
+    ours, theirs = _Side.of(candidate, steps[0]), _Side.of(baseline, steps[1])
+    differences = ours.logs - theirs.logs
+    pairs, least = np.count_nonzero(~np.isnan(differences), axis=1), np.minimum(ours.n, theirs.n)
+    paired = is_paired(pairs, ours.n, theirs.n)
+    found = np.full((3, len(paired)), math.nan)
+    found[:, paired] = _paired(differences[paired], ours.only(paired), theirs.only(paired))
+    found[:, ~paired] = _welch(ours.only(~paired), theirs.only(~paired))
     mean, se, df = found
     return Ratios(mean, se, df, np.where(paired, pairs, least), paired)
 
 
-def compare_rows_unpaired(candidate: Floats, baseline: Floats) -> Ratios:
+def is_paired(pairs: NDArray[np.int64], ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> Flags:
+    """Whether comparisons are paired, by the number of their pairs and of the values of each side, arrays of one shape.
+
+    They are from FEWEST_PAIRS on, and where every value of one side has a partner: what slows down a whole block then
+    cancels. So it depends on what is missing, never on the values. A side with fewer than two values has no interval
+    either way.
+    """
+    least = np.minimum(ours, theirs)
+    return np.asarray((pairs >= FEWEST_PAIRS) | (pairs == least) | (least < 2))
+
+
+def compare_rows_unpaired(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN) -> Ratios:
     """Many ratios of samples that share no blocks, by Welch, from values of shape (comparisons, n) with an n for each
-    side, NaN where a sample is shorter. Values that are not positive have no ratio and count as missing.
+    side, NaN where a sample is shorter. Values that are not positive have no ratio and count as missing. `steps` as in
+    `compare`.
 
     A side with fewer than two values has a ratio and no interval; one with none has neither. `n` is that of the side
     with fewer values.
     """
-    ours, theirs = _logs(candidate), _logs(baseline)
+    ours, theirs = _Side.of(candidate, steps[0]), _Side.of(baseline, steps[1])
     mean, se, df = _welch(ours, theirs)
-    least = np.minimum(*(np.count_nonzero(~np.isnan(side), axis=1) for side in (ours, theirs)))
-    return Ratios(mean, se, df, least, np.zeros(len(least), dtype=bool))
+    return Ratios(mean, se, df, np.minimum(ours.n, theirs.n), np.zeros(len(mean), dtype=bool))
 
 
 def p_equivalent(ratio: Ratio, smallest_effect: float) -> float:
@@ -318,26 +334,74 @@ def _logs(values: Floats) -> Floats:
     return np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
 
 
-def _paired(differences: Floats) -> Floats:
-    """Mean, standard error and degrees of freedom of each row of (comparisons, blocks), NaN left out, as three rows."""
+def log_step(values: Floats, step: Floats | float) -> Floats:
+    """The steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric means.
+    NaN for a row without a positive value."""
+    return _Side.of(values, step).step
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of many comparisons, on logarithms."""
+
+    logs: Floats
+    """(comparisons, blocks), NaN where a value is missing."""
+    n: NDArray[np.int64]
+    mean: Floats
+    sd: Floats
+    step: Floats
+    """That of the logarithms: the step as a share of the geometric mean."""
+
+    @classmethod
+    def of(cls, values: Floats, step: Floats | float) -> _Side:
+        logs = _logs(values)
+        n = np.count_nonzero(~np.isnan(logs), axis=1)
+        mean, sd = _moments_of_known(logs, n)
+        return cls(logs, n, mean, sd, step * _exp(-mean))
+
+    def only(self, rows: Flags) -> _Side:
+        return _Side(self.logs[rows], self.n[rows], self.mean[rows], self.sd[rows], self.step[rows])
+
+
+def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
+    """Mean, standard error and degrees of freedom of each row of (comparisons, blocks), NaN left out, as three rows.
+
+    Rounding is dithered by what differs between blocks, too, so how much of it is common to all trials follows from the
+    spread of each side. The differences may be alike all the same; they then vary no less than rounding does.
+    """
     n = np.count_nonzero(~np.isnan(differences), axis=1)
     mean, sd = _moments_of_known(differences, n)
-    return np.array([mean, sd / np.sqrt(np.maximum(n, 1)), np.where(n > 1, n - 1.0, math.nan)])
+    common = common_variance(ours.step, ours.sd) + common_variance(theirs.step, theirs.sd)
+    least = (ours.step**2 + theirs.step**2) / 12
+    variance = np.maximum(sd**2 / np.maximum(n, 1) + common, least / np.maximum(n, 1))
+    unknown = alike(sd, _size(ours, theirs)) & (least == 0)
+    return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), unknown)
 
 
-def _welch(ours: Floats, theirs: Floats) -> Floats:
-    """The same of the difference between the means of two tables.
+def _welch(ours: _Side, theirs: _Side) -> Floats:
+    """The same of the difference between the means of two sides.
 
     Degrees of freedom: one less than the smaller side has values. Those of Satterthwaite (1946), which are usual, are
     right near 5 %, and much too many in the far tails in which a family of comparisons is decided: of 40 A/A
     comparisons of 2 values with 10, one in two would hold a false verdict. With these the error is never above what is
     claimed (Hsu 1938; Hayter 2013).
     """
-    counts = [np.count_nonzero(~np.isnan(side), axis=1) for side in (ours, theirs)]
-    (mean, sd), (other_mean, other_sd) = (_moments_of_known(s, n) for s, n in zip((ours, theirs), counts, strict=True))
-    variance = sum(s**2 / np.maximum(n, 1) for s, n in zip((sd, other_sd), counts, strict=True))
-    df = np.where(np.isnan(variance), math.nan, np.maximum(np.minimum(*counts) - 1.0, 1))
-    return np.array([mean - other_mean, np.sqrt(variance), df])
+    parts = [side.sd**2 / np.maximum(side.n, 1) + common_variance(side.step, side.sd) for side in (ours, theirs)]
+    variance = parts[0] + parts[1]
+    df = np.where(np.isnan(variance), math.nan, np.maximum(np.minimum(ours.n, theirs.n) - 1.0, 1))
+    size = _size(ours, theirs)
+    unknown = alike(ours.sd, size) & alike(theirs.sd, size) & (ours.step + theirs.step == 0)
+    return _unless_unknown(ours.mean - theirs.mean, variance, df, unknown)
+
+
+def _size(ours: _Side, theirs: _Side) -> Floats:
+    """How large the logarithms are, at least 1: their last bits are no spread."""
+    return np.maximum(np.maximum(np.abs(ours.mean), np.abs(theirs.mean)), 1.0)
+
+
+def _unless_unknown(mean: Floats, variance: Floats, df: Floats, unknown: Flags) -> Floats:
+    """Mean, standard error and degrees of freedom; the last two NaN where nothing is known of the spread."""
+    return np.array([mean, *(np.where(unknown, math.nan, each) for each in (np.sqrt(variance), df))])
 
 
 def _moments_of_known(rows: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -360,16 +424,12 @@ def _exp(x: Floats) -> Floats:
 
 
 def _tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
-    """P(T >= distance / se). Without any spread the answer is certain; a distance of 0 then shows nothing."""
-    distance = np.asarray(distance)
-    statistic = np.divide(distance, se, out=np.copysign(np.full(se.shape, math.inf), distance), where=se != 0)
-    p = np.asarray(special.stdtr(df, -statistic))
-    return np.where((se == 0) & (distance == 0), 1.0, p)
+    """P(T >= distance / se)."""
+    return np.asarray(special.stdtr(df, -distance / se))
 
 
 def _half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        return np.where(se == 0, 0.0, np.abs(special.stdtrit(df, tails)) * se)
+    return np.asarray(np.abs(special.stdtrit(df, tails)) * se)
 
 
 def _real_p(p: Floats, until: Until | None) -> Floats:

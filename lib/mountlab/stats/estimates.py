@@ -17,11 +17,14 @@ import scipy
 from numpy.typing import NDArray
 
 from mountlab.model import Estimate
+from mountlab.stats.rounding import alike, common_variance
 
 Floats = NDArray[np.float64]
 T_METHOD = "mean, t interval"
 NO_INTERVAL = ": n is too small for a finite interval"
 """Added to the method where an order statistic interval has no end."""
+NO_SPREAD = ": all trials are alike, and the step of the figure is unknown"
+"""Added to the method where the spread says nothing, so that there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,16 @@ class Statistic:
     method: str
     right: str
     """When it is the right one, in a sentence."""
-    interval: Callable[[Floats, float], tuple[Floats, Floats, Floats]]
-    """(samples, n >= 2) and a level to figure, low and high, each (samples,)."""
+    interval: Callable[[Floats, float, Floats], tuple[Floats, Floats, Floats]]
+    """(samples, n >= 2), a level, and the step of each sample to figure, low and high, each (samples,)."""
     positive: bool = False
     """Whether it is defined for positive values only."""
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Many estimates as columns, each of shape (samples,). Bounds, sd and cv are NaN for n < 2."""
+    """Many estimates as columns, each of shape (samples,). Bounds, sd and cv are NaN for n < 2; bounds also where all
+    values are alike and no step is known."""
 
     figure: Floats
     low: Floats
@@ -59,18 +63,22 @@ def estimate(
     unit: str = "",
     statistic: str = "mean",
     within: float | None = None,
+    step: float = 0.0,
 ) -> Estimate:
     """Mean of `values` (one a trial) with its t interval: mean +- t(n-1) * sd / sqrt(n); or another of STATISTICS.
 
-    `within` is the level at which the interval is computed, where that is not the one that it is to cover: after a
-    stopping rule it must be higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one
-    trial says nothing about spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and
-    for values that are not positive where the statistic needs that. Source: Student (1908); any textbook.
+    `step`: to what the values are rounded, in their unit, which the interval then contains (stats.rounding); 0 where it
+    is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
+    at which the interval is computed, where that is not the one that it is to cover: after a stopping rule it must be
+    higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one trial says nothing about
+    spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and for values that are not
+    positive where the statistic needs that. Source: Student (1908); any textbook.
     """
     sample = checked(values, level)
     if STATISTICS[statistic].positive and np.any(sample <= 0):
         raise ValueError(f"a {STATISTICS[statistic].noun.lower()} needs positive values")
-    found = estimate_samples(sample, np.array([len(sample)]), level=within or level, statistic=statistic)
+    sizes, steps = np.array([len(sample)]), np.array([step])
+    found = estimate_samples(sample, sizes, level=within or level, statistic=statistic, steps=steps)
     columns = (found.figure, found.low, found.high, found.sd, found.cv)
     mean, low, high, sd, cv = (float(column[0]) for column in columns)
     return Estimate(
@@ -87,24 +95,32 @@ def estimate_of_moments(mean: float, sd: float, n: int, *, level: float = 0.95, 
                     method=T_METHOD, unit=unit)  # fmt: skip
 
 
-def estimate_samples(values: Floats, sizes: NDArray[np.int64], *, level: float, statistic: str = "mean") -> Estimates:
-    """Many samples at once: `values` holds them one after the other, `sizes` says how long each is.
+def estimate_samples(
+    values: Floats, sizes: NDArray[np.int64], *, level: float, statistic: str = "mean", steps: Floats | None = None
+) -> Estimates:
+    """Many samples at once: `values` holds them one after the other, `sizes` says how long each is, `steps` to what the
+    values of each are rounded (None, 0: unknown).
 
     The values must be finite. Where one is not positive, and the statistic needs that, the figure is NaN. The results
     are those of `estimate`, bit for bit, since that calls this.
     """
     chosen, starts = STATISTICS[statistic], np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
+    known = np.zeros(len(sizes)) if steps is None else steps
     columns = np.full((5, len(sizes)), math.nan)
     for n in np.unique(sizes[sizes > 0]):
         own = np.flatnonzero(sizes == n)
-        columns[:, own] = _summed_up(values[starts[own][:, None] + np.arange(n)], level, chosen)
-    endless = np.isinf(columns[1]) & np.isinf(columns[2])
-    methods = [chosen.method + NO_INTERVAL if each else chosen.method for each in endless]
+        columns[:, own] = _summed_up(values[starts[own][:, None] + np.arange(n)], level, chosen, known[own])
     figure, low, high, sd, cv = columns
+    endless = np.isinf(low) & np.isinf(high)
+    unknown = np.isnan(low) & ~np.isnan(figure) & (sizes > 1)
+    methods = [
+        chosen.method + (NO_INTERVAL if no_end else NO_SPREAD if no_spread else "")
+        for no_end, no_spread in zip(endless.tolist(), unknown.tolist(), strict=True)
+    ]
     return Estimates(figure, low, high, sd, cv, sizes, methods)
 
 
-def _summed_up(rows: Floats, level: float, statistic: Statistic) -> Floats:
+def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats) -> Floats:
     """Figure, low, high, sd and cv of each row, as five rows."""
     samples, n = rows.shape
     found = np.full((5, samples), math.nan)
@@ -112,8 +128,9 @@ def _summed_up(rows: Floats, level: float, statistic: Statistic) -> Floats:
     if n == 1:
         found[0, fit] = rows[fit, 0]
         return found
-    found[:3, fit] = statistic.interval(rows[fit], level)
+    found[:3, fit] = statistic.interval(rows[fit], level, steps[fit])
     mean, sd = moments(rows)
+    found[1:3, alike(sd, mean) & (steps == 0)] = math.nan
     found[3], found[4] = sd, np.divide(sd, np.abs(mean), out=np.full(samples, math.nan), where=mean != 0)
     return found
 
@@ -135,31 +152,35 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _t_interval(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+def _t_interval(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
     n = rows.shape[1]
     mean, sd = moments(rows)
-    half = t_quantile(level, n - 1) * sd / math.sqrt(n)
+    half = t_quantile(level, n - 1) * np.sqrt(sd**2 / n + common_variance(steps, sd))
     return mean, mean - half, mean + half
 
 
-def _geometric(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+def _geometric(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+    logs = np.log(rows)
     with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
-        figure, low, high = (np.exp(each) for each in _t_interval(np.log(rows), level))
+        shares = steps * np.exp(-logs.mean(axis=1))
+        figure, low, high = (np.exp(each) for each in _t_interval(logs, level, shares))
     return figure, low, high
 
 
-def _harmonic(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
-    time, shortest, longest = _t_interval(1 / rows, level)
+def _harmonic(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+    times = 1 / rows
+    time, shortest, longest = _t_interval(times, level, steps * times.mean(axis=1) ** 2)
     fastest = np.divide(1, shortest, out=np.full(len(rows), math.inf), where=shortest > 0)
     return 1 / time, 1 / longest, fastest
 
 
-def _median(rows: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+def _median(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+    """Before it was rounded, each value, and so each end, lay within half a step of where it is."""
     ordered, rank = np.sort(rows, axis=1), order_statistic(rows.shape[1], level)
     figure = np.median(ordered, axis=1)
     if rank == 0:
         return figure, np.full(len(rows), -math.inf), np.full(len(rows), math.inf)
-    return figure, ordered[:, rank - 1], ordered[:, -rank]
+    return figure, ordered[:, rank - 1] - steps / 2, ordered[:, -rank] + steps / 2
 
 
 def order_statistic(n: int, level: float) -> int:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from mountlab.model import Until
 from mountlab.stats import power
-from mountlab.stats.comparisons import Flags, Ratios, compare_rows_unpaired, family, share_of_error
+from mountlab.stats.comparisons import Flags, Ratios, Steps, compare_rows_unpaired, family, log_step, share_of_error
 from mountlab.stats.estimates import Floats
+from mountlab.stats.rounding import alike, common_variance
 
 _LEAST = 0.01
 """No two-sided level is below this, however much error one allows oneself."""
@@ -55,15 +56,15 @@ class AgainstMargin:
 
 def against_margin(
     change: Floats, baseline: Floats, *, more_is_better: Flags, margin: float, level: float = 0.95,
-    until: Until | None = None,
+    until: Until | None = None, steps: Steps = (0.0, 0.0),
 ) -> AgainstMargin:  # fmt: skip
     """Values of shape (figures, n), with an n for each side, NaN where there is none; what is not positive counts as
-    missing. `until`: a rule by which the values were stopped.
+    missing. `until`: a rule by which the values were stopped. `steps`: to what each side is rounded, as in `compare`.
 
     By Welch's t (compare_rows_unpaired). Where one side has a single column and the other has more, the spread of that
     other is taken for both: a new value beside earlier ones (the interval of a prediction).
     """
-    ratios, sides = _ratios(change, baseline), [_log_sd(each) for each in (change, baseline)]
+    ratios, sides = _ratios(change, baseline, steps), [_log_sd(each) for each in (change, baseline)]
     spread = np.sqrt(sum(np.where(np.isnan(sd), other, sd) ** 2 for sd, other in (sides, reversed(sides))))
     worse = np.where(more_is_better, -ratios.log_mean, ratios.log_mean)
     shifted = replace(ratios, log_mean=worse - math.log1p(margin))
@@ -82,15 +83,17 @@ def against_margin(
     return replace(found, needed=np.where(open_, needed, math.nan), seen=np.where(open_, seen, math.nan))
 
 
-def _ratios(change: Floats, baseline: Floats) -> Ratios:
+def _ratios(change: Floats, baseline: Floats, steps: Steps) -> Ratios:
     """Change to baseline."""
-    found = compare_rows_unpaired(change, baseline)
+    found = compare_rows_unpaired(change, baseline, steps=steps)
     if 1 not in (change.shape[1], baseline.shape[1]) or change.shape[1] == baseline.shape[1]:
         return found
     several = baseline if change.shape[1] == 1 else change
-    n = np.count_nonzero(several > 0, axis=1)
-    known = ~np.isnan(found.log_mean) & (n > 1)
-    se = np.where(known, _log_sd(several) * np.sqrt(1 + 1 / np.maximum(n, 1)), math.nan)
+    n, sd = np.count_nonzero(several > 0, axis=1), _log_sd(several)
+    shares = [log_step(values, step) for values, step in zip((change, baseline), steps, strict=True)]
+    rounding = sum(common_variance(share, sd) for share in shares)
+    known = ~np.isnan(found.log_mean) & (n > 1) & ~(alike(sd, np.ones(len(sd))) & (rounding == 0))
+    se = np.where(known, np.sqrt(sd**2 * (1 + 1 / np.maximum(n, 1)) + rounding), math.nan)
     return replace(found, log_se=se, df=np.where(known, n - 1.0, math.nan))
 
 

@@ -11,6 +11,7 @@ import orjson
 from mountlab.errors import ParameterError, ParseError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option
+from mountlab.tools.resolution import Step
 
 Cache = Literal["cold", "warm", "as_is"]
 CACHE = Option(
@@ -91,8 +92,8 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
-    steps: Mapping[str, float]
-    """Metric to the step in which the program prints it, in base units, where that may be coarse."""
+    steps: Mapping[str, Step]
+    """Metric to what rounds it. A metric that is not here has the digits that its figures show."""
     gives: tuple[str, ...]
     """The metrics that it can tell, some of them only where an option asks for it."""
 

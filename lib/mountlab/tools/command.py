@@ -14,6 +14,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
 from mountlab.model import FILES, METRICS, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option, unknown_key
 from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
+from mountlab.tools.resolution import Step
 from mountlab.units import base_unit
 
 DIRECTORY, OUTPUT = "directory", "output"
@@ -72,7 +73,7 @@ class CommandTool:
     }
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said."""
-    steps: Mapping[str, float] = {}
+    steps: Mapping[str, Step] = {}
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
 

@@ -10,6 +10,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.resolution import Step
 from mountlab.units import MIB
 
 FILE = "dd.img"
@@ -69,7 +70,11 @@ class Dd:
         "of": "Mountlab names the file, so that nothing else is overwritten",
     }
     clock_s = 1e-9
-    steps: Mapping[str, float] = {}
+    steps: Mapping[str, Step] = {
+        # It prints its time by six digits, and a rate that is computed from it may have one less.
+        "elapsed": Step(digits=6), "bytes": Step(absolute=1),
+        **dict.fromkeys(("read_bandwidth", "write_bandwidth", "bandwidth"), Step(digits=5)),
+    }  # fmt: skip
     gives: tuple[str, ...] = ("read_bandwidth", "write_bandwidth", "bandwidth", "elapsed", "bytes")
     """`bandwidth` where a log from elsewhere does not tell whether it read or wrote."""
 

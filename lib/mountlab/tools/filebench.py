@@ -13,6 +13,7 @@ from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option, unknown_key
 from mountlab.tools import wml
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.resolution import Step
 from mountlab.units import MIB
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
@@ -64,7 +65,11 @@ class Filebench:
         "run": "write runtime",
     }
     clock_s = 1e-3
-    steps: Mapping[str, float] = {"operation_latency": 1e-6}
+    steps: Mapping[str, Step] = {
+        **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=1e-6)),
+        "operation_rate": Step(absolute=1e-3, clock_s=clock_s), "elapsed": Step(absolute=clock_s),
+        "bandwidth": Step(absolute=MIB / 10), "operations": Step(absolute=1),
+    }  # fmt: skip
     gives: tuple[str, ...] = (
         "operation_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "operations",
         "bandwidth", "elapsed", "bytes",

@@ -14,6 +14,7 @@ from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput,
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, Entry
+from mountlab.tools.resolution import Step
 from mountlab.units import MIB
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
@@ -29,7 +30,7 @@ class Fio:
     reserved: Mapping[str, str] = fio_options.RESERVED
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
-    steps: Mapping[str, float] = {}
+    steps: Mapping[str, Step] = fio_report.steps(clock_s)
     gives: tuple[str, ...] = fio_report.METRICS_TOLD
 
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")

@@ -14,6 +14,7 @@ from mountlab.errors import ParseError
 from mountlab.model import METRICS, Measurement
 from mountlab.tools import histograms
 from mountlab.tools.base import decode_json
+from mountlab.tools.resolution import Step
 from mountlab.units import NS_PER_S
 
 FILE = "fio.json"
@@ -263,6 +264,25 @@ METRICS_TOLD = (
     *_MACHINE, "disk_utilization", "elapsed", "bytes",
 )  # fmt: skip
 """Every metric that a report of fio's may give."""
+
+
+def steps(clock_s: float) -> dict[str, Step]:
+    """What rounds each metric of a report, whose run times are in steps of `clock_s`. Counts are whole; means of
+    latencies have six digits behind the nanosecond, and shares as many behind the per cent; percentiles know the bins
+    that they come from by themselves (Measurement.step)."""
+    return {metric: _step(metric, clock_s) for metric in METRICS_TOLD}
+
+
+def _step(metric: str, clock_s: float) -> Step:
+    if metric.endswith(tuple(f"latency_{name}" for name in PERCENTILES)):
+        return Step(absolute=1 / NS_PER_S)
+    if metric.endswith(("_bandwidth", "_iops")):
+        return Step(clock_s=clock_s, absolute=1.0 if metric.endswith("_bandwidth") else 1e-6)
+    if metric.endswith("_mean"):
+        return Step(absolute=1e-6 / NS_PER_S)
+    if metric in ("user_cpu", "system_cpu", "disk_utilization"):
+        return Step(absolute=1e-8)
+    return Step(absolute=clock_s if metric == "elapsed" else 1.0)
 
 
 def _machine(job: Entry) -> Iterator[Measurement]:

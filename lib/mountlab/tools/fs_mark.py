@@ -12,6 +12,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, ZEROS, Cache, Command, ToolOutput, Written, check_cache, checksum
+from mountlab.tools.resolution import Step
 from mountlab.units import KIB, MIB
 
 LOG = "fs_log.txt"
@@ -117,7 +118,12 @@ class FsMark:
         "l": "Mountlab names the log file, which would lie in the directory of the run",
     }  # fmt: skip
     clock_s = 1e-6
-    steps: Mapping[str, float] = {"operation_latency": 1e-6}
+    steps: Mapping[str, Step] = {
+        # Whole microseconds, the rest cut off: a call may have taken one more, which is half of this step.
+        **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=2e-6)),
+        "file_rate": Step(absolute=0.1, clock_s=clock_s), "app_overhead": Step(absolute=1e-6),
+        "space_used": Step(absolute=0.01), "bytes": Step(absolute=1),
+    }  # fmt: skip
     gives: tuple[str, ...] = (
         "file_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "app_overhead",
         "space_used", "elapsed", "bytes",

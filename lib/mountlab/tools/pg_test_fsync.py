@@ -10,6 +10,7 @@ from mountlab.errors import ParameterError, ParseError, ToolError
 from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.resolution import Step
 from mountlab.units import MIB
 
 FILE = "pg_test_fsync.out"
@@ -81,7 +82,7 @@ class PgTestFsync:
         "s": "write time_per_test", "secs-per-test": "write time_per_test", "secs_per_test": "write time_per_test",
     }  # fmt: skip
     clock_s = 1e-6
-    steps: Mapping[str, float] = {}
+    steps: Mapping[str, Step] = {"sync_rate": Step(absolute=1e-3), "operation_latency": Step(inverse=1e-3)}
     gives: tuple[str, ...] = ("sync_rate", "operation_latency")
 
     box_help: tuple[str, ...] = ()
