@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_HALVINGS = 52
 
 
 @dataclass(frozen=True)
@@ -66,28 +67,34 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95) -> Spread
 def _between(logs: Sequence[Floats], within: float, level: float) -> Spread:
     runs, n = len(logs), sum(map(len, logs))
     sizes, means = np.array([len(each) for each in logs]), np.array([each.mean() for each in logs])
-    squares = float((sizes * (means - np.concatenate(logs).mean()) ** 2).sum())
-    typical = (n - (sizes**2).sum() / n) / (runs - 1)
-    f = squares / (runs - 1) / within if within else math.inf
-    if not squares:
-        f = 0.0
-    tail, degrees = (1 - level) / 2, (runs - 1, n - runs)
-    bounds = [
-        squares * (1 - scipy.stats.f.ppf(share, *degrees) / f) / (typical * scipy.stats.chi2.ppf(share, runs - 1))
-        if f
-        else 0.0
-        for share in (1 - tail, tail)
-    ]
-    excess = (squares / (runs - 1) - within) / typical
-    low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
-    excesses = [f / float(scipy.stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
-    share_low, share_high = (_share(each, typical) for each in excesses)
-    whole = between**2 + within
+    degrees, tails = (runs - 1, n - runs), np.array([(1 + level) / 2, (1 - level) / 2])
+    quantiles = np.array([1.0, *scipy.stats.f.ppf(tails, *degrees)])
+    shares = _shares_at(sizes, means, (runs - 1) * within * quantiles)
+    squares = np.array([runs - 1, *scipy.stats.chi2.ppf(tails, runs - 1)])
+    between, low, high = np.sqrt(shares * _squares(sizes, means, shares) / squares).tolist()
+    of_one_run = float(_squares(sizes, means, np.zeros(1))[0])
+    f = of_one_run / (runs - 1) / within if within else math.inf if of_one_run else 0.0
+    share, share_low, share_high = shares.tolist() if within or of_one_run else (math.nan, 0.0, 0.0)
     return Spread(
-        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share_low=share_low,
-        share=between**2 / whole if whole else math.nan, share_high=share_high,
+        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share=share,
+        share_low=share_low, share_high=share_high,
     )  # fmt: skip
 
 
-def _share(excess: float, typical: float) -> float:
-    return 1.0 if math.isinf(excess) else max(0.0, excess) / (typical + max(0.0, excess))
+def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:
+    """Q / (1 - share) at each share = rho / (1 + rho): finite from 0 to 1, where every run counts alike. Times the
+    share it is rho Q, which over a chi-square is what lies between."""
+    weights = sizes / (1 - shares[:, None] + sizes * shares[:, None])
+    centre = (weights * means).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+    return np.asarray((weights * (means - centre) ** 2).sum(axis=1))
+
+
+def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Floats:
+    """The shares at which Q is what is wanted, by bisection, as Q falls: 0 where it is less at once, 1 where it never
+    is."""
+    low, high = np.zeros(len(wanted)), np.ones(len(wanted))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = (1 - middle) * _squares(sizes, means, middle) > wanted
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(low == 0, 0.0, high)
