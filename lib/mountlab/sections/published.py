@@ -46,7 +46,7 @@ def _published_row(each: Beside) -> list[Text]:
         claim_text(theirs),
         figures.value if figures else words.MISSING,
         figures.interval if figures else "",
-        each.agreement,
+        each.said,
         theirs.study,
     ]
 

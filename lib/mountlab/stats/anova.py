@@ -55,20 +55,21 @@ class _Fit:
     squares: float
     """What the model leaves unexplained."""
     df: int
-    turns: float = 0.0
-    """What it leaves of the indicators of the turns, and of those of the blocks: the same sum over their columns."""
-    blocks: float = 0.0
+    traces: Mapping[Term, float]
+    """What it leaves of the indicators of some terms: the same, summed over their columns."""
 
 
 @dataclass(frozen=True)
 class _Effect:
-    """One line of the table; its expected mean square is V(e) + turns V(T) + blocks V(B), and what a fixed effect
-    does."""
+    """One line of the table; its expected mean square is V(e) + turns V(T) + blocks V(B) + n V / df, with V what a
+    fixed effect makes its levels vary by."""
 
     squares: float
     df: int
     turns: float = 0.0
     blocks: float = 0.0
+    n: float = math.nan
+    """All values where none are missing; fewer by what other effects cannot be told from."""
 
     @property
     def mean(self) -> float:
@@ -82,8 +83,6 @@ class _Split:
 
     effects: Mapping[Term, _Effect]
     residual: _Effect
-    values: int
-    """How many there are."""
     total: float
     """Their sum of squares around their mean."""
 
@@ -141,7 +140,7 @@ def variance_table(
     A factor named 'block' has no interactions but with 'filesystem' (the turns). One row an effect ('filesystem x bs'
     for an interaction), then the residual, which holds the interactions of three and more. `f` and `p` against the
     error with `error_df` degrees of freedom (see the module). `share`: the part of one effect in the sum of all. Of
-    blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its error) / N, which
+    blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its error) / n, which
     without blocks and turns is omega squared; none is below 0. `low` and `high`: generalised confidence intervals
     (Weerahandi 1993; Hannig, Iyer & Patterson 2006), the shares of pivots of all parts together: mean squares over
     chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are quasi-random and always
@@ -161,9 +160,9 @@ def variance_table(
     full = _fit(centred, codes, terms)
     if not terms or full.df < 1:
         return pd.DataFrame(columns=list(COLUMNS))
-    effects = {term: each for term, each in _effects(centred, codes, terms, full).items() if each.df}
+    effects = {term: each for term, each in _effects(centred, codes, terms).items() if each.df}
     total = _fit(centred, codes, ()).squares
-    return _table(_Split(effects, _Effect(full.squares, full.df), len(values), total), level)
+    return _table(_Split(effects, _Effect(full.squares, full.df), total), level)
 
 
 def _terms(factors: Sequence[str]) -> list[Term]:
@@ -175,7 +174,9 @@ def _terms(factors: Sequence[str]) -> list[Term]:
     return [*terms, *blocks, *turns]
 
 
-def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term]) -> _Fit:
+def _fit(
+    values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term], traced: Iterable[Term] = ()
+) -> _Fit:  # fmt: skip
     """Least squares on indicator columns; ranks give the degrees of freedom, so that cells may be missing.
 
     By the normal equations: of indicators they are well conditioned, and the squares are those of the residuals
@@ -183,13 +184,15 @@ def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term])
     """
     columns = [_indicators(codes, term) for term in terms]
     design = np.concatenate([np.ones((len(values), 1)), *columns], axis=1)
-    random = [_indicators(codes, term) if term <= codes.keys() else np.empty((len(values), 0)) for term in (TURN, BLOCKS)]
-    wanted = np.concatenate([values[:, None], *random], axis=1)
-    solution, _, rank, _ = np.linalg.lstsq(design.T @ design, design.T @ wanted, rcond=1e-10)
-    left = np.sum((wanted - design @ solution) ** 2, axis=0)
-    squares, turns, blocks = (float(each.sum()) for each in np.split(left, [1, 1 + random[0].shape[1]]))
+    wanted = {term: _indicators(codes, term) for term in traced if term <= codes.keys()}
+    sides = np.concatenate([values[:, None], *wanted.values()], axis=1)
+    solution, _, rank, _ = np.linalg.lstsq(design.T @ design, design.T @ sides, rcond=1e-10)
+    left = np.sum((sides - design @ solution) ** 2, axis=0)
+    ends = np.cumsum([1, *(each.shape[1] for each in wanted.values())])
+    squares, *traces = (float(each.sum()) for each in np.split(left, ends[:-1]))
     left_by_rounding = squares < _ROUNDING * float(np.sum(values**2))
-    return _Fit(0.0 if left_by_rounding else squares, len(values) - int(rank), turns, blocks)
+    traced_by = dict(zip(wanted, traces, strict=True))
+    return _Fit(0.0 if left_by_rounding else squares, len(values) - int(rank), traced_by)
 
 
 def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
@@ -201,20 +204,20 @@ def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
 
 
 def _effects(
-    values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term], full: _Fit
+    values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]
 ) -> dict[Term, _Effect]:  # fmt: skip
     """Each term beside all terms that do not contain it."""
     found = {}
     for term in terms:
         beside = [other for other in terms if not term <= other]
-        without = _fit(values, codes, beside)
-        with_it = full if len(beside) + 1 == len(terms) else _fit(values, codes, [*beside, term])
+        without = _fit(values, codes, beside, (TURN, BLOCKS, term))
+        with_it = _fit(values, codes, [*beside, term], (TURN, BLOCKS))
         df = without.df - with_it.df
         turns, blocks = (
-            _factor(first - second, df)
-            for first, second in ((without.turns, with_it.turns), (without.blocks, with_it.blocks))
+            _factor(without.traces.get(each, 0) - with_it.traces.get(each, 0), df) for each in (TURN, BLOCKS)
         )
-        found[term] = _Effect(max(without.squares - with_it.squares, 0.0), df, turns, blocks)
+        n = _factor(without.traces[term] * _indicators(codes, term).shape[1], df)
+        found[term] = _Effect(max(without.squares - with_it.squares, 0.0), df, turns, blocks, n)
     return found
 
 
@@ -259,7 +262,7 @@ def _shares(split: _Split) -> dict[Term, float]:
     """Of each effect, and of the residual (the empty term); {} where there are none."""
     rest = split.residual.mean
     explained_by_each = sum(max(each.squares - each.df * rest, 0.0) for each in split.effects.values())
-    fixed = {term: each.df * max(each.mean - split.error(term)[0], 0.0) / split.values for term, each in _fixed(split)}
+    fixed = {term: each.df * max(each.mean - split.error(term)[0], 0.0) / each.n for term, each in _fixed(split)}
     random = {term: np.array(split.effects[term].mean) for term in (TURN, BLOCKS) if term in split.effects}
     parts = {**_random(split, np.array(rest), random), **fixed}
     parts = {term: max(float(each), 0.0) for term, each in parts.items()}
@@ -294,12 +297,13 @@ def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
         if term in split.effects
     }
     parts = _random(split, rest, means)
-    about = dict(parts)  # what each part adds to the whole of the others: not cut at 0, or the others would look large
+    about = dict(parts)  # what each adds to the whole of the others: not cut at 0, or the others would look large
     for term, effect in _fixed(split):
         error = np.maximum(rest + split.weight(term) * (means.get(TURN, rest) - rest), np.finfo(float).tiny)
-        ratio, scale = effect.squares / error, error / split.values
-        parts[term] = _noncentrality(ratio, effect.df, next(chances)) * scale
-        about[term] = (ratio - effect.df) * scale
+        ratio, scale = effect.squares / error, error / effect.n
+        noncentrality = _noncentrality(ratio, effect.df, next(chances))
+        parts[term] = noncentrality * scale
+        about[term] = np.where(noncentrality > 0, noncentrality, np.minimum(ratio - effect.df, 0)) * scale
     whole = np.sum(list(about.values()), axis=0)
     tails = ((1 - level) / 2, (1 + level) / 2)
     return {
