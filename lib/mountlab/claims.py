@@ -128,12 +128,15 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         ratio.ratio, p_adjusted=ratio.p, p_equivalent_adjusted=p_equivalent(ratio, design.smallest_effect),
         level=design.level, more_is_better=higher_is_better(theirs.metric),
     )  # fmt: skip
-    return Comparison(
+    both = compare([(each, 1.0) for each in whole], level=max(2 * design.level - 1, 1e-9))  # of two one-sided tests
+    found = Comparison(
         baseline=theirs.baseline, candidate=theirs.candidate, workload=workload.name, tool=workload.tool,
         factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio.ratio, low=ratio.low,
         high=ratio.high, n=ratio.n, level=ratio.level, p=ratio.p, p_adjusted=ratio.p, verdict=said,
-        method=ratio.method, low_all=ratio.low, high_all=ratio.high,
+        method=ratio.method, low_all=ratio.low, high_all=ratio.high, low_same=both.low, high_same=both.high,
+        level_same=both.level,
     )  # fmt: skip
+    return words.together(found)
 
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:

@@ -100,9 +100,9 @@ def _outlier_limit(n: int) -> float:
 def drift(values: Sequence[float]) -> float:
     """Two-sided p against 'the order of the trials does not matter', for values that rise or fall over the blocks.
 
-    The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60, and with ties,
-    over all orders of them, for n <= 20; beyond that by the normal distribution, with its variance for ties (Kendall, Rank
-    Correlation Methods, 1975, chapter 4). NaN for n < 6.
+    The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60, and with
+    ties, over all orders of them, for n <= 20; beyond that by the normal distribution, with its variance for ties
+    (Kendall, Rank Correlation Methods, 1975, chapter 4). NaN for n < 6.
     """
     return float(drift_p([values])[0])
 
@@ -201,27 +201,26 @@ Statistic = Callable[[Floats], Floats]
 
 
 def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
-    """The share of orders in which the statistic of the ranks is at least what it is in these rows."""
-    n = rows.shape[1]
-    null = _null(statistic, n)
-    seen = statistic(_ranks(rows))
-    as_large = len(null) - np.searchsorted(null, seen - 1e-9, side="left")
-    drawn = int(n > _ALL_ORDERS_TO)  # the order seen is one more of those drawn, so that p is never 0
-    p: Floats = (as_large + drawn) / (len(null) + drawn)
+    """The share of orders in which the statistic of the ranks is at least what it is in these rows. Of few values all
+    orders count, of them with their ties; of many some, as if there were no ties."""
+    n, ranks = rows.shape[1], _ranks(rows)
+    seen = statistic(ranks) - 1e-9
+    if n <= _ALL_ORDERS_TO:
+        nulls = [_null(statistic, tuple(row)) for row in np.sort(ranks, axis=1).tolist()]
+        return np.array([1 - np.searchsorted(null, each) / len(null) for null, each in zip(nulls, seen, strict=True)])
+    null = _null(statistic, tuple(range(1, n + 1)))
+    as_large = len(null) - np.searchsorted(null, seen, side="left")
+    p: Floats = (as_large + 1) / (len(null) + 1)  # the order seen is one more of those drawn, so that p is never 0
     return p
 
 
-@lru_cache(maxsize=32)
-def _null(statistic: Statistic, n: int) -> Floats:
-    """The statistic of n ranks in all orders, or in as many as hold a million values; sorted."""
-    return np.sort(statistic(_orders(n)))
-
-
-def _orders(n: int) -> Floats:
-    ranks = np.arange(1.0, n + 1)
-    if n <= _ALL_ORDERS_TO:
-        return np.array(list(itertools.permutations(ranks)))
-    return np.random.default_rng(_SEED).permuted(np.tile(ranks, (_draws(n), 1)), axis=1)
+@lru_cache(maxsize=256)
+def _null(statistic: Statistic, ranks: tuple[float, ...]) -> Floats:
+    """The statistic of these ranks in all orders, or in as many as hold a million values; sorted."""
+    if len(ranks) <= _ALL_ORDERS_TO:
+        return np.sort(statistic(np.array(list(itertools.permutations(ranks)))))
+    drawn = np.tile(np.array(ranks, dtype=float), (_draws(len(ranks)), 1))
+    return np.sort(statistic(np.random.default_rng(_SEED).permuted(drawn, axis=1)))
 
 
 def _draws(n: int) -> int:
