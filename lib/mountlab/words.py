@@ -277,8 +277,8 @@ def together(comparison: Comparison) -> Comparison:
     tests, which lies inside the margin; else the one that holds together with those of all others, which leaves out 1
     exactly where the verdict is faster or slower."""
     if comparison.verdict == "same" and not math.isnan(comparison.level_same):
-        ends = {"low": comparison.low_same, "high": comparison.high_same, "level": comparison.level_same}
-        return replace(comparison, **ends)
+        low, high, level = comparison.low_same, comparison.high_same, comparison.level_same
+        return replace(comparison, low=low, high=high, level=level)
     return replace(comparison, low=comparison.low_all, high=comparison.high_all)
 
 

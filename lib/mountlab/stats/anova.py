@@ -264,8 +264,8 @@ def _shares(split: _Split) -> dict[Term, float]:
     explained_by_each = sum(max(each.squares - each.df * rest, 0.0) for each in split.effects.values())
     fixed = {term: each.df * max(each.mean - split.error(term)[0], 0.0) / each.n for term, each in _fixed(split)}
     random = {term: np.array(split.effects[term].mean) for term in (TURN, BLOCKS) if term in split.effects}
-    parts = {**_random(split, np.array(rest), random), **fixed}
-    parts = {term: max(float(each), 0.0) for term, each in parts.items()}
+    variances = _random(split, np.array(rest), random)
+    parts = {**{term: max(float(each), 0.0) for term, each in variances.items()}, **fixed}
     whole = sum(parts.values())
     if explained_by_each > (1 + _NONE) * (split.total + rest) or not whole:
         return {}
@@ -315,7 +315,7 @@ def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
 def _share(part: Floats, others: Floats, least: Floats) -> Floats:
     """Of a part beside others, which together are not less than the residual, and so not below 0."""
     own = np.maximum(part, 0)
-    return own / (own + np.maximum(others, least))
+    return np.asarray(own / (own + np.maximum(others, least)))
 
 
 @lru_cache(maxsize=8)

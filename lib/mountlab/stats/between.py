@@ -90,8 +90,12 @@ def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:
 
 
 def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Floats:
-    """The shares at which Q is what is wanted, by bisection, as Q falls: 0 where it is less at once, 1 where it never
-    is."""
+    """The shares at which Q is what is wanted, 0 where it is less at once, 1 where it never is: by bisection, as Q
+    falls; with runs of one length it falls as 1 / (1 + n rho)."""
+    if sizes.min() == sizes.max():
+        n, most = sizes[0], _squares(sizes, means, np.zeros(1))
+        excess = np.maximum(most - wanted, 0)
+        return np.asarray(np.divide(excess, excess + n * wanted, out=np.zeros(len(wanted)), where=excess > 0))
     low, high = np.zeros(len(wanted)), np.ones(len(wanted))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
