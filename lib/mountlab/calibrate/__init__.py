@@ -14,7 +14,8 @@ from mountlab.calibrate.tables import FULL, SHORT, Effort, Maker
 from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
-    *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, gate_outcomes,
+    *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs,
+    gate_outcomes,
 )  # fmt: skip
 """All that METHODS.md holds."""
 
