@@ -116,7 +116,11 @@ def drift_p(samples: ArrayLike) -> Floats:
     rising = np.zeros(len(rows))
     for first in range(n - 1):
         rising += np.sign(rows[:, first + 1 :] - rows[:, first : first + 1]).sum(axis=1)
-    tails = [_kendall_tail(ties, int(more)) for ties, more in zip(map(_ties, rows), np.abs(rising), strict=True)]
+    more, tied = np.abs(rising).astype(int), np.any(np.diff(np.sort(rows, axis=1), axis=1) == 0, axis=1)
+    alike = {each: _kendall_tail((1,) * n, each) for each in np.unique(more[~tied]).tolist()}
+    tails = [
+        _kendall_tail(_ties(row), k) if has else alike[k] for row, k, has in zip(rows, more.tolist(), tied, strict=True)
+    ]
     p: Floats = np.minimum(1.0, 2 * np.array(tails))
     return p
 
