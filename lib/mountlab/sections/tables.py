@@ -118,6 +118,6 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
 
 def _effect_row(row: Mapping[str, Any]) -> list[Text]:
     share, _, interval = words.share_text(row).partition(" [")
-    errors = f"{row['df']}, {row['error_df']}" if row["error_df"] else str(row["df"])
+    errors = f"{row['df']}, {row['error_df']:.4g}" if row["error_df"] else str(row["df"])
     tested = ("", "") if math.isnan(row["f"]) else (words.number(row["f"], 1), words.p_text(row["p"]))
     return [words.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]
