@@ -39,6 +39,14 @@ def test_an_outlier_is_named_with_its_trial_and_still_counts() -> None:
     assert len(evidence.samples[0].values) == 10
 
 
+def test_a_cell_without_a_scale_is_not_passed() -> None:
+    flat = find_caveats(of(*[20] * 9, 24))
+    assert "ext4/r" in flat.not_checked["outlier"]
+    assert "outlier" not in flat.passed
+    assert "outlier" in find_caveats(of(*[20] * 10)).passed, "all alike: none is far"
+    assert "t0010" in the_only("outlier", of(*[20] * 6, 20.5, 21, 22, 200)).message
+
+
 def test_ordinary_spread_is_no_outlier_nor_is_a_deviation_that_does_not_matter() -> None:
     assert found("outlier", build(make(), values={"ext4/r": TEN})) == []
     assert found("outlier", of(100, 100.01, 99.99, 100.02, 99.98, 101)) == [], "1 %, and 2 % is what matters"

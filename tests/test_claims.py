@@ -127,6 +127,30 @@ def test_levels_that_were_not_swept_are_not_measured() -> None:
     assert (found.ours, found.agreement) == (None, "not measured")
 
 
+@pytest.mark.parametrize("zeros", [1, 5])
+def test_a_figure_of_0_has_no_ratio_and_the_row_says_so(zeros: int) -> None:
+    run = run_of({"read": 120.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})])
+    rows = run.measurements
+    read = rows["cell"].str.contains("rw=read bs=4KiB") & rows["block"].between(1, zeros)
+    assert read.sum() == zeros
+    rows.loc[read, "value"] = 0.0
+    (found,) = beside(run)
+    if zeros < 5:
+        assert found.ours is not None
+        assert (found.ours.n, found.agreement, found.why) == (4, "agrees", "")
+    else:
+        assert (found.ours, found.agreement) == (None, "not measured")
+        assert "0 has no ratio" in found.said
+
+
+def test_the_interval_beside_the_same_lies_inside_the_bound() -> None:
+    row = replace(LEVELS, factors={"rw": "read"}, claim="same")
+    (found,) = beside(run_of({"read": 100.0, "randread": 100.2}, [row], blocks=6))
+    assert found.ours is not None
+    assert (found.ours.verdict, found.ours.level) == ("same", pytest.approx(0.9))
+    assert 1 / 1.02 < found.ours.low < found.ours.high < 1.02
+
+
 def test_claims_as_text() -> None:
     assert claim_text(theirs(**FIGURES)) == "3.0 times"
     assert claim_text(theirs(claim="slower")) == "slower"

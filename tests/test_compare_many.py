@@ -70,14 +70,15 @@ def test_the_spread_is_that_of_an_analysis_of_variance() -> None:
 
 
 def test_runs_of_unlike_length() -> None:
-    """Against the sums of squares written out, as in Searle, Casella and McCulloch, section 3.6."""
-    samples = [[1.0, 1.1], [1.4, 1.5, 1.6, 1.45, 1.5], [1.1, 1.0, 1.15]]
-    logs = [np.log(each) for each in samples]
-    n, whole = [len(each) for each in logs], np.concatenate(logs)
-    between = sum(k * (each.mean() - whole.mean()) ** 2 for k, each in zip(n, logs, strict=True)) / 2
+    """The definition of Paule and Mandel (1982): with the variance between, the means of k runs are as far apart as
+    k - 1 degrees of freedom expect, each over its own variance."""
+    logs = [np.log(each) for each in ([1.0, 1.1], [1.4, 1.5, 1.6, 1.45, 1.5], [1.1, 1.0, 1.15])]
     within = sum(((each - each.mean()) ** 2).sum() for each in logs) / (10 - 3)
-    n0 = (10 - sum(k * k for k in n) / 10) / 2
-    assert spread(samples).between == pytest.approx(math.sqrt((between - within) / n0))
+    found = spread([np.exp(each).tolist() for each in logs])
+    variances = np.array([found.between**2 + within / len(each) for each in logs])
+    means = np.array([each.mean() for each in logs])
+    centre = np.average(means, weights=1 / variances)
+    assert np.sum((means - centre) ** 2 / variances) == pytest.approx(2)
 
 
 def test_runs_that_are_alike_differ_by_nothing() -> None:

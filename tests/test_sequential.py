@@ -373,3 +373,9 @@ def test_how_many_trials_it_takes_beside_a_design_that_knew_the_spread_beforehan
         normal(cv / 10)(np.random.default_rng(12), (500, 1, 40)), rule(half_width=half_width)
     )
     assert np.all(calm == 5)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_half_widths_of_very_small_and_very_large_values(size: float) -> None:
+    usual = sequential.half_widths([1.0, 2.0, 4.0], 0.95)
+    assert sequential.half_widths([1 * size, 2 * size, 4 * size], 0.95)[1:] / size == pytest.approx(usual[1:])

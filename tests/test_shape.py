@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -103,8 +103,7 @@ def test_the_p_of_drift_is_the_share_of_orders_with_as_many_inversions(n: int) -
 )
 def test_the_printed_table_of_kendall_at_n_10(rising_minus_falling: int, one_sided: float) -> None:
     """Kendall, Rank correlation methods, table of S."""
-    falling = (45 - rising_minus_falling) // 2
-    assert shape._kendall_tail(10)[falling] == pytest.approx(one_sided, abs=0.0005)
+    assert shape._kendall_tail((1,) * 10, rising_minus_falling) == pytest.approx(one_sided, abs=0.0005)
 
 
 @pytest.mark.parametrize(("n", "method"), [(6, "exact"), (10, "exact"), (30, "exact"), (60, "exact")])
@@ -190,7 +189,9 @@ def test_the_example_of_bartels() -> None:
 @pytest.mark.parametrize(("n", "ratio"), [(10, 1.04), (20, 1.30), (30, 1.41)])
 def test_the_printed_table_of_bartels(n: int, ratio: float) -> None:
     """The ratio that 5 % of orders stay below."""
-    assert -np.quantile(shape._null(shape._likeness_of_neighbours, n), 0.95) == pytest.approx(ratio, abs=0.011)
+    assert -np.quantile(shape._null(shape._likeness_of_neighbours, tuple(range(1, n + 1))), 0.95) == pytest.approx(
+        ratio, abs=0.011
+    )
 
 
 def test_the_p_of_serial_correlation_is_the_share_of_orders_with_as_like_neighbours() -> None:
@@ -382,3 +383,45 @@ def test_figures_that_are_rounded_to_few_levels_have_no_modes_for_that(n: int) -
     assert np.mean(shape.two_modes_p(rows) < shape.SUSPICIOUS_P["two_modes"]) < 0.05
     apart = np.round(np.concatenate([rows[:, ::2], rows[:, 1::2] + 20], axis=1))
     assert np.mean(shape.two_modes_p(apart) < shape.SUSPICIOUS_P["two_modes"]) > 0.5
+
+
+# --- ties and rounding ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3, 4, 5, 5], [1, 1, 2, 2, 3, 3], [3, 1, 1, 2, 5, 5, 5], [1, 1, 1, 1, 1, 2], [4] * 6]
+)
+def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None:
+    def rising(order: Sequence[float]) -> int:
+        pairs = itertools.combinations(order, 2)
+        return abs(sum((later > first) - (later < first) for first, later in pairs))
+
+    orders = [rising(order) for order in itertools.permutations(values)]
+    assert shape.drift(values) == pytest.approx(np.mean(np.array(orders) >= rising(values)), rel=1e-9)
+
+
+def test_eight_rounded_trials_are_called_alike_as_seldom_as_all_orders_say() -> None:
+    rows = np.round(np.random.default_rng(8).normal(size=(4000, 8)))
+    for p in (shape.autocorrelated_p(rows), shape.drift_p(rows)):
+        assert np.sum(p < 0.01) <= stats.binom.ppf(0.999, 4000, 0.01)
+
+
+def test_a_trial_ten_times_as_large_is_outlying_though_most_are_equal() -> None:
+    assert shape.outliers([20.0] * 6 + [20.5, 21.0, 22.0, 200.0]) == [9]
+
+
+@pytest.mark.parametrize(("values", "blind"), [
+    ([20.0] * 9 + [21.0], True), ([20.0] * 8 + [21.0] * 2, True), ([20.0] * 10, False),
+    ([20.0] * 5 + [21.0] * 5, False),
+    ([20.0] * 7 + [21.0, 21.0, 24.0], False),
+])  # fmt: skip
+def test_one_step_of_rounding_is_no_scale(values: list[float], blind: bool) -> None:
+    assert shape.outliers(values) == []
+    assert shape.scaleless(values) is blind
+
+
+@pytest.mark.parametrize("step", [1.0, 3.0, 6.0])
+def test_rounded_normal_trials_have_no_more_outliers_than_others(step: float) -> None:
+    rng = np.random.default_rng(9)
+    rows = np.round(rng.normal(size=(3000, 10)) / step + rng.random((3000, 1)))
+    assert shape.outlier_mask(rows).any(axis=1).sum() <= stats.binom.ppf(0.999, 3000, 0.01)

@@ -462,3 +462,28 @@ def test_after_a_stopping_rule_levels_and_p_values_are_those_that_hold() -> None
     assert np.all(honest.p_adjusted >= plain.p_adjusted)
     shown = honest.p_adjusted < 0.05
     assert list((honest.low_all > 1) | (honest.high_all < 1)) == list(shown)
+
+
+# --- the interval beside 'the same' -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("until", [None, Until(half_width=0.03, min=5, max=40)])
+@pytest.mark.parametrize("count", [1, 12])
+def test_the_interval_of_a_same_lies_inside_the_margin(count: int, until: Until | None) -> None:
+    rng, seen = np.random.default_rng(count), 0
+    for sd in (0.01, 0.015, 0.02):
+        ours, theirs = np.exp(rng.normal(0, sd, (2, count, 10)))
+        found = family(compare_rows(ours, theirs), level=0.95, smallest_effect=0.02, until=until)
+        same = found.p_equivalent_adjusted < 0.05
+        assert np.all(np.isnan(found.low_same) == ~same)
+        assert np.all((found.low_same[same] > 1 / 1.02) & (found.high_same[same] < 1.02))
+        seen += int(same.sum())
+    assert seen
+
+
+def test_alone_it_is_the_90_percent_interval() -> None:
+    logs = np.random.default_rng(1).normal(0, 0.01, (1, 8))
+    found = family(compare_rows(np.exp(logs), np.ones((1, 8))), level=0.95, smallest_effect=0.02)
+    low, high = stats.t.interval(0.9, 7, logs.mean(), stats.sem(logs[0]))
+    assert (found.low_same[0], found.high_same[0]) == pytest.approx((math.exp(low), math.exp(high)))
+    assert found.level_same[0] == pytest.approx(0.9)

@@ -225,3 +225,10 @@ def test_after_a_stopping_rule_the_interval_is_wider_than_the_level_that_it_clai
     plain, honest = estimate([9.0, 10.0, 11.0]), estimate([9.0, 10.0, 11.0], within=0.98)
     assert honest.level == plain.level == 0.95
     assert honest.high == estimate([9.0, 10.0, 11.0], level=0.98).high > plain.high
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+def test_very_small_and_very_large_values_have_the_interval_of_others(size: float) -> None:
+    usual, scaled = estimate([1.0, 2.0, 3.0]), estimate([1 * size, 2 * size, 3 * size])
+    assert (scaled.low / size, scaled.high / size, scaled.sd / size) == pytest.approx((usual.low, usual.high, 1.0))
+    assert (scaled.method, scaled.cv) == (usual.method, pytest.approx(usual.cv))

@@ -453,7 +453,8 @@ DERIVED_COLUMNS = {
                       "high", "sd", "cv", "level", "method"],
     "comparisons.csv": ["baseline", "candidate", "workload", "tool", "cache", "metric", "label", "ratio", "low",
     "high", "n",
-                        "level", "p", "p_adjusted", "verdict", "method", "low_all", "high_all", "needed"],
+                        "level", "p", "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same",
+                        "high_same", "level_same", "needed"],
     "caveats.csv": ["scope", "subject", "code", "severity", "message"],
 }  # fmt: skip
 DESIGN_COLUMNS = {

@@ -189,7 +189,8 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
     further = further_box(found, level)
     columns = (
         found.ratio, found.n, together.p, together.p_adjusted, together.low, together.high, together.low_all,
-        together.high_all, together.p_equivalent_adjusted, together.needed,
+        together.high_all, together.low_same, together.high_same, together.level_same,
+        together.p_equivalent_adjusted, together.needed,
     )  # fmt: skip
     blocks = [by_block(counted(run.measurements)) for run in runs]
     spreads = [spread(_in_blocks(key, by_box, blocks), level=level) for key in keys]
@@ -208,7 +209,7 @@ def _log_of(comparison: Comparison | None) -> float:
 
 
 def _over(like: Comparison, row: tuple[Any, ...], level: float) -> Comparison:
-    ratio, n, p, p_adjusted, low, high, low_all, high_all, p_same, needed = row
+    ratio, n, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed = row
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
         more_is_better=higher_is_better(like.metric),
@@ -217,6 +218,7 @@ def _over(like: Comparison, row: tuple[Any, ...], level: float) -> Comparison:
         baseline=like.baseline, candidate=like.candidate, workload=like.workload, tool=like.tool, factors=like.factors,
         metric=like.metric, label=like.label, ratio=ratio, low=low, high=high, n=n, level=level, p=p,
         p_adjusted=p_adjusted, verdict=said, method=OVER_BOXES_METHOD, low_all=low_all, high_all=high_all,
+        low_same=low_same, high_same=high_same, level_same=level_same,
         needed=None if math.isnan(needed) else int(needed),
     )  # fmt: skip
 

@@ -171,11 +171,11 @@ def _ratio_row(each: RatioOverBoxes) -> tuple[str, ...]:
 
 
 def _value(one: Comparison) -> str:
-    return words.ratio_figures(one.ratio, one.low, one.high).value
+    return words.compared_figures(one).value
 
 
 def _interval(one: Comparison) -> str:
-    return words.ratio_figures(one.ratio, one.low, one.high).interval if words.has_interval(one) else ""
+    return words.compared_figures(one).interval if words.has_interval(one) else ""
 
 
 def _figure_row(each: CellOverBoxes) -> tuple[str, ...]:

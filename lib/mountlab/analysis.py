@@ -255,7 +255,8 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
         ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
-        together.low_all, together.high_all, together.p_equivalent_adjusted, together.needed,
+        together.low_all, together.high_all, together.low_same, together.high_same, together.level_same,
+        together.p_equivalent_adjusted, together.needed,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
@@ -323,7 +324,9 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
 
 
 def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
-    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, p_same, needed = found
+    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed = (
+        found
+    )
     workload, level = asked.workload, sweep.design.level
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
@@ -333,5 +336,6 @@ def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Compar
         baseline=asked.baseline, candidate=asked.candidate, workload=workload.name, tool=workload.tool,
         factors=workload.factors, metric=asked.metric, label=asked.label, ratio=ratio, low=low, high=high, n=n,
         level=level, p=p, p_adjusted=p_adjusted, method=RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
-        low_all=low_all, high_all=high_all, needed=None if math.isnan(needed) else int(needed),
+        low_all=low_all, high_all=high_all, low_same=low_same, high_same=high_same, level_same=level_same,
+        needed=None if math.isnan(needed) else int(needed),
     )  # fmt: skip

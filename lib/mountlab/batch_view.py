@@ -303,12 +303,16 @@ def _study_heading(view: BatchView, item: Item, found: Sequence[Beside]) -> Text
 
 def _published_row(each: Beside) -> list[Text]:
     theirs, ours = each.theirs, each.ours
-    figures = words.ratio_figures(ours.ratio, ours.low, ours.high) if ours else None
+    figures = words.compared_figures(ours) if ours else None
     what = html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what
     return [
         what, _sides(theirs), claims.claim_text(theirs), figures.value if figures else words.MISSING,
-        figures.interval if figures else "", _AGREEMENTS[each.agreement].replace(" ", "\u00a0"),
+        figures.interval if figures else "", _said(each),
     ]  # fmt: skip
+
+
+def _said(each: Beside) -> str:
+    return each.said if each.why else _AGREEMENTS[each.agreement].replace(" ", "\u00a0")
 
 
 _AGREEMENTS = {

@@ -15,6 +15,8 @@ from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, 
 from mountlab.run_view import Measured
 from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
 
+NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
+
 
 class Compared(Measured, Protocol):
     """What is needed of a run."""
@@ -32,13 +34,32 @@ class Beside:
     theirs: PublishedFigure
     ours: Comparison | None
     agreement: Agreement
+    why: str = ""
+    """Why it is not compared, where it was measured."""
+
+    @property
+    def said(self) -> str:
+        """How the two stand to each other, with the reason where they are not compared."""
+        return f"not compared: {self.why}" if self.why else self.agreement
 
 
 def beside(run: Compared) -> list[Beside]:
     """Every published row of a run's sweep with ours, which has the interval that holds together with all others."""
-    found = [(theirs, _ours(theirs, run)) for theirs in run.published]
-    smallest = run.sweep.design.smallest_effect
-    return [Beside(theirs, ours, agreement(theirs, ours, smallest_effect=smallest)) for theirs, ours in found]
+    return [_beside(theirs, _ours(theirs, run), run) for theirs in run.published]
+
+
+def _beside(theirs: PublishedFigure, ours: Comparison | None, run: Compared) -> Beside:
+    said = agreement(theirs, ours, smallest_effect=run.sweep.design.smallest_effect)
+    why = NO_RATIO if said == "not measured" and _holds_no_ratio(theirs, run) else ""
+    return Beside(theirs, ours, said, why)
+
+
+def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
+    """Whether both sides were measured in common blocks, and a figure that is not positive leaves no ratio in any."""
+    values = analysis.by_block(analysis.counted(run.measurements))
+    sides = [[values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair] for pair in _pairs(theirs, run)]
+    common = [(ours[block], other[block]) for ours, other in sides for block in ours.keys() & other.keys()]
+    return any(min(pair) <= 0 for pair in common)
 
 
 def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effect: float) -> Agreement:
@@ -90,7 +111,7 @@ def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
     everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it allows for
-    the looks of a stopping rule."""
+    the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as missing."""
     pairs = _pairs(theirs, run)
     if not pairs:
         return None
@@ -99,7 +120,8 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     for ours, other in pairs:
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in (ours, other))
         for block in mine.keys() & base.keys():
-            blocks.setdefault(block, []).append(math.log(mine[block] / base[block]))
+            if min(mine[block], base[block]) > 0:
+                blocks.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
     whole = [math.exp(sum(logs) / len(logs)) for logs in blocks.values() if len(logs) == len(pairs)]
     if not whole:
         return None
@@ -107,18 +129,22 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     steps = (np.array([_step(theirs, pairs, run, values)]), 0.0)
     ratios = compare_rows(np.array([whole]), np.ones((1, len(whole))), steps=steps)
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    columns = (ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted)
-    ratio, low, high, p, p_same = (float(column[0]) for column in columns)
+    columns = (
+        ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,
+        alone.level_same,
+    )  # fmt: skip
+    ratio, low, high, p, p_same, low_same, high_same, level_same = (float(column[0]) for column in columns)
     said = verdict(
         ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=design.level,
         more_is_better=higher_is_better(theirs.metric),
     )  # fmt: skip
-    return Comparison(
+    found = Comparison(
         baseline=theirs.baseline, candidate=theirs.candidate, workload=workload.name, tool=workload.tool,
         factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio, low=low, high=high,
         n=len(whole), level=design.level, p=p, p_adjusted=p, verdict=said, method=RATIO_METHOD, low_all=low,
-        high_all=high,
+        high_all=high, low_same=low_same, high_same=high_same, level_same=level_same,
     )  # fmt: skip
+    return words.together(found)
 
 
 def _step(

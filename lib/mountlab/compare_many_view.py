@@ -257,7 +257,7 @@ def verdicts(many: ManyRuns) -> Html:
 def _verdict_cell(comparison: Comparison | None) -> Text:
     if comparison is None:
         return words.MISSING
-    figures = words.ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    figures = words.compared_figures(comparison)
     if not words.has_interval(comparison):
         return html.stacked(figures.value, "no interval")
     return html.stacked(figures.value, f"{figures.interval} {_SIGNS[comparison.verdict]}")

@@ -93,7 +93,7 @@ def _table(compared: RunComparison) -> Iterator[str]:
 
 def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
     ours = words.together(each.comparison)
-    figures = words.ratio_figures(ours.ratio, ours.low, ours.high)
+    figures = words.compared_figures(ours)
     return (
         each.cell.id, words.metric_noun(ours.metric, ours.label), words.quantity(each.mean_a, each.unit),
         words.quantity(each.mean_b, each.unit), figures.value, figures.interval, f"{each.n_a}, {each.n_b}",
@@ -260,7 +260,7 @@ def _metric_table(
 def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Sequence[str]) -> list[Text]:
     ours = words.together(each.comparison)
     means = [words.mean_figures(mean, mean, mean, factor=factor).value for mean in (each.mean_a, each.mean_b)]
-    figures = words.ratio_figures(ours.ratio, ours.low, ours.high)
+    figures = words.compared_figures(ours)
     return [
         each.cell.filesystem.name, *means, str(each.n_a), str(each.n_b), figures.value, figures.interval,
         _verdict(ours, smallest_effect), ", ".join(map(words.spoken_code, doubts)),

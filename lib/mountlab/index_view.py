@@ -26,7 +26,8 @@ KINDS = {
 }  # fmt: skip
 _OF_A_ROW = (
     "baseline", "candidate", "workload", "tool", "metric", "label", "ratio", "low", "high", "n", "level", "p",
-    "p_adjusted", "verdict", "method", "low_all", "high_all", "needed",
+    "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same", "high_same",
+    "level_same", "needed",
 )  # fmt: skip
 """Columns of comparisons.csv; all others are factors."""
 
@@ -81,8 +82,20 @@ def entry_of_run(
 
 def comparison_of(row: Row) -> Comparison:
     """A row of comparisons.csv as the comparison that it was written from."""
-    numbers = ("ratio", "low", "high", "level", "p", "p_adjusted", "low_all", "high_all")
-    known: dict[str, Any] = {name: float(row[name] or "nan") for name in numbers}
+    numbers = (
+        "ratio",
+        "low",
+        "high",
+        "level",
+        "p",
+        "p_adjusted",
+        "low_all",
+        "high_all",
+        "low_same",
+        "high_same",
+        "level_same",
+    )
+    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name in numbers}
     known |= {name: row[name] for name in ("baseline", "candidate", "workload", "tool", "metric", "label", "method")}
     if row["verdict"] not in get_args(Verdict):
         raise ValueError(f"no verdict: {row['verdict']!r}")

@@ -147,7 +147,7 @@ def _comparisons_page(several: Sequence[Comparison]) -> Html:
 
 
 def _comparison_row(each: Comparison) -> list[Text]:
-    figures = words.ratio_figures(each.ratio, each.low, each.high)
+    figures = words.compared_figures(each)
     verdict = each.verdict if words.has_interval(each) else "none"
     return [
         words.workload_label(each.workload, each.factors), words.metric_noun(each.metric, each.label),

@@ -55,7 +55,8 @@ PERCENT_OF: dict[str, float] = {
 COLUMNS = frozenset((
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
     "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
-    "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "needed", "residual",
+    "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same",
+    "level_same", "needed", "residual",
 ))  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
@@ -509,6 +510,11 @@ class Comparison(Shown):
     high_all: float = math.nan
     """An interval that holds together with those of all other comparisons of the sweep; `low` and `high` are of this
     one alone. It lies on one side of 1 exactly where p_adjusted shows a difference."""
+    low_same: float = math.nan
+    high_same: float = math.nan
+    level_same: float = math.nan
+    """Of a verdict `same`: the interval of its two one-sided tests, and its level. It lies inside the margin. With a
+    level of 95 % it is the 90 % interval, or wider where the tests were corrected for others."""
     needed: int | None = None
     """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
     nothing is known, or no sensible number would do."""

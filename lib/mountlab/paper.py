@@ -78,7 +78,7 @@ def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> Table:
 
 
 def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
-    figures = words.ratio_figures(each.ratio, each.low, each.high)
+    figures = words.compared_figures(each)
     less = "" if higher_is_better(each.metric) else ", less is better"
     verdict = words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "no interval"
     return (

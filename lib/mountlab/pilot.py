@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Sweep, Workload
 from mountlab.plan import MOUNT_S
 from mountlab.run_view import PilotRun
-from mountlab.stats import power, sequential
+from mountlab.stats import look_level, power, sequential
 from mountlab.tools import TOOLS
 
 HALF_WIDTHS = (0.01, 0.03, 0.10)
@@ -26,6 +27,8 @@ RATIOS = (1.02, 1.05, 1.10, 1.20)
 """Precisions, and differences, for which the needed blocks are told whatever the design asks for."""
 BLOCKS = (3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100)
 """Designs for which the smallest visible ratio is told."""
+LATE = 0.80
+_FEWEST_CASES, _MOST_CASES, _DRAWN_VALUES, _SEED = 200, 2_000, 4_000_000, 19_530_600
 _MOST_NAMED = 4
 Row = tuple[str, str]
 """Metric and label."""
@@ -56,7 +59,9 @@ class Prediction:
 
     spread: Spread
     blocks: float
-    """Blocks of the design; with a stopping rule those at which it is expected to end."""
+    """Blocks of the design; with a stopping rule those at which half of such runs have ended."""
+    blocks_late: float
+    """Those at which four of five have."""
     block_s: float
     """Seconds that one block of the workload takes, on all of its file systems."""
     half_width: float
@@ -102,9 +107,9 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
     comparisons = sum(known.rows_expected(w) * len(_compared(sweep, w)) for w in sweep.workloads)
     level = 1 - (1 - sweep.design.level) / max(comparisons, 1)
     spreads = {w.label: list(known.spreads(w)) for w in sweep.workloads}
-    blocks = {label: _planned_blocks(sweep, each) for label, each in spreads.items()}
+    ends = {w.label: _planned_blocks(sweep, w, known, comparisons) for w in sweep.workloads}
     predictions = [
-        _prediction(sweep, each, blocks[label], known.block_s(label), level)
+        _prediction(sweep, each, ends[label], known.block_s(label), level)
         for label, some in spreads.items()
         for each in some
     ]
@@ -112,7 +117,8 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
         pilot=str(pilot.info.get("run_id", "")), predictions=tuple(predictions), cells=len(sweep.cells),
         used=tuple(known.used), missing=tuple(c.id for c in sweep.cells if c.id not in known.used),
         notes=(*_other_cells(sweep, pilot.sweep, known.used), *_other_box(pilot, facts or {})),
-        comparisons=comparisons, level=level, expected_s=known.expected_s(blocks),
+        comparisons=comparisons, level=level,
+        expected_s=known.expected_s({label: each.typical for label, each in ends.items()}),
     )  # fmt: skip
 
 
@@ -188,6 +194,20 @@ class _Pilot:
                 pairs=len(ratios.get(widest, ())),
             )  # fmt: skip
 
+    def waited_for(self, workload: Workload, row: Row) -> list[float]:
+        """The spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms of
+        ratios. Where the pilot does not tell one, the largest that it tells."""
+        samples = dict(self.samples(workload, row))
+        if self.sweep.design.until is not None and self.sweep.design.until.of == "comparisons":
+            wanted, base = _compared(self.sweep, workload), samples.get(self.sweep.baseline or "", {})
+            ratios = [log_ratios(samples[name], base) for name in wanted if name in samples]
+            told = [float(np.std(logs, ddof=1)) for logs in ratios if len(logs) > 1]
+        else:
+            wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(f"{fs.name}/{workload.label}")]
+            told = [_cv(list(values.values())) for values in samples.values()]
+        known = [each for each in told if math.isfinite(each)]
+        return known + [max(known)] * (len(wanted) - len(known)) if known else []
+
     def expected_s(self, blocks: Mapping[str, float]) -> float:
         """The whole run: what trials took in the pilot, and a guess for those that it does not hold."""
         design = self.sweep.design
@@ -209,29 +229,44 @@ def _cv(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) / abs(mean) if mean else math.nan
 
 
-def _planned_blocks(sweep: Sweep, spreads: Sequence[Spread]) -> float:
-    """The blocks of one workload: those of the design, or those at which its rule is expected to end, which is when the
-    last of its metrics is precise."""
+class Ending(NamedTuple):
+    """After how many blocks a workload ends."""
+
+    typical: float
+    """Half of such runs are done then."""
+    late: float
+    """Four of five are."""
+
+
+def _planned_blocks(sweep: Sweep, workload: Workload, known: _Pilot, comparisons: int) -> Ending:
+    """Those of the design, or those at which its rule ends, which is when the last of its cells and metrics is precise:
+    simulated with normal figures of the spreads of the pilot, independent of one another. A cell of which the pilot
+    tells nothing is like the noisiest. Where the pilot tells of none, the rule ends at its most."""
     until = sweep.design.until
     if until is None:
-        return float(sweep.design.repeats)
-    level = sequential.nominal_level(until, until.confidence)
+        return Ending(sweep.design.repeats, sweep.design.repeats)
+    spreads = [each for row in known.rows(workload) for each in known.waited_for(workload, row)]
+    if not spreads:
+        return Ending(until.max, until.max)
+    cases = max(_FEWEST_CASES, min(_MOST_CASES, _DRAWN_VALUES // (len(spreads) * until.max)))
+    noise = np.random.default_rng(_SEED).normal(size=(cases, len(spreads), until.max)) * np.array(spreads)[:, None]
     if until.of == "cells":
-        needed = [float(power.blocks_for_half_width(each.cv, until.half_width, level=level)) for each in spreads]
+        narrow = sequential.precise(1 + noise, until)
     else:
-        width = math.log1p(until.half_width)
-        needed = [float(power.blocks_for_half_width(each.log_sd, width, level=level)) for each in spreads]
-    known = [each for each in needed if not math.isnan(each)]
-    return float(min(max(until.min, *known), until.max)) if known else float(until.max)
+        narrow = sequential.precise_ratio(noise, until, look_level(until, comparisons))
+    together: NDArray[np.bool_] = np.all(narrow, axis=1)
+    taken = np.where(together.any(axis=1), together.argmax(axis=1) + 1, until.max)
+    typical, late = np.quantile(taken, (0.5, LATE), method="inverted_cdf").tolist()
+    return Ending(typical, late)
 
 
-def _prediction(sweep: Sweep, spread: Spread, blocks: float, block_s: float, level: float) -> Prediction:
-    design = sweep.design
+def _prediction(sweep: Sweep, spread: Spread, ending: Ending, block_s: float, level: float) -> Prediction:
+    design, blocks = sweep.design, ending.typical
     looked = level if design.until is None else sequential.nominal_level(design.until, level)
     cautious = float(power.upper_spread(spread.log_sd, spread.pairs))
     mean_level = design.level if design.until is None else sequential.nominal_level(design.until, design.level)
     return Prediction(
-        spread=spread, blocks=blocks, block_s=block_s,
+        spread=spread, blocks=blocks, blocks_late=ending.late, block_s=block_s,
         half_width=spread.cv * float(power.width_of_mean(blocks, level=mean_level)),
         smallest_ratio=float(power.smallest_ratio(blocks, spread.log_sd, level=looked)),
         smallest_ratio_cautious=float(power.smallest_ratio(blocks, cautious, level=looked)),

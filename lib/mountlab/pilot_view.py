@@ -11,7 +11,7 @@ from mountlab import html, words
 from mountlab.as_json import plain
 from mountlab.html import Column, Html, Rows
 from mountlab.model import Sweep
-from mountlab.pilot import Forecast, Prediction
+from mountlab.pilot import LATE, Forecast, Prediction
 from mountlab.stats.power import MOST_BLOCKS, POWER
 from mountlab.units import format_seconds
 
@@ -56,7 +56,7 @@ def _row(each: Prediction) -> Iterator[str]:
     yield spread.workload
     yield words.metric_noun(spread.metric, spread.label)
     yield share(spread.cv)
-    yield f"{each.blocks:.0f}"
+    yield f"{each.blocks:.0f}" if each.blocks_late == each.blocks else f"{each.blocks:.0f} to {each.blocks_late:.0f}"
     yield format_seconds(float(f"{each.blocks * each.block_s:.2g}"))
     yield f"±{share(each.half_width)}" if math.isfinite(each.half_width) else words.MISSING
     yield difference(each.smallest_ratio)
@@ -87,8 +87,10 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
     """How to read the columns, one sentence a line."""
     together = f", corrected for {forecast.comparisons} comparisons" if forecast.comparisons > 1 else ""
     level = words.percent(sweep.design.level)
+    late = f"; '17 to 21': half of such runs end by the first, {words.percent(LATE)} by the second"
+    until = "" if sweep.design.until is None else late
     return [
-        "spread: standard deviation over mean, of the file system that varied most; blocks, time: as planned.",
+        f"spread: standard deviation over mean, of the file system that varied most; blocks, time: as planned{until}.",
         f"mean: the {level} interval to be expected.",
         f"shows: the smallest difference from the baseline that these blocks show with a chance of "
         f"{words.percent(POWER)}, at {level}{together}.",

@@ -101,7 +101,8 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
     together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=rule_of(runs, level))
     columns = (
         found.ratio, found.n, together.p, together.p_adjusted, together.low, together.high, together.low_all,
-        together.high_all, together.p_equivalent_adjusted, together.needed,
+        together.high_all, together.low_same, together.high_same, together.level_same,
+        together.p_equivalent_adjusted, together.needed,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     made = [(each.other, _cell_ratio(each, row, level, figures)) for each, row in zip(asked, rows, strict=True)]
@@ -226,7 +227,7 @@ def rule_of(runs: Sequence[ComparedRun], level: float) -> Until | None:
 
 
 def _comparison(asked: _Asked, figures: tuple[Any, ...], level: float) -> Comparison:
-    ratio, n, p, p_adjusted, low, high, low_all, high_all, p_same, needed = figures
+    ratio, n, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed = figures
     _, metric, label = asked.row
     workload, name = asked.cell.workload, asked.cell.filesystem.name
     baseline, candidate = f"{name} in {name_of(0)}", f"{name} in {name_of(asked.other)}"
@@ -238,5 +239,6 @@ def _comparison(asked: _Asked, figures: tuple[Any, ...], level: float) -> Compar
         baseline=baseline, candidate=candidate, workload=workload.name, tool=workload.tool, factors=workload.factors,
         metric=metric, label=label, ratio=ratio, low=low, high=high, n=n, level=level, p=p, p_adjusted=p_adjusted,
         verdict=said, method=WELCH_METHOD, low_all=low_all, high_all=high_all,
+        low_same=low_same, high_same=high_same, level_same=level_same,
         needed=None if math.isnan(needed) else int(needed),
     )  # fmt: skip

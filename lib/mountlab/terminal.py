@@ -35,7 +35,7 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
-    figures = words.ratio_figures(each.ratio, each.low, each.high)
+    figures = words.compared_figures(each)
     what = words.workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
     return (
         what, each.metric, f"{each.candidate} / {each.baseline}", figures.value, figures.interval, str(each.n),

@@ -52,11 +52,14 @@ class Figures:
     value: str
     low: str
     high: str
+    level: str = ""
+    """Of the interval, where it is another one than that of its page: '90 %'."""
 
     @property
     def interval(self) -> str:
-        """'[6.5, 7.3]', or '' where there is no interval."""
-        return f"[{self.low}, {self.high}]" if MISSING not in (self.low, self.high) else ""
+        """'[6.5, 7.3]', '[0.99, 1.01] (90 %)', or '' where there is no interval."""
+        level = f" ({self.level})" if self.level else ""
+        return f"[{self.low}, {self.high}]{level}" if MISSING not in (self.low, self.high) else ""
 
     def __str__(self) -> str:
         return f"{self.value} {self.interval}".strip()
@@ -273,9 +276,25 @@ def effect(comparison: Comparison) -> float:
 
 
 def together(comparison: Comparison) -> Comparison:
-    """The comparison with the interval that holds together with those of all others. It leaves out 1 exactly where the
-    verdict is faster or slower, so it is what stands beside a verdict."""
+    """The comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two one-sided
+    tests, which lies inside the margin; else the one that holds together with those of all others, which leaves out 1
+    exactly where the verdict is faster or slower."""
+    if comparison.verdict == "same" and not math.isnan(comparison.level_same):
+        low, high, level = comparison.low_same, comparison.high_same, comparison.level_same
+        return replace(comparison, low=low, high=high, level=level)
     return replace(comparison, low=comparison.low_all, high=comparison.high_all)
+
+
+def compared_figures(comparison: Comparison) -> Figures:
+    """Ratio and interval as text; of a verdict `same` with the level of the interval, which is not that of the page."""
+    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    same = comparison.verdict == "same" and comparison.level == comparison.level_same
+    return replace(figures, level=level_text(comparison.level)) if same else figures
+
+
+def level_text(level: float) -> str:
+    """'90 %', '99.4 %'."""
+    return f"{100 * level:.4g}\u00a0%"
 
 
 def has_interval(comparison: Comparison) -> bool:
@@ -345,7 +364,7 @@ def spoken_code(code: str) -> str:
 
 
 def _times(comparison: Comparison) -> str:
-    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    figures = compared_figures(comparison)
     return f"{figures.value} times {figures.interval}".strip()
 
 
@@ -362,14 +381,14 @@ def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
 
 def _same(comparison: Comparison, under: str, smallest_effect: float) -> str:
     noun = metric_noun(comparison.metric, comparison.label)
-    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    figures = compared_figures(comparison)
     pair = f"{comparison.candidate} and {comparison.baseline}"
     return f"{pair} have the same {noun} within {percent(smallest_effect)}{under}: ratio {figures}"
 
 
 def _undecided(comparison: Comparison, under: str, smallest_effect: float) -> str:
     noun = metric_noun(comparison.metric, comparison.label)
-    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    figures = compared_figures(comparison)
     return (
         f"Undecided: whether the {noun} of {comparison.candidate} differs from that of {comparison.baseline}{under}"
         f"; ratio {figures}"
@@ -456,7 +475,7 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """The largest effect in one line, without its interval: the title of a plot of ratios."""
     first = strongest_first(comparisons)[0]
     if first.verdict in ("faster", "slower"):
-        template, value = METRIC_WORDS[first.metric].ratio, ratio_figures(first.ratio, first.low, first.high).value
+        template, value = METRIC_WORDS[first.metric].ratio, compared_figures(first).value
         clause = template.format(candidate=first.candidate, baseline=first.baseline, times=f"{value} times")
         return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
     if all(each.verdict == "same" for each in comparisons):

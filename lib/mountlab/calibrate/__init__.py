@@ -4,7 +4,7 @@ Every figure has a seed of its own, so that the same code gives the same tables.
 """
 
 from mountlab.calibrate import tables
-from mountlab.calibrate.boxes import over_few_boxes, parts_of_variance
+from mountlab.calibrate.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
 from mountlab.calibrate.document import Share, Table, put, read
 from mountlab.calibrate.edges import missing_blocks, rounded_means, rounded_verdicts
 from mountlab.calibrate.gates import gate_outcomes
@@ -18,8 +18,8 @@ from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_wou
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed, over_few_boxes,
-    parts_of_variance, changes_over_runs, gate_outcomes, percentiles_of_few_ios, missing_blocks, rounded_means,
-    rounded_verdicts,
+    parts_of_variance, parts_of_unlike_runs, changes_over_runs, gate_outcomes, percentiles_of_few_ios, missing_blocks,
+    rounded_means, rounded_verdicts,
 )  # fmt: skip
 """All that METHODS.md holds."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,14 +127,44 @@ def parts_of_variance(effort: Effort) -> Table:
 
 
 _PARTS_OF = (3, 10)
+_UNLIKE = ((3, 3, 20), (2, 2, 2, 2, 40, 40, 40))
+
+
+def parts_of_unlike_runs(effort: Effort) -> Table:
+    """The same where runs have unlike numbers of trials."""
+    says = (
+        f"**Run to run with unlike numbers of trials**, cv {100 * NOISE:g} %: how often the 95 % intervals hold the "
+        "standard deviation between runs, that inside a run, and the share of the variance that lies between; and how "
+        "often p < 5 % says that runs differ, in bold where they do."
+    )
+    named = [(" + ".join(map(str, sizes)), sizes) for sizes in _UNLIKE]
+    columns = tuple(f"{what}, {name}" for name, _ in named for what in ("between", "inside", "share", "differ"))
+    rows = tuple(
+        (
+            kind.name.replace("boxes", "runs"),
+            tuple(s for _, sizes in named for s in _unlike(kind, sizes, effort.sweeps)),
+        )
+        for kind in KINDS[:3]
+    )
+    return Table("unlike-runs", says, effort.sweeps, ("runs", *columns), rows)
+
+
+def _unlike(kind: Kind, sizes: Sequence[int], cases: int) -> tuple[Share, ...]:
+    rng = generator("unlike", kind.name, *sizes)
+    drawn = ([rng.normal(0, kind.between) + rng.normal(0, NOISE, n) for n in sizes] for _ in range(cases))
+    return _held_parts(kind, drawn, cases)
 
 
 def _parts(kind: Kind, boxes: int, cases: int) -> tuple[Share, ...]:
     _, blocks = kind.draw(generator("parts", kind.name, boxes), (cases, boxes))
+    return _held_parts(kind, blocks, cases)
+
+
+def _held_parts(kind: Kind, logs: Iterable[Sequence[Floats] | Floats], cases: int) -> tuple[Share, ...]:
     share = kind.between**2 / (kind.between**2 + NOISE**2)
     hits = np.zeros(4, dtype=int)
-    for case in np.exp(blocks):
-        found = spread(case.tolist(), level=LEVEL)
+    for case in logs:
+        found = spread([np.exp(each).tolist() for each in case], level=LEVEL)
         hits += [
             found.low <= kind.between <= found.high, found.within_low <= NOISE <= found.within_high,
             found.share_low <= share <= found.share_high, found.p < 1 - LEVEL,

@@ -24,6 +24,7 @@ from mountlab.stats.comparisons import is_paired
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_series import Series
 from mountlab.units import format_seconds
+from mountlab.words import listed
 
 FEW = 5
 NOISY_CV = 0.10
@@ -197,6 +198,13 @@ def outlying(evidence: Evidence) -> Iterator[Caveat]:
                 "dropped by itself. See what else happened then; where you know that it was not the file system, "
                 "exclude them with that reason (exclude.yml in the run's directory).", metrics=sample.metric,
             )  # fmt: skip
+
+
+def _no_scale(evidence: Evidence) -> str | None:
+    """Blind where a cell has too few trials, or figures that are all alike but for one other value."""
+    flat = [f"{each.name} of {each.cell.id}" for each in evidence.samples if shape.scaleless(each.values)]
+    alike = f"most trials gave the same figure, and the others one other, so that none is near or far: {listed(flat)}"
+    return _too_few_for("outliers")(evidence) or (alike if flat else None)
 
 
 def _change(value: float, reference: float) -> str:
@@ -481,7 +489,7 @@ CHECKS = (
         severities=("note",),
         advice="See what else happened then; exclude the trial only where you know that it was not the file system.",
         find=outlying,
-        blind=_too_few_for("outliers"),
+        blind=_no_scale,
     ),
     Check(
         code="two-modes",

@@ -57,7 +57,7 @@ def plot_answer_over_runs(
             for run, each in own.items():
                 draw_ratio(axes, rows.places[name, run], each, marks.get(each.candidate, MARKS[-1]))
     lines = [
-        f"{name}: " + ", ".join(f"{run} {words.ratio_figures(c.ratio, c.low, c.high)}" for run, c in own.items())
+        f"{name}: " + ", ".join(f"{run} {words.compared_figures(c)}" for run, c in own.items())
         for name, own in known.items()
     ]
     left = len(answers) - len(known)

@@ -53,7 +53,7 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
 
 
 def _spoken(comparison: Comparison, smallest_effect: float) -> str:
-    figures = words.ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    figures = words.compared_figures(comparison)
     return f"{figures} {words.verdict_text(comparison.verdict, smallest_effect)}"
 
 
@@ -61,7 +61,7 @@ def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None
     """Interval, dot (hollow where undecided) and figures of one comparison."""
     interval(axes, y, comparison.low, comparison.high, colour=mark.colour)
     dot(axes, comparison.ratio, y, mark, hollow=comparison.verdict == "undecided")
-    beside(axes, 1, y, str(words.ratio_figures(comparison.ratio, comparison.low, comparison.high)))
+    beside(axes, 1, y, str(words.compared_figures(comparison)))
 
 
 def ratio_axis(
@@ -113,7 +113,7 @@ def plot_published(
 def _published_alt(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
     lines = [
         f"{theirs.candidate}, {theirs.what}: published {words.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
-        + (str(words.ratio_figures(ours.ratio, ours.low, ours.high)) if ours else "not measured")
+        + (str(words.compared_figures(ours)) if ours else "not measured")
         for theirs, ours in pairs
     ]
     return f"Published ratios to {pairs[0][0].baseline} beside ours. {in_alt(lines)}"

@@ -38,7 +38,7 @@ def _published_table(found: Sequence[Beside]) -> Html:
 
 def _published_row(each: Beside) -> list[Text]:
     theirs, ours = each.theirs, each.ours
-    figures = words.ratio_figures(ours.ratio, ours.low, ours.high) if ours else None
+    figures = words.compared_figures(ours) if ours else None
     return [
         theirs.what,
         _published_side(theirs.candidate, theirs.candidate_value, theirs.unit),
@@ -46,7 +46,7 @@ def _published_row(each: Beside) -> list[Text]:
         claim_text(theirs),
         figures.value if figures else words.MISSING,
         figures.interval if figures else "",
-        each.agreement,
+        each.said,
         theirs.study,
     ]
 

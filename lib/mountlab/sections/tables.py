@@ -78,7 +78,7 @@ def _ratio_cells(run: RunView, metric: str, mean: Mean) -> tuple[str, str, str]:
     for c in compared(run):
         same = (c.metric, c.label, words.cell_id(c.candidate, c)) == (metric, mean.label, mean.cell)
         if same:
-            figures = words.ratio_figures(c.ratio, c.low, c.high)
+            figures = words.compared_figures(c)
             verdict = words.verdict_text(c.verdict, run.sweep.design.smallest_effect) + words.needed(c)
             return (figures.value, figures.interval, verdict if words.has_interval(c) else "no interval")
     return (words.MISSING, "", "not compared")
@@ -118,6 +118,6 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
 
 def _effect_row(row: Mapping[str, Any]) -> list[Text]:
     share, _, interval = words.share_text(row).partition(" [")
-    errors = f"{row['df']}, {row['error_df']}" if row["error_df"] else str(row["df"])
+    errors = f"{row['df']}, {row['error_df']:.4g}" if row["error_df"] else str(row["df"])
     tested = ("", "") if math.isnan(row["f"]) else (words.number(row["f"], 1), words.p_text(row["p"]))
     return [words.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]

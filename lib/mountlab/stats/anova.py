@@ -4,10 +4,21 @@ On logarithms, since what is swept acts by factors: 'twice as fast' is the same 
 type II (each effect beside all others that do not contain it; Yates 1934), so that cells and trials may be missing.
 With nothing missing they are those of the textbook, and add up.
 
-Split plot: within a block a file system is made once and then runs all of its cells (its turn), so whatever was
-peculiar about that turn is the same in all of them. File systems are therefore tested against how their turns differ
-from block to block, everything else against the residual (Yates 1935). To take the residual for both would find file
-systems to differ that do not.
+Split plot (Yates 1935; Montgomery, Design and Analysis of Experiments, section 14.4): within a block a file system is
+made once and then runs all of its cells (its turn), so whatever was peculiar about that turn is the same in all of
+them. Blocks B and turns T are random, the swept options and the file system are fixed. With nothing missing, c cells in
+a turn, a file systems and b blocks the expected mean squares are
+
+    blocks        V(e) + c V(T) + a c V(B)
+    file systems  V(e) + c V(T) + (what they do)
+    turns         V(e) + c V(T)
+    all others    V(e) + (what they do)
+    residual      V(e)
+
+So blocks and file systems are tested against turns, everything else against the residual. Where trials are missing the
+factors of V(T) and V(B) are traces, tr(Z' Q Z) / df for the projection Q of an effect and the indicators Z of the turns
+or blocks (Henderson's method 3: Searle, Casella & McCulloch, Variance Components, 1992, section 5.5); the error of an
+effect is then the mixture of the two mean squares that has its factor of V(T), with Satterthwaite's degrees of freedom.
 """
 
 from __future__ import annotations
@@ -15,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 
 import numpy as np
@@ -27,10 +38,16 @@ from mountlab.stats.estimates import Floats
 BLOCK, FILESYSTEM, RESIDUAL = "block", "filesystem", "residual"
 COLUMNS = ("effect", "df", "sum_sq", "error_df", "f", "p", "share", "low", "high")
 Term = frozenset[str]
+TURN: Term = frozenset({BLOCK, FILESYSTEM})
+BLOCKS: Term = frozenset({BLOCK})
 _ROUNDING = 1e-26
 """Squares of residuals below this share of all squares are nothing but rounding."""
-_VAST = 1e8
-"""F times its degrees of freedom from which on all that its interval needs to know is the spread of the error."""
+_NONE = 1e-9
+"""A factor of an expected mean square below this is none, and so near to 1 it is 1."""
+_DRAWS = 512
+"""Of the pivots from which intervals of shares are made."""
+_VAST = 50.0
+"""A noncentral chi-square, over its degrees of freedom, from which on its square root is as good as normal."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,60 @@ class _Fit:
     squares: float
     """What the model leaves unexplained."""
     df: int
+    traces: Mapping[Term, float]
+    """What it leaves of the indicators of some terms: the same, summed over their columns."""
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """One line of the table; its expected mean square is V(e) + turns V(T) + blocks V(B) + n V / df, with V what a
+    fixed effect makes its levels vary by."""
+
+    squares: float
+    df: int
+    turns: float = 0.0
+    blocks: float = 0.0
+    n: float = math.nan
+    """All values where none are missing; fewer by what other effects cannot be told from."""
+
+    @property
+    def mean(self) -> float:
+        """The mean square."""
+        return self.squares / self.df
+
+
+@dataclass(frozen=True)
+class _Split:
+    """All effects, and what they are tested against."""
+
+    effects: Mapping[Term, _Effect]
+    residual: _Effect
+    total: float
+    """Their sum of squares around their mean."""
+
+    @property
+    def turns(self) -> _Effect | None:
+        """Where they can be known."""
+        return self.effects.get(TURN)
+
+    def weight(self, term: Term) -> float:
+        """How much of the error of an effect is the mean square of the turns; the rest is that of the residual."""
+        if self.turns is None or term == TURN:
+            return 0.0
+        weight = self.effects[term].turns / self.turns.turns
+        return 1.0 if abs(weight - 1) < _NONE else weight
+
+    def error(self, term: Term) -> tuple[float, float]:
+        """Mean square and degrees of freedom of what an effect is tested against."""
+        weight, rest = self.weight(term), self.residual
+        if self.turns is None or weight == 0:
+            return rest.mean, float(rest.df)
+        if weight == 1:
+            return self.turns.mean, float(self.turns.df)
+        parts = (weight * self.turns.mean, (1 - weight) * rest.mean)
+        mean = max(sum(parts), min(self.turns.mean, rest.mean))
+        spread = parts[0] ** 2 / self.turns.df + parts[1] ** 2 / rest.df
+        return mean, mean**2 / spread if spread else float(rest.df)
 
 
 def explained(
@@ -68,12 +139,14 @@ def variance_table(
 
     A factor named 'block' has no interactions but with 'filesystem' (the turns). One row an effect ('filesystem x bs'
     for an interaction), then the residual, which holds the interactions of three and more. `f` and `p` against the
-    error with `error_df` degrees of freedom. `share` of all variance is omega squared, (SS - df * MS error) / (SS total
-    + MS residual): what is left after taking off what chance alone would explain, never below 0; that of the residual
-    is the rest. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
-    whole, and where all is constant, there are none (NaN). `low` and `high` come from the interval of the noncentrality
-    of F (Steiger & Fouladi 1997; Smithson 2003), other effects taken as estimated. The frame is empty where no degree
-    of freedom is left for the residual.
+    error with `error_df` degrees of freedom (see the module). `share`: the part of one effect in the sum of all. Of
+    blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its error) / n, which
+    without blocks and turns is omega squared; none is below 0. `low` and `high`: generalised confidence intervals
+    (Weerahandi 1993; Hannig, Iyer & Patterson 2006), the shares of pivots of all parts together: mean squares over
+    chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are quasi-random and always
+    the same. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
+    whole, and where all is constant, there are none (NaN). The frame is empty where no degree of freedom is left for
+    the residual.
     Raises ValueError for values that are not finite, and for a level outside (0, 1).
     """
     if not 0 < level < 1 or not np.all(np.isfinite(values)):
@@ -87,30 +160,39 @@ def variance_table(
     full = _fit(centred, codes, terms)
     if not terms or full.df < 1:
         return pd.DataFrame(columns=list(COLUMNS))
-    return _table(_effects(centred, codes, terms, full), full, _fit(centred, codes, ()), level)
+    effects = {term: each for term, each in _effects(centred, codes, terms).items() if each.df}
+    total = _fit(centred, codes, ()).squares
+    return _table(_Split(effects, _Effect(full.squares, full.df), total), level)
 
 
 def _terms(factors: Sequence[str]) -> list[Term]:
     """Main effects, interactions of two, blocks, turns."""
     swept = [name for name in factors if name != BLOCK]
     terms = [frozenset({name}) for name in swept] + [frozenset(pair) for pair in combinations(swept, 2)]
-    blocks = [frozenset({BLOCK})] if BLOCK in factors else []
-    turns = [frozenset({BLOCK, FILESYSTEM})] if blocks and FILESYSTEM in swept and len(swept) > 1 else []
+    blocks = [BLOCKS] if BLOCK in factors else []
+    turns = [TURN] if blocks and FILESYSTEM in swept and len(swept) > 1 else []
     return [*terms, *blocks, *turns]
 
 
-def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term]) -> _Fit:
-    """Least squares on indicator columns; ranks tell the degrees of freedom, so that cells may be missing.
+def _fit(
+    values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term], traced: Iterable[Term] = ()
+) -> _Fit:  # fmt: skip
+    """Least squares on indicator columns; ranks give the degrees of freedom, so that cells may be missing.
 
     By the normal equations: of indicators they are well conditioned, and the squares are those of the residuals
     themselves, in which an error of the solution counts only squared.
     """
     columns = [_indicators(codes, term) for term in terms]
     design = np.concatenate([np.ones((len(values), 1)), *columns], axis=1)
-    solution, _, rank, _ = np.linalg.lstsq(design.T @ design, design.T @ values, rcond=1e-10)
-    squares = float(np.sum((values - design @ solution) ** 2))
+    wanted = {term: _indicators(codes, term) for term in traced if term <= codes.keys()}
+    sides = np.concatenate([values[:, None], *wanted.values()], axis=1)
+    solution, _, rank, _ = np.linalg.lstsq(design.T @ design, design.T @ sides, rcond=1e-10)
+    left = np.sum((sides - design @ solution) ** 2, axis=0)
+    ends = np.cumsum([1, *(each.shape[1] for each in wanted.values())])
+    squares, *traces = (float(each.sum()) for each in np.split(left, ends[:-1]))
     left_by_rounding = squares < _ROUNDING * float(np.sum(values**2))
-    return _Fit(0.0 if left_by_rounding else squares, len(values) - int(rank))
+    traced_by = dict(zip(wanted, traces, strict=True))
+    return _Fit(0.0 if left_by_rounding else squares, len(values) - int(rank), traced_by)
 
 
 def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
@@ -122,66 +204,131 @@ def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
 
 
 def _effects(
-    values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term], full: _Fit
-) -> dict[Term, _Fit]:  # fmt: skip
-    """Sum of squares and degrees of freedom of each term, beside all terms that do not contain it."""
+    values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]
+) -> dict[Term, _Effect]:  # fmt: skip
+    """Each term beside all terms that do not contain it."""
     found = {}
     for term in terms:
         beside = [other for other in terms if not term <= other]
-        without = _fit(values, codes, beside)
-        with_it = full if len(beside) + 1 == len(terms) else _fit(values, codes, [*beside, term])
-        found[term] = _Fit(without.squares - with_it.squares, without.df - with_it.df)
+        without = _fit(values, codes, beside, (TURN, BLOCKS, term))
+        with_it = _fit(values, codes, [*beside, term], (TURN, BLOCKS))
+        df = without.df - with_it.df
+        turns, blocks = (
+            _factor(without.traces.get(each, 0) - with_it.traces.get(each, 0), df) for each in (TURN, BLOCKS)
+        )
+        n = _factor(without.traces[term] * _indicators(codes, term).shape[1], df)
+        found[term] = _Effect(max(without.squares - with_it.squares, 0.0), df, turns, blocks, n)
     return found
 
 
-def _table(effects: Mapping[Term, _Fit], full: _Fit, nothing: _Fit, level: float) -> pd.DataFrame:
-    total = nothing.squares + full.squares / full.df
-    turns = effects.get(frozenset({BLOCK, FILESYSTEM}), full)
-    rows: list[tuple[str, int, float, int, float, float, float, float, float]] = []
-    for term, effect in effects.items():
-        if not effect.df:
-            continue  # cells are missing, so that it cannot be told from others
-        error = turns if term == {FILESYSTEM} and turns.df > 0 else full
-        f, p, share, low, high = _tested(effect, error, total, level)
-        rows.append((_name(term), effect.df, effect.squares, error.df, f, p, share, low, high))
-    rest = 1 - sum(share for *_, share, _low, _high in rows) if total else math.nan
-    if rest < 0:  # cells are missing, and effects overlap: shares of one whole are not to be had
-        rest, rows = math.nan, [(*row[:6], math.nan, math.nan, math.nan) for row in rows]
-    rows.append((RESIDUAL, full.df, full.squares, 0, math.nan, math.nan, rest, math.nan, math.nan))
+def _factor(trace: float, df: int) -> float:
+    factor = trace / df if df else 0.0
+    return 0.0 if abs(factor) < _NONE else factor
+
+
+def _table(split: _Split, level: float) -> pd.DataFrame:
+    shares = _shares(split)
+    bounds = _bounds(split, level) if shares and split.residual.squares else {}
+    rows: list[tuple[str, int, float, float, float, float, float, float, float]] = []
+    for term, effect in split.effects.items():
+        error, error_df = split.error(term)
+        f, p = _tested(effect, error, error_df) if split.total else (math.nan, math.nan)
+        low, high = bounds.get(term, (math.nan, math.nan))
+        rows.append((_name(term), effect.df, effect.squares, error_df, f, p, shares.get(term, math.nan), low, high))
+    rest = (split.residual.df, split.residual.squares, 0, math.nan, math.nan)
+    rows.append((RESIDUAL, *rest, shares.get(frozenset(), math.nan), math.nan, math.nan))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _name(term: Term) -> str:
     """'filesystem x bs'; the file system first, as people say it."""
-    if term == {BLOCK, FILESYSTEM}:
+    if term == TURN:
         return "turn of a file system"
     return " x ".join(sorted(term, key=lambda name: (name != FILESYSTEM, name)))
 
 
-def _tested(effect: _Fit, error: _Fit, total: float, level: float) -> tuple[float, float, float, float, float]:
-    """F, p, share and its interval. Without any error F is infinite; where all is constant, there is no share."""
-    variance = error.squares / error.df
-    if effect.df == 0 or total == 0:
-        return math.nan, math.nan, math.nan, math.nan, math.nan
-    share = max(effect.squares - effect.df * variance, 0) / total
-    if variance == 0:
-        return math.inf, 0.0, share, math.nan, math.nan
-    f = max(effect.squares, 0) / effect.df / variance
-    others = total * (1 - share)
-    tails = ((1 + level) / 2, (1 - level) / 2)
-    low, high = (_noncentrality(f, effect.df, error.df, tail) * variance for tail in tails)
-    return f, float(scipy.stats.f.sf(f, effect.df, error.df)), share, low / (low + others), high / (high + others)
+def _tested(effect: _Effect, error: float, error_df: float) -> tuple[float, float]:
+    """F and p. Without any error F is infinite."""
+    if error == 0:
+        return math.inf, 0.0
+    f = effect.mean / error
+    return f, float(scipy.stats.f.sf(f, effect.df, error_df))
 
 
-def _noncentrality(f: float, df: int, error_df: int, tail: float) -> float:
-    """The noncentrality of the F distribution at which an F of at most `f` has this chance; 0 where none has."""
-    if scipy.stats.f.cdf(f, df, error_df) <= tail:
-        return 0.0
-    if f * df > _VAST:  # where the series for the noncentral F would take long, or give nothing
-        return float(f * df * scipy.stats.chi2.isf(tail, error_df) / error_df)
-    high = max(f * df, 1.0)
-    while scipy.stats.ncf.cdf(f, df, error_df, high) > tail:
-        high *= 2
-    return float(
-        scipy.optimize.brentq(lambda size: scipy.stats.ncf.cdf(f, df, error_df, size) - tail, 0, high, rtol=1e-10)
-    )
+# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shares(split: _Split) -> dict[Term, float]:
+    """Of each effect, and of the residual (the empty term); {} where there are none."""
+    rest = split.residual.mean
+    explained_by_each = sum(max(each.squares - each.df * rest, 0.0) for each in split.effects.values())
+    fixed = {term: each.df * max(each.mean - split.error(term)[0], 0.0) / each.n for term, each in _fixed(split)}
+    random = {term: np.array(split.effects[term].mean) for term in (TURN, BLOCKS) if term in split.effects}
+    variances = _random(split, np.array(rest), random)
+    parts = {**{term: max(float(each), 0.0) for term, each in variances.items()}, **fixed}
+    whole = sum(parts.values())
+    if explained_by_each > (1 + _NONE) * (split.total + rest) or not whole:
+        return {}
+    return {term: part / whole for term, part in parts.items()}
+
+
+def _fixed(split: _Split) -> list[tuple[Term, _Effect]]:
+    return [(term, each) for term, each in split.effects.items() if term not in (TURN, BLOCKS)]
+
+
+def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[Term, Floats]:
+    """The variances of the residual, the turns and the blocks that have these mean squares; they may be below 0."""
+    found, turns = {frozenset[str](): rest}, np.zeros_like(rest)
+    if TURN in means:
+        found[TURN] = turns = (means[TURN] - rest) / split.effects[TURN].turns
+    if BLOCKS in means:
+        blocks = split.effects[BLOCKS]
+        found[BLOCKS] = (means[BLOCKS] - rest - blocks.turns * turns) / blocks.blocks
+    return found
+
+
+def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
+    """The interval of each share, from pivots of all parts together."""
+    chances = iter(_chances(2 * (len(split.effects) + 1)).T)
+    rest = split.residual.squares / scipy.special.chdtri(split.residual.df, next(chances))
+    means = {
+        term: split.effects[term].squares / scipy.special.chdtri(split.effects[term].df, next(chances))
+        for term in (TURN, BLOCKS)
+        if term in split.effects
+    }
+    parts = _random(split, rest, means)
+    about = dict(parts)  # what each adds to the whole of the others: not cut at 0, or the others would look large
+    for term, effect in _fixed(split):
+        error = np.maximum(rest + split.weight(term) * (means.get(TURN, rest) - rest), np.finfo(float).tiny)
+        ratio, scale = effect.squares / error, error / effect.n
+        noncentrality = _noncentrality(ratio, effect.df, next(chances))
+        parts[term] = noncentrality * scale
+        about[term] = np.where(noncentrality > 0, noncentrality, np.minimum(ratio - effect.df, 0)) * scale
+    whole = np.sum(list(about.values()), axis=0)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    return {
+        term: tuple(np.quantile(_share(part, whole - about[term], rest), tails).tolist())
+        for term, part in parts.items()
+    }
+
+
+def _share(part: Floats, others: Floats, least: Floats) -> Floats:
+    """Of a part beside others, which together are not less than the residual, and so not below 0."""
+    own = np.maximum(part, 0)
+    return np.asarray(own / (own + np.maximum(others, least)))
+
+
+@lru_cache(maxsize=8)
+def _chances(columns: int) -> Floats:
+    """Uniform values that fill their cube evenly: shape (_DRAWS, columns)."""
+    return np.asarray(scipy.stats.qmc.Sobol(columns, rng=np.random.default_rng(_DRAWS)).random(_DRAWS), dtype=float)
+
+
+def _noncentrality(x: Floats, df: int, chance: Floats) -> Floats:
+    """The noncentrality of the chi-square distribution at which a value of at most `x` has this chance; 0 where none
+    has. The square root of a vast one is as good as normal: scipy's series for these takes long."""
+    vast = x > _VAST * df
+    found = np.where(vast, (np.sqrt(x) - scipy.special.ndtri(chance)) ** 2 - (df - 1), 0.0)
+    usual = ~vast & (chance < scipy.special.chdtr(df, x))
+    found[usual] = scipy.special.chndtrinc(x[usual], df, chance[usual])
+    return np.asarray(np.maximum(found, 0))

@@ -1,9 +1,10 @@
 """How much a figure differs from run to run beyond what its trials inside a run explain.
 
-One-way random effects on logarithms: x_ij = mu + r_i + e_ij, with r_i of the runs and e_ij of the trials. Sources:
-Searle, Casella and McCulloch, Variance Components (1992), ch. 3; the interval of what lies between is that of Williams,
-Biometrika 49 (1962), that of its share the usual one by F (section 3.6d.vi), both with n0 in the place of n where runs
-have unlike numbers of trials; that of what lies inside is by chi-square.
+One-way random effects on logarithms: x_ij = mu + r_i + e_ij, with r_i of the runs and e_ij of the trials. The intervals
+of what lies between, and of its share, are exact for unlike numbers of trials: those of Wald (Ann. Math. Statist. 11,
+1940; Searle, Casella and McCulloch, Variance Components, 1992, section 3.6); for equal numbers the first is that of
+Williams (Biometrika 49, 1962). The estimate is that of Paule and Mandel (J. Res. NBS 87, 1982). What lies inside has
+its interval by chi-square.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from mountlab.stats.rounding import alike, common_variance
 
 Floats = NDArray[np.float64]
+_HALVINGS = 52
 
 
 @dataclass(frozen=True)
@@ -76,30 +78,41 @@ def _rounding(logs: Sequence[Floats], steps: Sequence[float], within: float) -> 
 def _between(logs: Sequence[Floats], within: float, rounding: float, level: float) -> Spread:
     runs, n = len(logs), sum(map(len, logs))
     sizes, means = np.array([len(each) for each in logs]), np.array([each.mean() for each in logs])
-    squares = float((sizes * (means - np.concatenate(logs).mean()) ** 2).sum())
     typical = (n - (sizes**2).sum() / n) / (runs - 1)
     inside = within + typical * rounding
     if alike(np.array(math.sqrt(inside)), np.maximum(np.abs(means).max(), 1.0)):
-        between = math.sqrt(squares / (runs - 1) / typical)
-        return Spread(between, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
-    f = squares / (runs - 1) / inside
-    tail, degrees = (1 - level) / 2, (runs - 1, n - runs)
-    bounds = [
-        squares * (1 - scipy.stats.f.ppf(share, *degrees) / f) / (typical * scipy.stats.chi2.ppf(share, runs - 1))
-        if f
-        else 0.0
-        for share in (1 - tail, tail)
-    ]
-    excess = (squares / (runs - 1) - inside) / typical
-    low, high, between = (math.sqrt(max(0.0, float(each))) for each in (*bounds, excess))
-    excesses = [f / float(scipy.stats.f.ppf(share, *degrees)) - 1 for share in (1 - tail, tail)]
-    share_low, share_high = (_share(each, typical) for each in excesses)
-    whole = between**2 + within
+        return Spread(float(np.std(means, ddof=1)), math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
+    degrees, tails = (runs - 1, n - runs), np.array([(1 + level) / 2, (1 - level) / 2])
+    quantiles = np.array([1.0, *scipy.stats.f.ppf(tails, *degrees)])
+    shares = _shares_at(sizes, means, (runs - 1) * inside * quantiles)
+    squares = np.array([runs - 1, *scipy.stats.chi2.ppf(tails, runs - 1)])
+    between, low, high = np.sqrt(shares * _squares(sizes, means, shares) / squares).tolist()
+    f = float(_squares(sizes, means, np.zeros(1))[0]) / (runs - 1) / inside
+    share, share_low, share_high = shares.tolist()
     return Spread(
-        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share_low=share_low,
-        share=between**2 / whole if whole else math.nan, share_high=share_high,
+        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share=share,
+        share_low=share_low, share_high=share_high,
     )  # fmt: skip
 
 
-def _share(excess: float, typical: float) -> float:
-    return 1.0 if math.isinf(excess) else max(0.0, excess) / (typical + max(0.0, excess))
+def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:
+    """Q / (1 - share) at each share = rho / (1 + rho): finite from 0 to 1, where every run counts alike. Times the
+    share it is rho Q, which over a chi-square is what lies between."""
+    weights = sizes / (1 - shares[:, None] + sizes * shares[:, None])
+    centre = (weights * means).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+    return np.asarray((weights * (means - centre) ** 2).sum(axis=1))
+
+
+def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Floats:
+    """The shares at which Q is what is wanted, 0 where it is less at once, 1 where it never is: by bisection, as Q
+    falls; with runs of one length it falls as 1 / (1 + n rho)."""
+    if sizes.min() == sizes.max():
+        n, most = sizes[0], _squares(sizes, means, np.zeros(1))
+        excess = np.maximum(most - wanted, 0)
+        return np.asarray(np.divide(excess, excess + n * wanted, out=np.zeros(len(wanted)), where=excess > 0))
+    low, high = np.zeros(len(wanted)), np.ones(len(wanted))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = (1 - middle) * _squares(sizes, means, middle) > wanted
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(low == 0, 0.0, high)

@@ -46,6 +46,7 @@ comparison; 0 where it is not known."""
 _UNKNOWN: Steps = (0.0, 0.0)
 KEPT = 0.2
 """Of the error: the share that pays for the sizes in intervals for all together (see the module)."""
+_LEAST_LEVEL = 1e-9
 _ABOVE_1 = float(np.nextafter(1, 2))
 Flags = NDArray[np.bool_]
 
@@ -216,6 +217,10 @@ class Family:
     high_all: Floats
     """Intervals that hold all together."""
     p_equivalent_adjusted: Floats
+    low_same: Floats
+    high_same: Floats
+    """Where equivalence is shown, the interval of its two one-sided tests; NaN elsewhere."""
+    level_same: Floats
     needed: Floats
     """Blocks that would decide, at a power of 80 %; NaN where it is decided, has no interval, or none would do."""
 
@@ -231,10 +236,12 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
         high_all = 1 / _joint_bound(-ratios.log_mean, ratios, decided[1], level, until)
     low, high = ratios.bounds(sequential.level_after(until, level))
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
+    low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
     open_ = ~np.isnan(ratios.log_se) & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return Family(
         p=_two_sided(ratios.p(), until), p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
         low=low, high=high, low_all=low_all, high_all=high_all, p_equivalent_adjusted=p_same,
+        low_same=low_same, high_same=high_same, level_same=level_same,
         needed=np.where(open_, needed_blocks(ratios, int(open_.sum()), level, smallest_effect), math.nan),
     )  # fmt: skip
 
@@ -250,6 +257,20 @@ def look_level(until: Until, comparisons: int) -> float:
     joint = until.of == "comparisons" and comparisons > 1
     share = KEPT / comparisons if joint else 1.0
     return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
+
+
+def _same_bounds(ratios: Ratios, p_same: Floats, level: float, until: Until | None) -> tuple[Floats, Floats, Floats]:
+    """The intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
+
+    A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
+    1987). Of m comparisons with s shown to be the same, Holm tested the last of these at a / (m - s + 1) and the
+    others at less: at this threshold all of their intervals lie inside the margin.
+    """
+    same = p_same < 1 - level
+    share = 1 / (int((~np.isnan(p_same)).sum() - same.sum()) + 1)
+    claimed = max(1 - 2 * (1 - level) * share, _LEAST_LEVEL)
+    low, high = (np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(until, claimed)))
+    return low, high, np.where(same, claimed, math.nan)
 
 
 def _joint_bound(log_mean: Floats, ratios: Ratios, decided: Flags, level: float, until: Until | None) -> Floats:

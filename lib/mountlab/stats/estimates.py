@@ -40,6 +40,8 @@ class Statistic:
     """(samples, n >= 2), a level, and the step of each sample to figure, low and high, each (samples,)."""
     positive: bool = False
     """Whether it is defined for positive values only."""
+    ranks: bool = False
+    """Whether the ends of its interval are values of the sample, so that few values have none."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def estimate_samples(
         own = np.flatnonzero(sizes == n)
         columns[:, own] = _summed_up(values[starts[own][:, None] + np.arange(n)], level, chosen, known[own])
     figure, low, high, sd, cv = columns
-    endless = np.isinf(low) & np.isinf(high)
+    endless = np.isinf(low) & np.isinf(high) & chosen.ranks
     unknown = np.isnan(low) & ~np.isnan(figure) & (sizes > 1)
     methods = [
         chosen.method + (NO_INTERVAL if no_end else NO_SPREAD if no_spread else "")
@@ -139,14 +141,17 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation (n - 1 in the divisor) of each row of (samples, n >= 2).
 
     In two passes, with what rounding left in the first mean put right: a sum of squares of the values themselves loses
-    all digits where the spread is small beside the mean (Chan, Golub & LeVeque 1983).
+    all digits where the spread is small beside the mean (Chan, Golub & LeVeque 1983). On values over a power of two
+    near the largest of their row, which changes no digit: squares of 1e-300 and of 1e300 are beyond floating point.
     """
-    n = rows.shape[1]
-    mean = rows.mean(axis=1)
-    deviations = rows - mean[:, None]
+    n, exponent = rows.shape[1], np.frexp(np.abs(rows).max(axis=1))[1]
+    scaled = np.ldexp(rows, -exponent[:, None])
+    mean = scaled.mean(axis=1)
+    deviations = scaled - mean[:, None]
     left = deviations.mean(axis=1)
     squares = np.sum(deviations**2, axis=1) - n * left**2
-    return mean + left, np.sqrt(np.maximum(squares, 0) / (n - 1))
+    sd = np.sqrt(np.maximum(squares, 0) / (n - 1))
+    return np.ldexp(mean + left, exponent), np.ldexp(sd, exponent)
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +208,11 @@ STATISTICS: dict[str, Statistic] = {
         positive=True,
     ),
     "median": Statistic(
-        "Median", "median, order statistics", "for what is typical, where a few trials stray far", _median
+        "Median",
+        "median, order statistics",
+        "for what is typical, where a few trials stray far",
+        _median,
+        ranks=True,
     ),
     "harmonic": Statistic(
         "Harmonic mean",

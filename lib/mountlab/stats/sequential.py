@@ -109,9 +109,13 @@ def half_widths(values: ArrayLike, level: float) -> Array:
     sample = np.asarray(values, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     shifted = sample - sample[..., :1]
+    exponent = np.frexp(np.nanmax(np.abs(shifted), axis=-1, keepdims=True, initial=0.0))[1]
+    shifted = np.ldexp(shifted, -exponent)  # exact; squares of very small or large values are beyond floating point
     squares = np.cumsum(shifted**2, axis=-1) - np.cumsum(shifted, axis=-1) ** 2 / counts
     variance = np.maximum(squares, 0) / np.maximum(counts - 1, 1)
-    half = scipy.stats.t.ppf((1 + level) / 2, np.maximum(counts - 1, 1)) * np.sqrt(variance / counts)
+    half = scipy.stats.t.ppf((1 + level) / 2, np.maximum(counts - 1, 1)) * np.ldexp(
+        np.sqrt(variance / counts), exponent
+    )
     return np.where((counts < 2) | np.isnan(half), np.inf, half)
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import diptest
 import numpy as np
@@ -35,7 +36,7 @@ MAX_EXCURSION, MAX_SLOPE = 0.20, 0.10
 _MAD_OF_NORMAL = 0.6745
 """The median absolute deviation of a normal distribution, in standard deviations."""
 _ALL_ORDERS_TO, _DRAWN_VALUES, _SEED = 8, 1_000_000, 19_790_628
-_EXACT_KENDALL_TO = 60
+_EXACT_KENDALL_TO, _EXACT_TIED_TO = 60, 20
 
 
 # ── outliers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -46,7 +47,10 @@ def outliers(values: Sequence[float]) -> list[int]:
 
     The modified z, 0.6745 (x - median) / MAD, is beyond 3.5, and beyond what 99 % of normal samples of this size stay
     within (19 at n = 5, 7 at n = 10, 4.8 at n = 30): by 3.5 alone, 21 % of normal samples of 5 would have an outlier.
-    None for n < 5, and none where more than half of the values are equal (MAD 0), since there is no scale then.
+    Where more than half of the values are equal (MAD 0), that is rounding, and half of the smallest step between two
+    values stands for the MAD: it cannot be more. A sample with two values only shows no step but the one in question,
+    and none of it is outlying (`scaleless`). None for n < 5. (Iglewicz and Hoaglin take the mean absolute deviation
+    then: of nine equal values and one a step away, it finds the one as far off as anything can be.)
     Source: Iglewicz and Hoaglin (1993), How to detect and handle outliers; the limits for few trials are simulated.
     """
     return [int(i) for i in np.flatnonzero(outlier_mask([values])[0])]
@@ -60,12 +64,27 @@ def outlier_mask(samples: ArrayLike) -> NDArray[np.bool_]:
     return _modified_z(rows) > _outlier_limit(rows.shape[1])
 
 
+def scaleless(values: Sequence[float]) -> bool:
+    """Whether a sample has no scale by which a value could be called far: two values only, one of them more often than
+    not."""
+    counts = np.unique(np.asarray(values, dtype=float), return_counts=True)[1]
+    return len(counts) == 2 and 2 * int(counts.max()) > len(values)
+
+
 def _modified_z(rows: Floats) -> Floats:
-    """|modified z| of each value; 0 in rows whose MAD is 0."""
+    """|modified z| of each value; 0 in rows that have no scale."""
     distance = np.abs(rows - np.median(rows, axis=1, keepdims=True))
     mad = np.median(distance, axis=1, keepdims=True)
+    flat = np.flatnonzero(mad[:, 0] == 0)
+    mad[flat, 0] = [_half_a_step(row) for row in rows[flat]]
     z: Floats = np.where(mad > 0, _MAD_OF_NORMAL * distance / np.where(mad > 0, mad, 1.0), 0.0)
     return z
+
+
+def _half_a_step(row: Floats) -> float:
+    """Half of the smallest step between the values; 0 where there is one step or none."""
+    steps = np.diff(np.unique(row))
+    return float(steps.min()) / 2 if len(steps) > 1 else 0.0
 
 
 @lru_cache(maxsize=64)
@@ -81,8 +100,9 @@ def _outlier_limit(n: int) -> float:
 def drift(values: Sequence[float]) -> float:
     """Two-sided p against 'the order of the trials does not matter', for values that rise or fall over the blocks.
 
-    The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60 without ties, beyond
-    that by the normal distribution; ties make it careful (p too large, never too small). NaN for n < 6.
+    The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60, and with
+    ties, over all orders of them, for n <= 20; beyond that by the normal distribution, with its variance for ties
+    (Kendall, Rank Correlation Methods, 1975, chapter 4). NaN for n < 6.
     """
     return float(drift_p([values])[0])
 
@@ -96,26 +116,47 @@ def drift_p(samples: ArrayLike) -> Floats:
     rising = np.zeros(len(rows))
     for first in range(n - 1):
         rising += np.sign(rows[:, first + 1 :] - rows[:, first : first + 1]).sum(axis=1)
-    if n > _EXACT_KENDALL_TO:
-        sd = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-        tail = np.asarray(scipy.stats.norm.sf((np.abs(rising) - 1) / sd))
-    else:
-        pairs = n * (n - 1) // 2
-        tail = _kendall_tail(n)[(pairs - np.abs(rising).astype(int)) // 2]
-    p: Floats = np.minimum(1.0, 2 * tail)
+    more, tied = np.abs(rising).astype(int), np.any(np.diff(np.sort(rows, axis=1), axis=1) == 0, axis=1)
+    alike = {each: _kendall_tail((1,) * n, each) for each in np.unique(more[~tied]).tolist()}
+    tails = [
+        _kendall_tail(_ties(row), k) if has else alike[k] for row, k, has in zip(rows, more.tolist(), tied, strict=True)
+    ]
+    p: Floats = np.minimum(1.0, 2 * np.array(tails))
     return p
 
 
-@lru_cache(maxsize=64)
-def _kendall_tail(n: int) -> Floats:
-    """P(at most k of the pairs are in falling order) for k = 0 ... n(n-1)/2, over all n! equally likely orders.
+def _ties(row: Floats) -> tuple[int, ...]:
+    """How often each value occurs."""
+    return tuple(sorted(np.unique(row, return_counts=True)[1].tolist()))
 
-    The i-th value falls below 0 ... i-1 of the earlier ones with equal chance, whatever their order.
+
+def _kendall_tail(ties: tuple[int, ...], more: int) -> float:
+    """The chance that rising pairs are at least so many more than falling ones, where values occur so often."""
+    n, untied = sum(ties), sum(ties) ** 2 - sum(count**2 for count in ties)
+    if n <= (_EXACT_TIED_TO if ties[-1] > 1 else _EXACT_KENDALL_TO):
+        return float(_falling_pairs(ties)[(untied // 2 - more) // 2])
+    variance = n * (n - 1) * (2 * n + 5) - sum(count * (count - 1) * (2 * count + 5) for count in ties)
+    return float(scipy.stats.norm.sf((more - 1) / math.sqrt(variance / 18))) if variance else 1.0
+
+
+@lru_cache(maxsize=1024)
+def _falling_pairs(ties: tuple[int, ...]) -> Floats:
+    """P(at most k pairs are in falling order) for k = 0, 1 ..., over all orders of values that occur so often.
+
+    The counts are the coefficients of a q-multinomial (MacMahon 1913): of the product of (1 - q^i) for i = 1 ... n
+    over the same product for each tie. Whole numbers, so that none of it is rounded.
     """
-    chance = np.ones(1)
-    for earlier in range(1, n):
-        chance = np.convolve(chance, np.full(earlier + 1, 1 / (earlier + 1)))
-    return np.cumsum(chance)
+    size = (sum(ties) ** 2 - sum(count**2 for count in ties)) // 2 + 1
+    orders, placed = [1] + [0] * (size - 1), 0
+    for count in ties:
+        for own in range(1, count + 1):  # times (1 - q^(placed + own)) / (1 - q^own)
+            for power in range(size - 1, placed + own - 1, -1):
+                orders[power] -= orders[power - placed - own]
+            for power in range(own, size):
+                orders[power] += orders[power - own]
+        placed += count
+    whole = sum(orders)
+    return np.array([each / whole for each in accumulate(orders)])
 
 
 def step(values: Sequence[float]) -> tuple[int, float]:
@@ -164,27 +205,26 @@ Statistic = Callable[[Floats], Floats]
 
 
 def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
-    """The share of orders in which the statistic of the ranks is at least what it is in these rows."""
-    n = rows.shape[1]
-    null = _null(statistic, n)
-    seen = statistic(_ranks(rows))
-    as_large = len(null) - np.searchsorted(null, seen - 1e-9, side="left")
-    drawn = int(n > _ALL_ORDERS_TO)  # the order seen is one more of those drawn, so that p is never 0
-    p: Floats = (as_large + drawn) / (len(null) + drawn)
+    """The share of orders in which the statistic of the ranks is at least what it is in these rows. Of few values all
+    orders count, of them with their ties; of many some, as if there were no ties."""
+    n, ranks = rows.shape[1], _ranks(rows)
+    seen = statistic(ranks) - 1e-9
+    if n <= _ALL_ORDERS_TO:
+        nulls = [_null(statistic, tuple(row)) for row in np.sort(ranks, axis=1).tolist()]
+        return np.array([1 - np.searchsorted(null, each) / len(null) for null, each in zip(nulls, seen, strict=True)])
+    null = _null(statistic, tuple(range(1, n + 1)))
+    as_large = len(null) - np.searchsorted(null, seen, side="left")
+    p: Floats = (as_large + 1) / (len(null) + 1)  # the order seen is one more of those drawn, so that p is never 0
     return p
 
 
-@lru_cache(maxsize=32)
-def _null(statistic: Statistic, n: int) -> Floats:
-    """The statistic of n ranks in all orders, or in as many as hold a million values; sorted."""
-    return np.sort(statistic(_orders(n)))
-
-
-def _orders(n: int) -> Floats:
-    ranks = np.arange(1.0, n + 1)
-    if n <= _ALL_ORDERS_TO:
-        return np.array(list(itertools.permutations(ranks)))
-    return np.random.default_rng(_SEED).permuted(np.tile(ranks, (_draws(n), 1)), axis=1)
+@lru_cache(maxsize=256)
+def _null(statistic: Statistic, ranks: tuple[float, ...]) -> Floats:
+    """The statistic of these ranks in all orders, or in as many as hold a million values; sorted."""
+    if len(ranks) <= _ALL_ORDERS_TO:
+        return np.sort(statistic(np.array(list(itertools.permutations(ranks)))))
+    drawn = np.tile(np.array(ranks, dtype=float), (_draws(len(ranks)), 1))
+    return np.sort(statistic(np.random.default_rng(_SEED).permuted(drawn, axis=1)))
 
 
 def _draws(n: int) -> int:
