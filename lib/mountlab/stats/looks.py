@@ -6,8 +6,8 @@ alpha spending (Lan & DeMets 1983) with the shares of Bonferroni. The shares of 
 error over all of them is at most what a single look at the full level would have, however the looks depend on one
 another: the same runs with more blocks, or new and longer runs. No record of earlier looks is needed.
 
-Of one run beside one, a look is at one of BLOCKS, each about 1.4 times the one before; a run with another number of
-blocks counts up to the last of these. With several runs on a side each further run is a look, and all count.
+Of one run beside one, a look is at one of BLOCKS, each twice the one before; a run with another number of blocks counts
+up to the last of these. With several runs on a side each further run is a look, and all count.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ MOST = 2000
 """More values than that are never asked for."""
 FIRST = 5
 """Blocks at the first look that can show much, which has the largest share."""
-BLOCKS = (2, 3, 4, *(int(FIRST * 2 ** (step / 2)) for step in range(18)))
-"""2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80 ... 1810: the looks at one run beside one."""
-_EARLY, _NEXT = 0.03, 0.8
+BLOCKS = (2, 3, 4, *(FIRST * 2**step for step in range(9)))
+"""2, 3, 4, 5, 10, 20, 40, 80 ... 1280: the looks at one run beside one. Fewer looks have larger shares: of schedules
+with steps of 1.4 and 2 this one takes the fewest blocks until a question is decided."""
+_EARLY, _NEXT = 0.02, 0.7
 """The share of each look before FIRST; and of each look after it, in shares of the one before."""
 
 

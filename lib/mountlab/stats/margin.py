@@ -12,7 +12,9 @@ These errors hold over all looks at one question (stats.looks): each look has a 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +38,8 @@ from mountlab.stats.power import POWER
 _LEAST = 1e-6
 """No two-sided level is below this, however much error one allows oneself."""
 _STEEP, _FAR = 30, 1e4
-"""A critical value above which (two or three values of a side) the power counts as 0, since the series of the noncentral
-t need not converge there; and a distance that is infinite for it."""
+"""A critical value above which (two or three values of a side) the power counts as 0, since the series of the
+noncentral t need not converge there; and a distance that is infinite for it."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,26 @@ class AgainstMargin:
     """Bounds of it, each of which holds for all figures together, over all looks."""
     n: NDArray[np.int64]
     """Values of the smaller side."""
-    needed: Floats
-    """Values of each side with which no change at all would be shown to be fine, and one of twice the margin to be
-    worse; more than there are. NaN where it is decided or no spread is known, infinite where no number would do."""
-    seen: Floats
-    """The same if the change is what was seen."""
     margin: float
     counted: int
     """How many values of the smaller side this look counts, of the figure that has most."""
+    forecast: Callable[[], tuple[Floats, Floats]]
+    """`needed` and `seen`, computed when they are asked for."""
+
+    @property
+    def needed(self) -> Floats:
+        """Values of each side with which no change at all would be shown to be fine, and one of twice the margin to be
+        worse; more than there are. NaN where it is decided or no spread is known, infinite where no number would do."""
+        return self._forecast[0]
+
+    @property
+    def seen(self) -> Floats:
+        """The same if the change is what was seen."""
+        return self._forecast[1]
+
+    @cached_property
+    def _forecast(self) -> tuple[Floats, Floats]:
+        return self.forecast()
 
     @property
     def fails(self) -> Flags:
@@ -109,17 +123,21 @@ def against_margin(
     of_this_look = max(1 - 2 * asked.wrong(most), _LEAST)
     decided = [2 * each < 1 - of_this_look for each in adjusted_sides(shifted, until)]
     low, high = ((1 + margin) * each for each in joint_bounds(shifted, decided, of_this_look, until))
-    unknown = np.full(len(worse), math.nan)
-    found = AgainstMargin(np.exp(worse), low, high, n, unknown, unknown, margin, int(counts.max(initial=0)))
-    open_ = ~np.isnan(ratios.log_se) & ~found.fails & ~found.passes
-    of_all = float(share_of_error(max(int(open_.sum()), 1), max(int((~np.isnan(ratios.log_se)).sum()), 1)))
-    needed, seen = _what_would(np.where(open_, shifted.log_mean, math.nan), spread, asked, of_all, most)
-    return replace(found, needed=needed, seen=seen)
+
+    def forecast() -> tuple[Floats, Floats]:
+        open_ = known & ~found.fails & ~found.passes
+        of_all = float(share_of_error(max(int(open_.sum()), 1), max(int(known.sum()), 1)))
+        return _what_would(np.where(open_, shifted.log_mean, math.nan), spread, asked, of_all, most)
+
+    known = ~np.isnan(ratios.log_se)
+    found = AgainstMargin(np.exp(worse), low, high, n, margin, int(counts.max(initial=0)), forecast)
+    return found
 
 
 def _smaller(change: Floats, baseline: Floats) -> NDArray[np.int64]:
     """How many values the smaller side of each figure has."""
-    return np.minimum(*(np.count_nonzero(side > 0, axis=1) for side in (change, baseline)))
+    sizes = [np.count_nonzero(side > 0, axis=1) for side in (change, baseline)]
+    return np.asarray(np.minimum(*sizes), dtype=np.int64)
 
 
 # ── standard errors ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +203,7 @@ def _needed(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) 
 def _power(away: Floats, spread: Floats, n: NDArray[np.int64], errors: Floats) -> Floats:
     """The chance that n values of each side show at this error on which side of the margin a change lies that is so far
     `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
-    df = welch_df(2.0 * (n - 1), n, errors)
+    df = welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
     critical = -special.stdtrit(df, errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(away) * np.sqrt(n) / spread, _FAR)
