@@ -98,8 +98,8 @@ def exact_error(n: int, other: int, tail: float, variances: float) -> float:
     of_first = parts[0] / (parts[0] + parts[1])
     df = 1 / (of_first**2 / degrees[0] + (1 - of_first) ** 2 / degrees[1])
     unpaired = np.zeros(len(df), dtype=bool)
-    ratios = Ratios(np.zeros(len(df)), np.ones(len(df)), df, np.full(len(df), min(n, other)), unpaired)
-    bound = -np.log(ratios.bounds(1 - 2 * tail)[0])
+    ratios = Ratios(np.zeros(len(df)), np.full(len(df), 1e-3), df, np.full(len(df), min(n, other)), unpaired)
+    bound = -np.log(ratios.bounds(1 - 2 * tail)[0]) * 1e3
     return float(weights @ stats.t.sf(bound * np.sqrt(degrees.sum() * (parts[0] + parts[1])), degrees.sum()))
 
 

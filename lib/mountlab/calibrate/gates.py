@@ -41,7 +41,7 @@ def gate_outcomes(effort: Effort) -> Table:
     rows: list[tuple[str, tuple[Share | None, ...]]] = [
         (name, tuple(_share(name, case, n, effort.sweeps, meant=meant) for n in BLOCKS)) for name, meant, case in _ROWS
     ]
-    for name, case, sweeps in (*((*each, effort.sweeps) for each in _AGAIN), (*_NOT_CORRECTED, effort.sweeps // 10)):
+    for name, case, sweeps in (*((*each, effort.sweeps) for each in _AGAIN), (*_NOT_CORRECTED, effort.sweeps // 20)):
         rows.append((name, (_share(name, case, BLOCKS[0], max(1, sweeps), meant=False), None, None, None)))
     for name, truth, outcome, meant in _NEEDED:
         case = _promised(truth, outcome)
