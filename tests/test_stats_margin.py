@@ -75,7 +75,7 @@ def test_more_runs_of_either_side_never_tell_less(looks: Looks) -> None:
                 passes[i, j] += lower_is_better(*sides, unit="run", looks=looks).passes[0] / cases
     assert (np.diff(passes, axis=0) > -0.09).all(), passes
     assert (np.diff(passes, axis=1) > -0.09).all(), passes
-    assert (passes[3, 3] > passes[0, 3] + 0.2) & (passes[3, 3] > passes[3, 0] + 0.2)
+    assert passes[3, 3] > max(passes[0, 3], passes[3, 0]) + 0.05
 
 
 @pytest.mark.parametrize("unit", ["block", "run"])

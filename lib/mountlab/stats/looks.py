@@ -40,11 +40,11 @@ def counted(n: int, unit: Unit, looks: Looks = "any") -> int:
 
 def share(n: int, unit: Unit, looks: Looks = "any") -> float:
     """The share of the error for the look at n values of the smaller side. Over all looks they sum to at most 1: those
-    of runs, 1/2, 1/6, 1/12 and so on, to exactly that. n = 0 has the share of the first."""
+    of runs, 1/3, 1/6, 1/10 and so on, to exactly that. n = 0 has the share of the first."""
     if looks == "once":
         return 1.0
     if unit == "run":
-        return 1 / (max(n, 1) * (max(n, 1) + 1))
+        return 2 / ((max(n, 1) + 1) * (max(n, 1) + 2))
     early = BLOCKS.index(FIRST)
     step = BLOCKS.index(counted(max(n, BLOCKS[0]), unit)) - early
     return _EARLY if step < 0 else (1 - _EARLY * early) * (1 - _NEXT) * _NEXT**step
