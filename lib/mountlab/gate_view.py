@@ -91,7 +91,8 @@ def promises(gate: Gate) -> str:
 def _over_looks(gate: Gate) -> str:
     if gate.looks == "once":
         return "in this one look: it does not hold if the question is asked again with more data."
-    return f"and over all looks at this change, however often it is asked again with more {gate.unit}s."
+    more = "runs of the change beside the same baseline" if gate.unit == "run" else "blocks"
+    return f"and over all looks at this change, however often it is asked again with more {more}."
 
 
 def _what_counts(gate: Gate) -> list[str]:
