@@ -19,9 +19,11 @@ from mountlab.errors import PlanError
 from mountlab.gate import EXIT_CODES, Gate, Judged, judge
 from mountlab.gate_view import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
 from mountlab.model import Caveat
+from mountlab.stats.looks import Looks
 from synthetic_run import SyntheticRun, synthetic_run
 
 TOUR = store.ROOT / "results" / "tour"
+LOOKS: tuple[Looks, ...] = ("any", "once")
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +293,28 @@ def test_what_is_asked_wrongly_is_refused(
 ) -> None:
     assert gate(much_slower, "--against", TOUR, *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_error_is_over_all_looks_unless_one_is_all_there_is(
+    much_slower: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {}
+    for looks in ("any", "once"):
+        assert gate(TOUR, "--against", much_slower, "--looks", looks) == 0
+        told[looks] = capsys.readouterr().out
+    assert "over all looks at this change" in told["any"]
+    assert "in this one look" in told["once"]
+    assert gate(TOUR, "--against", much_slower, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["looks"] == "any"
+
+
+def test_blocks_after_the_last_look_are_said_not_to_count() -> None:
+    any_, once = (
+        judge([run("after", blocks=7)], [run("before", blocks=7)], margin=0.05, looks=looks) for looks in LOOKS
+    )
+    assert "The first 5 of 7 blocks count" in gate_text(any_).replace("\xa0", " ")
+    assert (any_.counted, once.counted) == (5, 7)
+    assert "blocks count" not in gate_text(once)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(

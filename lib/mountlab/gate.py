@@ -1,13 +1,14 @@
 """May a change pass? Runs of a change beside runs of its baseline, judged against a margin: for scripts and CI systems.
 
-Each figure passes, fails, or cannot be told, by bounds that hold for all of them together (stats.margin). With one run
-on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
+Each figure passes, fails, or cannot be told, by bounds that hold for all of them together (stats.margin), and over all
+looks at one question: a change against its baseline, asked again with more blocks or more runs (stats.looks). With one
+run on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +26,7 @@ from mountlab.run_ratios import (
     table_of,
 )
 from mountlab.run_view import ComparedRun
+from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
 
 Outcome = Literal["fails", "cannot tell", "passes"]
@@ -82,6 +84,10 @@ class Gate:
     judged: tuple[Judged, ...]
     differs: tuple[str, ...]
     """In what the first runs of the two sides are known to differ."""
+    looks: Looks
+    """How often the question may be asked."""
+    counted: int
+    """The blocks, or runs, of the smaller side that this look counts."""
 
     @property
     def outcome(self) -> Outcome:
@@ -89,15 +95,17 @@ class Gate:
         return min((each.outcome for each in self.judged), key=WORST_FIRST.index)
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Unit:
         """What n counts."""
-        return "block" if len(self.change) == len(self.baseline) == 1 else "run"
+        return _unit(self.change, self.baseline)
 
 
 def judge(
-    change: Sequence[ComparedRun], baseline: Sequence[ComparedRun], *, margin: float, metrics: Sequence[str] = ()
-) -> Gate:
+    change: Sequence[ComparedRun], baseline: Sequence[ComparedRun], *, margin: float, metrics: Sequence[str] = (),
+    looks: Looks = "any",
+) -> Gate:  # fmt: skip
     """Each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times as bad.
+    `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
 
     A figure that the baseline has and the change has not, fails. Raises PlanError where a run is named twice, where the
     runs have no cell in common, and where the baseline has no figure of the metrics.
@@ -112,12 +120,15 @@ def judge(
             allowed=", ".join(sorted(set(baseline[0].measurements["metric"]))) or "a run that has measured something",
         )  # fmt: skip
     distrusted = {id(each): _distrust(each, change, baseline) for each in figures}
-    judged = list(_judged(figures, runs, len(baseline), margin, distrusted))
+    found, present = _against(figures, runs, change, baseline, margin, looks)
+    judged = [_one(each, found, place, distrusted[id(each)]) for place, each in enumerate(present)]
+    judged += [_absent(each) for each in figures if not any(each is other for other in present)]
     common = common_cells(baseline[0].sweep, change[0].sweep)
     differs = dict.fromkeys(each.area for each in differences_of(baseline[0], change[0], common) if each.known)
     return Gate(
-        tuple(change), tuple(baseline), margin, level_of(runs), tuple(sorted(judged, key=_worst_first)), tuple(differs)
-    )
+        tuple(change), tuple(baseline), margin, level_of(runs), tuple(sorted(judged, key=_worst_first)), tuple(differs),
+        looks, found.counted,
+    )  # fmt: skip
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
@@ -129,26 +140,30 @@ def _check(runs: Sequence[ComparedRun]) -> None:
         common_cells(runs[0].sweep, run.sweep)
 
 
-def _judged(
-    figures: Sequence[SharedFigure], runs: Sequence[ComparedRun], first: int, margin: float,
-    distrusted: Mapping[int, str],
-) -> Iterator[Judged]:  # fmt: skip
-    """`first`: the place of the first run of the change."""
+def _unit(change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Unit:
+    return "block" if len(change) == len(baseline) == 1 else "run"
+
+
+def _against(
+    figures: Sequence[SharedFigure], runs: Sequence[ComparedRun], change: Sequence[ComparedRun],
+    baseline: Sequence[ComparedRun], margin: float, looks: Looks,
+) -> tuple[AgainstMargin, list[SharedFigure]]:  # fmt: skip
+    """The figures that the change has, all together; and which they are."""
+    first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
     present = [each for each in figures if any(each.values[first:])]
     sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
     better = np.array([higher_is_better(each.metric) for each in present], dtype=bool)
-    level = level_of(runs)
     found = against_margin(
         table_of(sides[0]), table_of(sides[1]), more_is_better=better, margin=margin, level=level,
-        until=rule_of(runs, level) if len(runs) == 2 else None,  # runs as units follow no rule
-        steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
+        until=rule_of(runs, level) if unit == "block" else None,  # runs as units follow no rule
+        steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))), unit=unit, looks=looks,
     )  # fmt: skip
-    for place, each in enumerate(present):
-        yield _one(each, found, place, distrusted[id(each)])
-    for each in figures:
-        if not any(each.values[first:]):
-            why = "the change has no figure of it"
-            yield Judged(each.cell, each.metric, each.label, "fails", math.nan, math.nan, math.nan, 0, reason=why)
+    return found, present
+
+
+def _absent(figure: SharedFigure) -> Judged:
+    why, none = "the change has no figure of it", math.nan
+    return Judged(figure.cell, figure.metric, figure.label, "fails", none, none, none, 0, reason=why)
 
 
 def _values(figure: SharedFigure, part: slice) -> Sequence[float]:

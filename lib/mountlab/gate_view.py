@@ -76,7 +76,7 @@ def promises(gate: Gate) -> str:
     wrong = words.percent(1 - gate.level)
     told = (
         f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
-        f"mistake, over {words.counted(len(gate.judged), 'figure')} together."
+        f"mistake, over {words.counted(len(gate.judged), 'figure')} together {_over_looks(gate)}"
     )
     if any(math.isfinite(each.needed) for each in gate.judged):
         told += (
@@ -88,6 +88,24 @@ def promises(gate: Gate) -> str:
     return told
 
 
+def _over_looks(gate: Gate) -> str:
+    if gate.looks == "once":
+        return "in this one look: it does not hold if the question is asked again with more data."
+    more = "runs of the change beside the same baseline" if gate.unit == "run" else "blocks"
+    return f"and over all looks at this change, however often it is asked again with more {more}."
+
+
+def _what_counts(gate: Gate) -> list[str]:
+    """Which blocks count, where that is not all."""
+    most = max(each.n for each in gate.judged)
+    if gate.counted >= most:
+        return []
+    return [
+        f"The first {gate.counted} of {most} blocks count, since looks are at fixed numbers of blocks; --looks once, "
+        "for a question that is asked once, counts all."
+    ]
+
+
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -96,7 +114,13 @@ def gate_text(gate: Gate) -> str:
     rows = [_row(gate, each) for each in gate.judged]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return visible("\n".join([*lines, "", *_differs(gate), headline(gate)]))
+    return visible("\n".join([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)]))
+
+
+def _error(gate: Gate) -> str:
+    """'Error: at most 5 % either way, over all figures and all looks at this change.'"""
+    looks = "in this one look" if gate.looks == "once" else "over all looks at this change"
+    return f"Error: at most {words.percent(1 - gate.level)} either way, for all figures together, {looks}."
 
 
 def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
@@ -117,7 +141,8 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     """The same as data; what is infinite or not known is null."""
     return {
         "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "margin": gate.margin, "level": gate.level,
-        "unit": gate.unit, "change": _names(gate.change), "baseline": _names(gate.baseline),
+        "looks": gate.looks, "unit": gate.unit, "counted": gate.counted,
+        "change": _names(gate.change), "baseline": _names(gate.baseline),
         "differs": list(gate.differs), "figures": [_figure_json(each) for each in gate.judged],
     }  # fmt: skip
 
@@ -154,7 +179,7 @@ def _markdown(gate: Gate) -> Iterator[str]:
     yield ""
     for name, runs in (("Change", gate.change), ("Baseline", gate.baseline)):
         yield f"- {name}: {', '.join(map(_safe, _names(runs)))}"
-    yield from (f"- {_safe(each)}" for each in _differs(gate))
+    yield from (f"- {_safe(each)}" for each in (*_differs(gate), *_what_counts(gate)))
     yield ""
     yield "| Outcome | Cell | Figure | Change / baseline | Interval | Why |"
     yield "|---|---|---|---:|---:|---|"
@@ -178,7 +203,7 @@ def gate_junit(gate: Gate) -> bytes:
     change has no figure of is an error."""
     suite = TestSuite("mountlab gate")
     known = {
-        "outcome": gate.outcome, "margin": f"{gate.margin:g}", "level": f"{gate.level:g}",
+        "outcome": gate.outcome, "margin": f"{gate.margin:g}", "level": f"{gate.level:g}", "looks": gate.looks,
         "change": ", ".join(_names(gate.change)), "baseline": ", ".join(_names(gate.baseline)),
     }  # fmt: skip
     for name, value in known.items():

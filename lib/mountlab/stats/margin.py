@@ -5,24 +5,44 @@ one-sided tests, 'not worse than the margin' and 'not within it', each with all 
 the chance that any is called worse that is not is at most 1 - level, and so is the chance that any is called fine that
 is not. Both are tested step by step, and the bounds belong to the tests, as stats.comparisons does for a ratio of 1
 (its module says how, and by whom); here the ratio that is tested is the one at the margin.
+
+These errors hold over all looks at one question (stats.looks): each look has a share of 1 - level.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from mountlab.model import Until
-from mountlab.stats import power
-from mountlab.stats.comparisons import Flags, Ratios, Steps, compare_rows_unpaired, family, log_step, share_of_error
+from mountlab.stats import looks as looking
+from mountlab.stats.comparisons import (
+    Flags,
+    Ratios,
+    Steps,
+    adjusted_sides,
+    compare_rows_unpaired,
+    joint_bounds,
+    log_step,
+    share_of_error,
+    welch_df,
+)
 from mountlab.stats.estimates import Floats
+from mountlab.stats.looks import Looks, Unit
+from mountlab.stats.power import POWER
 from mountlab.stats.rounding import alike, common_variance
 
-_LEAST = 0.01
+_LEAST = 1e-6
 """No two-sided level is below this, however much error one allows oneself."""
+_STEEP, _FAR = 30, 1e4
+"""A critical value above which (two or three values of a side) the power counts as 0, since the series of the
+noncentral t need not converge there; and a distance that is infinite for it."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +53,29 @@ class AgainstMargin:
     """How many times as bad the change is as the baseline."""
     low: Floats
     high: Floats
-    """Bounds of it, each of which holds for all figures together."""
+    """Bounds of it, each of which holds for all figures together, over all looks."""
     n: NDArray[np.int64]
     """Values of the smaller side."""
-    needed: Floats
-    """Values of each side with which no change at all would be shown to be fine, and one of twice the margin to be
-    worse; more than there are. NaN where it is told or no spread is known, infinite where no number would do."""
-    seen: Floats
-    """The same if the change is what was seen."""
     margin: float
+    counted: int
+    """How many values of the smaller side this look counts, of the figure that has most."""
+    forecast: Callable[[], tuple[Floats, Floats]]
+    """`needed` and `seen`, computed when they are asked for."""
+
+    @property
+    def needed(self) -> Floats:
+        """Values of each side with which no change at all would be shown to be fine, and one of twice the margin to be
+        worse; more than there are. NaN where it is decided or no spread is known, infinite where no number would do."""
+        return self._forecast[0]
+
+    @property
+    def seen(self) -> Floats:
+        """The same if the change is what was seen."""
+        return self._forecast[1]
+
+    @cached_property
+    def _forecast(self) -> tuple[Floats, Floats]:
+        return self.forecast()
 
     @property
     def fails(self) -> Flags:
@@ -54,61 +88,134 @@ class AgainstMargin:
         return np.asarray(self.high <= 1 + self.margin)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of all figures together, and how."""
+
+    margin: float
+    level: float
+    until: Until | None
+    unit: Unit
+    looks: Looks
+
+    def wrong(self, n: int) -> float:
+        """The chance of an error that a look at n values of the smaller side may have, over all figures."""
+        return (1 - self.level) * looking.share(n, self.unit, self.looks)
+
+
 def against_margin(
     change: Floats, baseline: Floats, *, more_is_better: Flags, margin: float, level: float = 0.95,
-    until: Until | None = None, steps: Steps = (0.0, 0.0),
+    until: Until | None = None, steps: Steps = (0.0, 0.0), unit: Unit = "block", looks: Looks = "any",
 ) -> AgainstMargin:  # fmt: skip
-    """Values of shape (figures, n), with an n for each side, NaN where there is none; what is not positive counts as
-    missing. `until`: a rule by which the values were stopped. `steps`: to what each side is rounded, as in `compare`.
+    """Values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the end
+    where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
+    `steps`: to what each side is rounded, as in `compare`.
 
-    By Welch's t (compare_rows_unpaired). Where one side has a single column and the other has more, the spread of that
-    other is taken for both: a new value beside earlier ones (the interval of a prediction).
+    Of blocks by Welch's t (compare_rows_unpaired), from the first ones up to the last look. Of runs by Student's t with
+    the spread of both sides together, so that a side may be a single run: runs are taken to differ as much on either
+    side. A rule has looks of its own, so with `until` all values count.
     """
-    ratios, sides = _ratios(change, baseline, steps), [_log_sd(each) for each in (change, baseline)]
-    spread = np.sqrt(sum(np.where(np.isnan(sd), other, sd) ** 2 for sd, other in (sides, reversed(sides))))
+    asked = _Asked(margin, level, until, unit, looks)
+    n = _smaller(change, baseline)
+    most, counts = int(n.max(initial=0)), n
+    if until is None:
+        change, baseline = (side[:, : looking.counted(side.shape[1], unit, looks)] for side in (change, baseline))
+        counts = _smaller(change, baseline)
+    ratios, spread = (_of_runs if unit == "run" else _of_blocks)(change, baseline, steps)
     worse = np.where(more_is_better, -ratios.log_mean, ratios.log_mean)
     shifted = replace(ratios, log_mean=worse - math.log1p(margin))
-    together = family(shifted, level=max(2 * level - 1, _LEAST), smallest_effect=margin, until=until)
-    low, high = ((1 + margin) * each for each in (together.low_all, together.high_all))
-    unknown = np.full(len(worse), math.nan)
-    found = AgainstMargin(np.exp(worse), low, high, ratios.n, unknown, unknown, margin)
-    open_ = ~np.isnan(ratios.log_se) & ~found.fails & ~found.passes
-    error = (1 - level) * share_of_error(max(int(open_.sum()), 1), max(int((~np.isnan(ratios.log_se)).sum()), 1))
-    # Their logarithms are as far from the margin: what shows the one shows the other.
-    of_nothing = np.full(len(worse), math.log1p(margin))
-    needed, seen = (_needed(away, spread, ratios.n, float(error)) for away in (of_nothing, shifted.log_mean))
-    if not margin:
-        needed = seen
-    needed = np.where(needed > ratios.n + 1, needed, seen)  # were there enough: it lies near the margin
-    return replace(found, needed=np.where(open_, needed, math.nan), seen=np.where(open_, seen, math.nan))
+    of_this_look = max(1 - 2 * asked.wrong(most), _LEAST)
+    decided = [2 * each < 1 - of_this_look for each in adjusted_sides(shifted, until)]
+    low, high = ((1 + margin) * each for each in joint_bounds(shifted, decided, of_this_look, until))
+
+    def forecast() -> tuple[Floats, Floats]:
+        open_ = known & ~found.fails & ~found.passes
+        of_all = float(share_of_error(max(int(open_.sum()), 1), max(int(known.sum()), 1)))
+        return _what_would(np.where(open_, shifted.log_mean, math.nan), spread, asked, of_all, most)
+
+    known = ~np.isnan(ratios.log_se)
+    found = AgainstMargin(np.exp(worse), low, high, n, margin, int(counts.max(initial=0)), forecast)
+    return found
 
 
-def _ratios(change: Floats, baseline: Floats, steps: Steps) -> Ratios:
-    """Change to baseline."""
-    found = compare_rows_unpaired(change, baseline, steps=steps)
-    if 1 not in (change.shape[1], baseline.shape[1]) or change.shape[1] == baseline.shape[1]:
-        return found
-    several = baseline if change.shape[1] == 1 else change
-    n, sd = np.count_nonzero(several > 0, axis=1), _log_sd(several)
+def _smaller(change: Floats, baseline: Floats) -> NDArray[np.int64]:
+    """How many values the smaller side of each figure has."""
+    sizes = [np.count_nonzero(side > 0, axis=1) for side in (change, baseline)]
+    return np.asarray(np.minimum(*sizes), dtype=np.int64)
+
+
+# ── standard errors ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_blocks(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Floats]:
+    """Change to baseline by Welch, and the spread of one value of each side together."""
+    spread = np.sqrt(sum(_log_variance(each)[1] for each in (change, baseline)))
+    return compare_rows_unpaired(change, baseline, steps=steps), spread
+
+
+def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Floats]:
+    """The same by Student's t with a pooled variance: s sqrt(1/m + 1/k) on m + k - 2 degrees of freedom, for m and k
+    runs; one run beside k has the interval of a prediction. NaN where a side has no run, where both have one, and where
+    all runs are alike and no step is known."""
+    (m, one), (k, other) = (_log_variance(side) for side in (change, baseline))
+    degrees = m + k - 2.0
+    known = (m > 0) & (k > 0) & (degrees > 0)
+    squares = np.nan_to_num(one) * (m - 1) + np.nan_to_num(other) * (k - 1)
+    sd = np.sqrt(np.divide(squares, degrees, out=np.full(len(m), math.nan), where=known))
     shares = [log_step(values, step) for values, step in zip((change, baseline), steps, strict=True)]
-    rounding = sum(common_variance(share, sd) for share in shares)
-    known = ~np.isnan(found.log_mean) & (n > 1) & ~(alike(sd, np.ones(len(sd))) & (rounding == 0))
-    se = np.where(known, np.sqrt(sd**2 * (1 + 1 / np.maximum(n, 1)) + rounding), math.nan)
-    return replace(found, log_se=se, df=np.where(known, n - 1.0, math.nan))
+    rounding = common_variance(shares[0], sd) + common_variance(shares[1], sd)
+    known &= ~(alike(sd, np.ones(len(sd))) & (rounding == 0))
+    se = np.where(known, np.sqrt(sd**2 * (1 / np.maximum(m, 1) + 1 / np.maximum(k, 1)) + rounding), math.nan)
+    ratios = compare_rows_unpaired(change, baseline)
+    exact = np.ones(len(se), dtype=bool)  # these degrees of freedom hold in every tail, as those of pairs do
+    return replace(ratios, log_se=se, df=np.where(known, degrees, math.nan), paired=exact), sd * math.sqrt(2)
 
 
-def _log_sd(values: Floats) -> Floats:
-    """The standard deviation of the logarithms of each row; NaN for fewer than two values."""
+def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """How many values each row has, and the variance of their logarithms; NaN for fewer than two."""
     logs = np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
     n = np.count_nonzero(~np.isnan(logs), axis=1)
     mean = np.nansum(logs, axis=1) / np.maximum(n, 1)
     squares = np.nansum((logs - mean[:, None]) ** 2, axis=1)
-    return np.asarray(np.sqrt(squares / np.maximum(n - 1, 1), out=np.full(len(n), math.nan), where=n > 1))
+    return n, np.divide(squares, n - 1, out=np.full(len(n), math.nan), where=n > 1)
 
 
-def _needed(away: Floats, spread: Floats, n: NDArray[np.int64], error: float) -> Floats:
-    """Values of each side that show, with a chance of power.POWER, on which side of the margin it lies, where it is so
-    far `away` from it; at least one more than there are."""
-    with np.errstate(over="ignore"):
-        found = power.needed_blocks(np.exp(np.abs(away)), spread, level=max(1 - 2 * error, _LEAST))
-    return np.asarray(np.maximum(found, n + 1.0))
+# ── what it would take ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _what_would(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) -> tuple[Floats, Floats]:
+    """Values of each side that decide with a chance of POWER: where nothing has changed (or the change is twice the
+    margin, which is as far from it: what shows the one shows the other); and where the change is what was seen, `away`
+    from the margin. If n were enough for the first already, the change lies near the margin: then both are the second.
+    """
+    seen = _needed(away, spread, asked, of_all, n)
+    nothing = np.where(np.isnan(away), math.nan, math.log1p(asked.margin))
+    if n > 1 and asked.margin:
+        had = _power(nothing, spread, np.full(len(away), n), np.full(len(away), asked.wrong(n) * of_all)) >= POWER
+        return np.where(had, seen, _needed(nothing, spread, asked, of_all, n)), seen
+    return (seen if not asked.margin else _needed(nothing, spread, asked, of_all, n)), seen
+
+
+def _needed(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) -> Floats:
+    """The values of each side at the first look after n that has the power; infinite where none has."""
+    sizes = looking.later(n, asked.unit, asked.looks)
+    errors = np.array([asked.wrong(size) * of_all for size in sizes])
+    low, high = np.zeros(len(away), dtype=np.int64), np.full(len(away), len(sizes))
+    for _ in range(len(sizes).bit_length()):  # more values never show less, so by halving
+        going, middle = low < high, np.minimum((low + high) // 2, len(sizes) - 1)
+        enough = _power(away, spread, np.asarray(sizes)[middle], errors[middle]) >= POWER
+        low, high = np.where(going & ~enough, middle + 1, low), np.where(going & enough, middle, high)
+    found = np.array([*sizes, math.inf], dtype=float)[low]
+    return np.where(np.isnan(away + spread), math.nan, found)
+
+
+def _power(away: Floats, spread: Floats, n: NDArray[np.int64], errors: Floats) -> Floats:
+    """The chance that n values of each side show at this error on which side of the margin a change lies that is so far
+    `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
+    df = welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
+    critical = -special.stdtrit(df, errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.minimum(np.abs(away) * np.sqrt(n) / spread, _FAR)
+    known = ~np.isnan(distance) & (critical < _STEEP)
+    power = 1 - special.nctdtr(df, np.where(known, distance, 0.0), np.where(known, critical, 1.0))
+    return np.asarray(np.where(known, power, 0.0), dtype=float)

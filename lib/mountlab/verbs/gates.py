@@ -25,6 +25,10 @@ def add(verbs: Any) -> None:
         help="judge this one, as often as you like (default: those that the answer of the run is about)",
     )  # fmt: skip
     gate.add_argument("--worse-than", default="5%", metavar="PERCENT", help="how much worse does not matter")
+    gate.add_argument(
+        "--looks", choices=["any", "once"], default="any",
+        help="any: the error holds however often this is asked again with more data (default); once: only if it is not",
+    )  # fmt: skip
     gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, which CI systems read")
     gate.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary to stand beside the change")
     gate.add_argument("--json", action="store_true", help="as data")
@@ -40,7 +44,7 @@ def _gate(arguments: Arguments) -> int:
     margin = parse_percent(arguments.worse_than, where="--worse-than")
     check_choices(arguments.metrics, METRICS, "--metric", "metric")
     change, baseline = ([store.load_run(path) for path in side] for side in (arguments.runs, arguments.against))
-    judged = judge(change, baseline, margin=margin, metrics=arguments.metrics)
+    judged = judge(change, baseline, margin=margin, metrics=arguments.metrics, looks=arguments.looks)
     if arguments.junit:
         store.replace_file(arguments.junit, gate_view.gate_junit(judged))
     if arguments.markdown:
