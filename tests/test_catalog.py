@@ -432,4 +432,4 @@ def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     (outputs,) = store.read_log_files(tool, [store.ROOT / "tests" / "data" / tool / name]).values()
     values = [each.value for output in outputs for each in output.measurements]
     assert (len(values), sum(values)) == (RECORDED[tool, name][0], pytest.approx(RECORDED[tool, name][1]))
-    assert stamp.FIGURES == 1
+    assert stamp.FIGURES == 2

@@ -112,7 +112,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
-    assert read_info(imported.path)["schema"] == store.SCHEMA == 3
+    assert read_info(imported.path)["schema"] == store.SCHEMA == 4
     assert read_info(store.ROOT / "results" / "tour")["schema"] == 1
 
 

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mountlab.model import Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
+from mountlab.model import METRICS, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
+from mountlab.stats.censored import SIGN_METHOD, estimate_censored, ranked_ratios
+from mountlab.stats.comparisons import Flags, Ratios
 from mountlab.stats.sequential import nominal_level
 from mountlab.tools import TOOLS
 from mountlab.tools.histograms import Histogram, percentile
@@ -31,7 +33,15 @@ MEASUREMENT_COLUMNS = (
     "unit",
     "value",
 )
-_ESTIMATE_TAIL = ("metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell")
+_ESTIMATE_TAIL = (
+    "metric", "label", "unit", "n", "censored", "mean", "low", "high", "sd", "cv", "level", "method", "cell",
+)  # fmt: skip
+OF_A_MOUNT = ("mkfs_time", "mount_time")
+"""Metrics that no trial bounds: they belong to a mount."""
+Censored = Mapping[str, frozenset[int]]
+"""Cell to the counted blocks in which its trial ran into the time limit: trials that are known to be slow, by how much
+is not known."""
+NONE_CENSORED: Censored = {}
 
 
 def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame:
@@ -86,8 +96,26 @@ def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[f
     return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
 
 
-def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str) -> pd.DataFrame:
-    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep.
+def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
+    """The counted blocks of each cell in which its trial ran into the time limit; without the cells that have none."""
+    found: dict[str, set[int]] = {}
+    for trial in trials:
+        if trial.status == "timeout" and not trial.warmup:
+            found.setdefault(trial.cell, set()).add(int(trial.block))
+    return {cell: frozenset(blocks) for cell, blocks in found.items()}
+
+
+def worst_value(metric: str) -> float:
+    """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial says
+    nothing about: amounts, and what was spent of processors."""
+    return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
+
+
+def estimate_frame(
+    sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
+) -> pd.DataFrame:
+    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A cell with
+    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored).
 
     The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
     covers what the design's level says. All samples are computed at once.
@@ -98,10 +126,35 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate)
     cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
     columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
-    columns |= {"n": found.n, "mean": found.figure, "low": found.low, "high": found.high, "sd": found.sd}
-    columns |= {"cv": found.cv, "level": design.level, "method": found.method, "cell": samples.keys["cell"]}
+    columns |= {
+        "n": found.n,
+        "censored": np.zeros(len(found.n), dtype=np.int64),
+        "mean": found.figure,
+        "low": found.low,
+        "high": found.high,
+    }
+    columns |= {"sd": found.sd, "cv": found.cv, "level": design.level, "method": found.method}
+    columns |= {"cell": samples.keys["cell"]}
+    columns |= _with_censored(samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     return rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+
+
+def _with_censored(
+    samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
+) -> dict[str, list[Any]]:
+    """The columns of the estimates that are others where a cell has censored trials."""
+    names = ("n", "censored", "mean", "low", "high", "sd", "cv", "method")
+    table = {name: list(columns[name]) for name in names} if censored else {}
+    ends = np.cumsum(samples.sizes)
+    for row, (cell, metric) in enumerate(zip(samples.keys["cell"], samples.keys["metric"], strict=True)):
+        if (late := len(censored.get(cell, ()))) and metric not in OF_A_MOUNT:
+            values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
+            own = estimate_censored(values, late, level=level, worst=worst_value(metric))
+            new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
+            for name, value in zip(names, new, strict=True):
+                table[name][row] = value
+    return table
 
 
 PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
@@ -190,24 +243,50 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     return _Samples(names, place[order].astype(np.int64), values.astype(float), blocks.astype(np.int64), sizes)
 
 
-def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
+def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
     """Every file system against the baseline, for every workload and every metric that the answer is about.
 
     p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
-    (stats.comparisons says how); those of equivalence by Holm over the same family.
+    (stats.comparisons says how); those of equivalence by Holm over the same family. Where a side has trials that ran
+    into the time limit the ratio is a median over blocks (stats.censored).
     """
     if sweep.baseline is None:
         return []
     asked = _asked(sweep, measurements, sweep.baseline)
-    ratios = compare_rows(*_by_block(counted(measurements), sweep, asked))
+    blocks, *sides = _by_block(counted(measurements), sweep, asked)
+    late = _censored_sides(asked, blocks, censored)
+    ratios = _with_ranks(compare_rows(*sides), (sides[0], sides[1]), late, asked) if censored else compare_rows(*sides)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
         ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
         together.low_all, together.high_all, together.p_equivalent_adjusted, together.needed,
+        (late[0] | late[1]).sum(axis=1),
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
+
+
+def _censored_sides(asked: Sequence[_Asked], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
+    """The blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks) each."""
+    sides = ([each.key(each.candidate)[0] for each in asked], [each.key(each.baseline)[0] for each in asked])
+    candidates, baselines = (
+        np.array([np.isin(blocks, list(censored.get(cell, ()))) for cell in side], dtype=bool).reshape(
+            len(asked), len(blocks)
+        )
+        for side in sides
+    )
+    ours = np.array([each.metric not in OF_A_MOUNT for each in asked], dtype=bool)[:, None]
+    return candidates & ours, baselines & ours
+
+
+def _with_ranks(
+    ratios: Ratios, sides: tuple[NDArray[np.float64], NDArray[np.float64]], late: tuple[Flags, Flags],
+    asked: Sequence[_Asked],
+) -> Ratios:  # fmt: skip
+    worst = np.array([worst_value(each.metric) for each in asked])
+    bad = np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
+    return ranked_ratios(ratios, sides, late, bad)
 
 
 class _Asked(NamedTuple):
@@ -239,9 +318,9 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[_Ask
 
 def _by_block(
     measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[_Asked]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none.
-    Of two values of one block the last counts."""
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The blocks, and the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where
+    there is none. Of two values of one block the last counts."""
     samples = _samples(measurements, ("cell", "metric", "label"), [cell.id for cell in sweep.cells])
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
@@ -250,7 +329,7 @@ def _by_block(
     rows = {key: row for row, key in enumerate(names)}
     candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
     baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
-    return table[candidates], table[baselines]
+    return blocks, table[candidates], table[baselines]
 
 
 def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -264,7 +343,7 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
 
 
 def _comparison(sweep: Sweep, asked: _Asked, found: tuple[Any, ...]) -> Comparison:
-    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, p_same, needed = found
+    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, p_same, needed, late = found
     workload, level = asked.workload, sweep.design.level
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
@@ -272,7 +351,8 @@ def _comparison(sweep: Sweep, asked: _Asked, found: tuple[Any, ...]) -> Comparis
     )  # fmt: skip
     return Comparison(
         baseline=asked.baseline, candidate=asked.candidate, workload=workload.name, tool=workload.tool,
-        factors=workload.factors, metric=asked.metric, label=asked.label, ratio=ratio, low=low, high=high, n=n,
-        level=level, p=p, p_adjusted=p_adjusted, method=RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
-        low_all=low_all, high_all=high_all, needed=None if math.isnan(needed) else int(needed),
+        factors=workload.factors, metric=asked.metric, label=asked.label,
+        ratio=math.nan if late and ratio in (0.0, math.inf) else ratio, low=low, high=high, n=n, level=level, p=p,
+        p_adjusted=p_adjusted, method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
+        low_all=low_all, high_all=high_all, needed=None if math.isnan(needed) else int(needed), censored=late,
     )  # fmt: skip

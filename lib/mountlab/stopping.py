@@ -132,7 +132,10 @@ class _Look:
         return f"{self.sweep.baseline}/{cell.workload.label}"
 
     def precise(self, cell: Cell) -> bool:
-        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1."""
+        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A cell with a
+        trial that ran into its time limit is not: its figure is a median, for which there is no rule."""
+        if any(trial.status == "timeout" and not trial.warmup for trial in self.trials.get(cell.id, ())):
+            return False
         samples = list(self._samples(cell).values())
         if self.until.of == "cells":
             return all(sequential.precise(values, self.until)[-1] for values in samples)

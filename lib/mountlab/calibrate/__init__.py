@@ -7,6 +7,7 @@ from mountlab.calibrate import tables
 from mountlab.calibrate.boxes import over_few_boxes, parts_of_variance
 from mountlab.calibrate.document import Share, Table, put, read
 from mountlab.calibrate.gates import gate_outcomes
+from mountlab.calibrate.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
 from mountlab.calibrate.over_runs import changes_over_runs
 from mountlab.calibrate.processes import KINDS, Process
 from mountlab.calibrate.rules import trials_needed
@@ -15,6 +16,7 @@ from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_wou
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, changes_over_runs, gate_outcomes,
+    figures_with_limits, verdicts_with_limits, made_once_or_in_each_block,
 )  # fmt: skip
 """All that METHODS.md holds."""
 
