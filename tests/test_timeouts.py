@@ -109,8 +109,10 @@ def test_identical_cells_with_stalls_have_false_verdicts_in_5_percent_of_sweeps_
 
 def rows_of(late: dict[str, tuple[int, ...]], metric: str = "write_bandwidth", blocks: int = 12) -> list[Comparison]:
     sweep, rng = replace(make(), metrics=(metric,)), np.random.default_rng(2)
-    values = {cell: {b: 100.0 * scale * rng.lognormal(0, 0.01) for b in range(1, blocks + 1) if b not in late.get(cell, ())}
-              for cell, scale in (("a/w", 1), ("b/w", 2), ("c/w", 1))}  # fmt: skip
+    values = {
+        cell: {b: scale * rng.lognormal(0, 0.01) for b in range(1, blocks + 1) if b not in late.get(cell, ())}
+        for cell, scale in (("a/w", 100), ("b/w", 200), ("c/w", 100))
+    }
     censored = {cell: frozenset(own) for cell, own in late.items()}
     return comparisons(sweep, frame(sweep, values, metric), censored)
 
@@ -136,7 +138,7 @@ def test_two_cells_that_both_stalled_or_whose_metric_no_limit_bounds_are_undecid
 
 def test_equality_is_never_concluded_from_trials_that_did_not_end() -> None:
     late, whole = (
-        [each for each in rows_of(own, blocks=60) if each.candidate == "c"][0] for own in ({"c/w": (3,)}, {})
+        next(each for each in rows_of(own, blocks=60) if each.candidate == "c") for own in ({"c/w": (3,)}, {})
     )
     assert (whole.verdict, late.verdict) == ("same", "undecided")
     assert late.ratio == pytest.approx(whole.ratio, rel=0.01)

@@ -60,7 +60,7 @@ def _mean_covered(n: int, samples: int) -> Share:
 
 
 def verdicts_with_limits(effort: Effort) -> Table:
-    """False verdicts among identical cells of which all have trials at the limit; and how often a difference is seen."""
+    """False verdicts among identical cells that all have trials at the limit; and how often a difference is seen."""
     says = (
         f"**Verdicts with trials at the limit**, {100 * STALLS:g} % of all on each side: how many sweeps of {CELLS} "
         f"identical cells have a verdict *faster* or *slower*, which is false; and how often one candidate that takes "
@@ -87,8 +87,8 @@ def _any_false(n: int, sweeps: int) -> Share:
     rng, false = generator("limits A/A", n), 0
     for _ in range(sweeps):
         values, late = times_with_stalls(rng, (CELLS, n))
-        first = (np.broadcast_to(each[:1], (CELLS - 1, n)) for each in (values, late))
-        false += bool(np.any(_decided(ratios_with_stalls((values[1:], late[1:]), (next(first), next(first))))))
+        first = np.broadcast_to(values[:1], (CELLS - 1, n)), np.broadcast_to(late[:1], (CELLS - 1, n))
+        false += bool(np.any(_decided(ratios_with_stalls((values[1:], late[1:]), first))))
     return Share(false, sweeps)
 
 
@@ -103,8 +103,8 @@ def _found(n: int, sweeps: int) -> Share:
 def made_once_or_in_each_block(effort: Effort) -> Table:
     """How often two equal file systems are shown to differ, where makings of a file system differ."""
     says = (
-        f"**Makings**: two file systems alike, of which each making differs by {100 * MAKING_SD:g} % from the next, and "
-        f"trials by {100 * TRIAL_SD:g} %: how often the only comparison shows a difference, which is false."
+        f"**Makings**: two file systems alike, whose makings differ by {100 * MAKING_SD:g} %, and trials of one making "
+        f"by {100 * TRIAL_SD:g} %: how often the only comparison shows a difference, which is false."
     )
     rows = (
         ("`fresh_filesystem: never`", tuple(_differs(n, effort.samples, makings=1) for n in SIZES)),
