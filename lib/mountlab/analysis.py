@@ -269,15 +269,13 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
 
 def _censored_sides(asked: Sequence[_Asked], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
     """The blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks) each."""
-    sides = ([each.key(each.candidate)[0] for each in asked], [each.key(each.baseline)[0] for each in asked])
-    candidates, baselines = (
-        np.array([np.isin(blocks, list(censored.get(cell, ()))) for cell in side], dtype=bool).reshape(
-            len(asked), len(blocks)
-        )
-        for side in sides
-    )
-    ours = np.array([each.metric not in OF_A_MOUNT for each in asked], dtype=bool)[:, None]
-    return candidates & ours, baselines & ours
+    candidates, baselines = (np.zeros((len(asked), len(blocks)), dtype=bool) for _ in range(2))
+    masks = {cell: np.isin(blocks, list(own)) for cell, own in censored.items()}
+    for row, each in enumerate(asked if masks else ()):
+        if each.metric not in OF_A_MOUNT:
+            candidates[row] = masks.get(each.key(each.candidate)[0], False)
+            baselines[row] = masks.get(each.key(each.baseline)[0], False)
+    return candidates, baselines
 
 
 def _with_ranks(
