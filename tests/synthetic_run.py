@@ -62,6 +62,7 @@ class SyntheticRun:
     series: dict[str, list[Series]] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
+    censored: dict[str, frozenset[int]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
 
     @property
@@ -232,7 +233,8 @@ def _estimates(measurements: pd.DataFrame) -> pd.DataFrame:
         n, mean, sd = len(values), values.mean(), values.std(ddof=1) if len(values) > 1 else math.nan
         half = stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
         rows.append(
-            {**dict(zip(keys, key, strict=True)), "run_id": "synthetic", "box": "local", "n": n, "mean": mean,
+            {**dict(zip(keys, key, strict=True)), "run_id": "synthetic", "box": "local", "n": n,
+             "censored": 0, "mean": mean,
              "low": mean - half, "high": mean + half, "sd": sd, "cv": sd / mean, "level": 0.95, "method": "t"}
         )  # fmt: skip
     return pd.DataFrame(rows)

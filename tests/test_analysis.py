@@ -126,9 +126,8 @@ def test_estimates_have_a_column_a_factor_and_follow_the_order_of_the_sweep() ->
     values = {cell.id: {1: 5.0, 2: 6.0} for cell in reversed(the_sweep.cells)}
     estimates = estimate_frame(the_sweep, frame(the_sweep, values, "elapsed"), run_id="r", box="b")
     assert list(estimates.columns) == [
-        "run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n", "mean", "low",
-        "high",
-        "sd", "cv", "level", "method", "cell",
+        "run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n", "censored", "mean",
+        "low", "high", "sd", "cv", "level", "method", "cell",
     ]  # fmt: skip
     assert list(estimates["cell"]) == [cell.id for cell in the_sweep.cells]
     assert list(estimates["cache"])[:3] == ["cold", "warm", ""]

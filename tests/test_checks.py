@@ -28,7 +28,12 @@ CHAIN = ["7:0", "254:0"]
 
 
 def make(**more: Any) -> Sweep:
-    given = {"filesystems": {"ext4": EXT4}, "workloads": {"r": READ}, "design": {"repeats": 5}, **more}
+    given = {
+        "filesystems": {"ext4": EXT4},
+        "workloads": {"r": READ},
+        "design": {"repeats": 5, "trial_timeout": "10min"},
+        **more,
+    }
     return sweep(**given).sweep
 
 

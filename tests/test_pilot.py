@@ -144,6 +144,24 @@ def test_time_is_what_trials_took() -> None:
     assert forecast(lasting, run(planned())).expected_s == pytest.approx(9 * 6 * 2.0 + 2 * MOUNT_S)
 
 
+def test_what_fresh_file_systems_would_cost_is_what_making_them_took_in_the_pilot() -> None:
+    pilot, sweep = run(planned()), planned(design={"fresh_filesystem": "never"})
+    row = pilot.measurements.iloc[[0]].assign(filesystem="ext4", label="", unit="s")
+    made = [row.assign(metric="mkfs_time", value=2.0), row.assign(metric="mount_time", value=0.5)]
+    pilot.measurements = pd.concat([pilot.measurements, *made], ignore_index=True)
+    found = forecast(sweep, pilot)
+    assert found.fresh_more_s == pytest.approx(8 * (2.5 + MOUNT_S)), "ext4 as measured, tmpfs by the plan's guess"
+    assert "fresh_filesystem: block would take about 22.4 s" in forecast_text(found, sweep)
+    assert forecast(planned(), pilot).fresh_more_s == 0
+
+
+def test_a_pilot_with_trials_at_their_limit_says_that_its_spread_is_of_the_others() -> None:
+    pilot = run(planned())
+    pilot.trials.loc[5, "status"] = "timeout"
+    assert "1 trials" not in " ".join(forecast(planned(), pilot).notes)
+    assert "1 trial of the pilot ran into" in " ".join(forecast(planned(), pilot).notes)
+
+
 def test_a_stopping_rule_ends_where_the_last_metric_is_precise() -> None:
     rule = {"half_width": "5%", "min": 5, "max": 30}
     until = planned(rule)

@@ -121,6 +121,17 @@ def test_warm_up_does_not_count() -> None:
     assert told(CALM, 5)["a/w"].half_width < 0.01
 
 
+def test_a_cell_with_a_trial_that_ran_into_its_limit_is_never_precise() -> None:
+    """Its figure is a median of all of them, and the rule would look at the quick ones."""
+    sweep, blocks = a_sweep(workloads=("w",)), 9
+    trials, frame = journal(sweep, wave(0.001), blocks)
+    late = next(trial for trial in trials if trial.cell == "a/w" and trial.block == 3)
+    trials = [replace(trial, status="timeout") if trial == late else trial for trial in trials]
+    frame = frame[frame["trial_id"] != late.trial_id]
+    assert decide(sweep, trials, frame, before=blocks + 1, left={}) == {}
+    assert RULE.max > blocks
+
+
 def test_later_blocks_are_not_looked_at() -> None:
     sweep = a_sweep()
     trials, frame = journal(sweep, lambda cell, block: 100.0 if block <= 5 else 1e6 * block, 9)

@@ -449,12 +449,11 @@ def test_a_failed_trial_gives_no_figure_and_stays_in_the_run(results_dir: Path) 
 
 DERIVED_COLUMNS = {
     "estimates.csv": ["run_id", "box", "filesystem", "tool", "workload", "cache", "metric", "label", "unit", "n",
-    "mean", "low",
-                      "high", "sd", "cv", "level", "method"],
+                      "censored", "mean", "low", "high", "sd", "cv", "level", "method"],
     "comparisons.csv": ["baseline", "candidate", "workload", "tool", "cache", "metric", "label", "ratio", "low",
     "high", "n",
                         "level", "p", "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same",
-                        "high_same", "level_same", "needed"],
+                        "high_same", "level_same", "needed", "censored"],
     "caveats.csv": ["scope", "subject", "code", "severity", "message"],
 }  # fmt: skip
 DESIGN_COLUMNS = {

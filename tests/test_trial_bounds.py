@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mountlab.errors import ParseError, PlaceError, ToolError, TransientError, TrialError, in_one_line
+from mountlab.errors import ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
 from mountlab.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
 from mountlab.plan import PlannedTrial
 from test_trial_script import Machine, left, opened
@@ -103,7 +103,7 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
 
 HANGS = {
     "sleeps": ("sleep 40", "ran longer than 1 s and was ended"),
-    "ignores SIGTERM": ("trap '' TERM; while :; do sleep 1; done", "did not heed SIGTERM and was killed"),
+    "ignores SIGTERM": ("trap '' TERM; while :; do sleep 1; done", "ignored SIGTERM and was killed"),
     "is stopped": ("kill -s STOP $$", "ran longer than 1 s"),
     "stops its time limit too": ("kill -s STOP $PPID $$", "ran longer than 1 s"),
     "forks without end": (
@@ -117,7 +117,7 @@ HANGS = {
 def test_a_tool_that_hangs_is_ended_with_all_that_it_has_started(machine: Machine, how: str) -> None:
     text, told = HANGS[how]
     outcome, planned = misbehaving(machine, text, limit_s=1)
-    assert (outcome.status, type(outcome.error)) == ("failed", TransientError), outcome.reason
+    assert (outcome.status, type(outcome.error)) == ("timeout", TimedOut), outcome.reason
     assert told in outcome.reason
     the_next_is_fine(machine, planned)
 

@@ -205,7 +205,7 @@ def test_a_tool_that_runs_too_long_is_ended_on_the_box(machine: Machine) -> None
     script = plan.trials[0].argv[4].replace("measured() {", "measured() { timeout -k 5 0.1 sleep 20; return; ")
     files, status, reason = machine.trial(plan.trials[0], script)
     assert files["exit_status"] == b"124\n"
-    assert (status, reason) == ("failed", "ran longer than 60 s and was ended (design.trial_timeout)")
+    assert (status, reason) == ("timeout", "ran longer than 60 s and was ended (design.trial_timeout)")
     assert left(machine) == []
 
 

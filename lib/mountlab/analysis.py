@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mountlab.model import METRICS, PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
-from mountlab.stats.comparisons import Ratios
+from mountlab.stats.censored import SIGN_METHOD, estimate_censored, ranked_ratios
+from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
 from mountlab.tools.histograms import Histogram, enough, percentile, step_ns
@@ -38,7 +39,15 @@ MEASUREMENT_COLUMNS = (
 )
 FIGURE = ("cell", "metric", "label")
 """What tells the figures of a run apart."""
-_ESTIMATE_TAIL = ("metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell")
+_ESTIMATE_TAIL = (
+    "metric", "label", "unit", "n", "censored", "mean", "low", "high", "sd", "cv", "level", "method", "cell",
+)  # fmt: skip
+OF_A_MOUNT = ("mkfs_time", "mount_time")
+"""Metrics that no trial bounds: they belong to a mount."""
+Censored = Mapping[str, frozenset[int]]
+"""Cell to the counted blocks in which its trial ran into the time limit: trials that are known to be slow, by how much
+is not known."""
+NONE_CENSORED: Censored = {}
 
 
 def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame:
@@ -108,8 +117,26 @@ def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[f
     return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
 
 
-def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str) -> pd.DataFrame:
-    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep.
+def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
+    """The counted blocks of each cell in which its trial ran into the time limit; without the cells that have none."""
+    found: dict[str, set[int]] = {}
+    for trial in trials:
+        if trial.status == "timeout" and not trial.warmup:
+            found.setdefault(trial.cell, set()).add(int(trial.block))
+    return {cell: frozenset(blocks) for cell, blocks in found.items()}
+
+
+def worst_value(metric: str) -> float:
+    """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial says
+    nothing about: amounts, and what was spent of processors."""
+    return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
+
+
+def estimate_frame(
+    sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
+) -> pd.DataFrame:
+    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A cell with
+    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored).
 
     The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
     covers what the design's level says. All samples are computed at once.
@@ -120,10 +147,35 @@ def estimate_frame(sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box
     found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
     cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
     columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
-    columns |= {"n": found.n, "mean": found.figure, "low": found.low, "high": found.high, "sd": found.sd}
-    columns |= {"cv": found.cv, "level": design.level, "method": found.method, "cell": samples.keys["cell"]}
+    columns |= {
+        "n": found.n,
+        "censored": np.zeros(len(found.n), dtype=np.int64),
+        "mean": found.figure,
+        "low": found.low,
+        "high": found.high,
+    }
+    columns |= {"sd": found.sd, "cv": found.cv, "level": design.level, "method": found.method}
+    columns |= {"cell": samples.keys["cell"]}
+    columns |= _with_censored(samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     return rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+
+
+def _with_censored(
+    samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
+) -> dict[str, list[Any]]:
+    """The columns of the estimates that are others where a cell has censored trials."""
+    names = ("n", "censored", "mean", "low", "high", "sd", "cv", "method")
+    table = {name: list(columns[name]) for name in names} if censored else {}
+    ends = np.cumsum(samples.sizes)
+    for row, (cell, metric) in enumerate(zip(samples.keys["cell"], samples.keys["metric"], strict=True)):
+        if (late := len(censored.get(cell, ()))) and metric not in OF_A_MOUNT:
+            values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
+            own = estimate_censored(values, late, level=level, worst=worst_value(metric))
+            new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
+            for name, value in zip(names, new, strict=True):
+                table[name][row] = value
+    return table
 
 
 PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
@@ -244,29 +296,54 @@ FILESYSTEM_STEPS = dict.fromkeys(("mkfs_time", "mount_time"), Step(absolute=1e-9
 """What the box's own clock says, in whole nanoseconds, whatever the tool."""
 
 
-def comparisons(sweep: Sweep, measurements: pd.DataFrame) -> list[Comparison]:
+def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
     """Every file system against the baseline, for every workload and every metric that the answer is about.
 
     p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
-    (stats.comparisons says how); those of equivalence by Holm over the same family.
+    (stats.comparisons says how); those of equivalence by Holm over the same family. Where a side has trials that ran
+    into the time limit the ratio is a median over blocks (stats.censored).
     """
-    asked, ratios = compared(sweep, measurements)
+    asked, ratios, late = compared(sweep, measurements, censored)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
         ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
         together.low_all, together.high_all, together.low_same, together.high_same, together.level_same,
-        together.p_equivalent_adjusted, together.needed,
+        together.p_equivalent_adjusted, together.needed, late,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
 
 
-def compared(sweep: Sweep, measurements: pd.DataFrame) -> tuple[list[Question], Ratios]:
-    """What a sweep compares, and the ratios, not yet corrected for one another; nothing without a baseline."""
+def compared(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED
+) -> tuple[list[Question], Ratios, NDArray[np.int64]]:
+    """What a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in which a
+    side ran into the time limit; nothing without a baseline."""
     asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
-    candidates, baselines, steps = _by_block(counted(measurements), sweep, asked)
-    return asked, compare_rows(candidates, baselines, steps=steps)
+    blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
+    ratios, late = compare_rows(*sides, steps=steps), _censored_sides(asked, blocks, censored)
+    return asked, _with_ranks(ratios, sides, late, asked) if censored else ratios, (late[0] | late[1]).sum(axis=1)
+
+
+def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
+    """The blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks) each."""
+    candidates, baselines = (np.zeros((len(asked), len(blocks)), dtype=bool) for _ in range(2))
+    masks = {cell: np.isin(blocks, list(own)) for cell, own in censored.items()}
+    for row, each in enumerate(asked if masks else ()):
+        if each.metric not in OF_A_MOUNT:
+            candidates[row] = masks.get(each.key(each.candidate)[0], False)
+            baselines[row] = masks.get(each.key(each.baseline)[0], False)
+    return candidates, baselines
+
+
+def _with_ranks(
+    ratios: Ratios, sides: tuple[NDArray[np.float64], NDArray[np.float64]], late: tuple[Flags, Flags],
+    asked: Sequence[Question],
+) -> Ratios:  # fmt: skip
+    worst = np.array([worst_value(each.metric) for each in asked])
+    bad = np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
+    return ranked_ratios(ratios, sides, late, bad)
 
 
 class Question(NamedTuple):
@@ -298,9 +375,10 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Ques
 
 def _by_block(
     measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[Question]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """The values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where there is none;
-    and the steps of both sides, each of shape (comparisons,). Of two values of one block the last counts."""
+) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
+    """The blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where
+    there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last counts.
+    """
     samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
     steps = np.append(_steps(sweep, samples), 0.0)
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
@@ -310,7 +388,7 @@ def _by_block(
     rows = {key: row for row, key in enumerate(names)}
     candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
     baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
-    return table[candidates], table[baselines], (steps[candidates], steps[baselines])
+    return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
 
 
 def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -324,9 +402,10 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
 
 
 def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
-    ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed = (
-        found
-    )
+    (
+        ratio, n, paired, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed,
+        late,
+    ) = found  # fmt: skip
     workload, level = asked.workload, sweep.design.level
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
@@ -334,8 +413,9 @@ def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Compar
     )  # fmt: skip
     return Comparison(
         baseline=asked.baseline, candidate=asked.candidate, workload=workload.name, tool=workload.tool,
-        factors=workload.factors, metric=asked.metric, label=asked.label, ratio=ratio, low=low, high=high, n=n,
-        level=level, p=p, p_adjusted=p_adjusted, method=RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
+        factors=workload.factors, metric=asked.metric, label=asked.label,
+        ratio=math.nan if late and ratio in (0.0, math.inf) else ratio, low=low, high=high, n=n, level=level, p=p,
+        p_adjusted=p_adjusted, method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
         low_all=low_all, high_all=high_all, low_same=low_same, high_same=high_same, level_same=level_same,
-        needed=None if math.isnan(needed) else int(needed),
+        needed=None if math.isnan(needed) else int(needed), censored=late,
     )  # fmt: skip

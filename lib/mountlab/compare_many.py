@@ -147,7 +147,7 @@ def key_of(comparison: Comparison) -> tuple[str, ...]:
 
 def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
     """Every figure that the first run and another one have."""
-    figures = [Figures.of(run) for run in runs]
+    figures = [Figures.whole(run) for run in runs]
     by_row: dict[tuple[str, str, str], dict[int, CellRatio]] = {}
     for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
         for each in ratios:

@@ -5,6 +5,7 @@ The intervals are those that hold for all ratios together: an interval leaves ou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -241,7 +242,8 @@ def tables(compared: RunComparison) -> Html:
 def _metric_table(
     compared: RunComparison, metric: str, ratios: Sequence[CellRatio], doubts: Mapping[str, Sequence[str]]
 ) -> Html:
-    scale = scale_for(ratios[0].unit, max(abs(value) for each in ratios for value in (each.mean_a, each.mean_b)))
+    means = [abs(value) for each in ratios for value in (each.mean_a, each.mean_b) if math.isfinite(value)]
+    scale = scale_for(ratios[0].unit, max(means, default=1))
     head = [
         Column("File system"), Column(f"A, {scale.unit}", "number"), Column(f"B, {scale.unit}", "number"),
         Column("n of A", "number"), Column("n of B", "number"), Column("B / A", "number"),

@@ -21,7 +21,8 @@
     ├── TrialError                1   one trial is not a measurement
     │   ├── ToolError             1   the tool failed, or ran something else than was asked
     │   ├── ParseError            1   its output cannot be read as figures
-    │   ├── TransientError        1   it may go another way next time: time limit, killed, no memory
+    │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
+    │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost
     │   └── PlaceError            1   where it was to run is not fit for it: the cell is not to blame
     └── LeftoverError             1   something of ours could not be removed from the box
 
@@ -38,7 +39,8 @@ from collections.abc import Iterable
 
 EXIT_CODES: dict[int, str] = {
     0: "Done.",
-    1: "Some trial failed, or with `strict` a figure cannot be trusted. Of a check: it found something.",
+    1: "Some trial failed or ran into its time limit, or with `strict` a figure cannot be trusted. Of a check: it "
+    "found something.",
     2: "Bad input: a parameter file, a command line, a run directory, a disk that takes no more; or a sweep that this "
     "box cannot run.",
     3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
@@ -202,6 +204,10 @@ class ToolError(TrialError):
 
 
 class ParseError(TrialError):
+    pass
+
+
+class TimedOut(TrialError):
     pass
 
 

@@ -192,7 +192,7 @@ def _one(figure: SharedFigure, found: AgainstMargin, place: int, distrust: str) 
 
 
 def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:
-    """The errors that the runs found about a figure: 'not-flushed in the change'."""
+    """What the runs found that a figure cannot be trusted with: 'not-flushed in the change'."""
     told = []
     for side, runs in (("the baseline", baseline), ("the change", change)):
         codes = {each.code for run in runs for each in caveats_of(side, run, [figure.cell]) if _is_about(each, figure)}
@@ -201,7 +201,8 @@ def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Seq
 
 
 def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:
-    return caveat.severity == "error" and figure.metric.startswith(caveat.metrics)
+    """An error; or trials that ran into their time limit, which a mean would leave out."""
+    return (caveat.severity == "error" or caveat.code == "timed-out") and figure.metric.startswith(caveat.metrics)
 
 
 def _worst_first(each: Judged) -> tuple[int, float]:

@@ -80,6 +80,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "step": "To what the value is rounded, where its own trial says so (a percentile in a bin of fio's); else 0.",
     "value": "The figure, in base units.",
     "n": "How many trials the figure rests on; of a comparison how many blocks hold both sides.",
+    "censored": "How many of the n ran into their time limit, and count as worse than all others; of a comparison the "
+    "blocks in which a side did.",
     "mean": "The mean over the trials, or the other figure that `method` names.",
     "low": "The lower end of the interval; empty for n = 1.",
     "high": "The upper end of the interval; empty for n = 1.",
@@ -108,7 +110,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "metrics": "How the names of the metrics begin that it weakens; empty for all of the cell.",
     "seq": "Its place in the order in which trials ran.",
     "mount": "The directory of raw/ with the evidence of the mount that it ran on.",
-    "status": "ok, failed, invalid, skipped or excluded.",
+    "status": "ok, timeout (it ran into its time limit), failed, invalid, skipped or excluded.",
     "reason": "Why it is not ok; empty where it is.",
     "attempts": "How often it was tried: the last time counts.",
     "set_aside": "Whether its cell had no more trials because of it.",

@@ -117,9 +117,9 @@ class Live:
 
     def _read_figures(self) -> None:
         began = time.monotonic()
-        _, measurements = self._writer.measured(self._plan.sweep)
-        measurements = analysis.without_partial(measurements)
-        estimates = analysis.estimate_frame(self._plan.sweep, measurements, run_id="", box="")
+        trials, measurements = self._writer.measured(self._plan.sweep)
+        measurements, censored = analysis.without_partial(measurements), analysis.censored_blocks(trials)
+        estimates = analysis.estimate_frame(self._plan.sweep, measurements, run_id="", box="", censored=censored)
         self._figures = replace(self._figures, measurements=measurements, estimates=estimates)
         self._glance.spent(time.monotonic() - began)
 
@@ -187,7 +187,7 @@ class Live:
 
     def _last_picture(self, *, stopped: bool) -> html.Html:
         standing = self._standing
-        told = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, len(standing.failed))
+        told = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
         how = live_view.stopped(store.shown(self._writer.path)) if stopped else ""
         return html.joined(how, html.paragraph(told, kind="meta"), self._table(), live_view.news(standing.failed, ()))
 

@@ -96,9 +96,10 @@ class _Table:
         running = f"{RUNNING} " if cell == self.now else ""
         if row is None:
             return html.stacked(f"{running}–", f"n = 0{state}")
-        mean, low, high, n = (float(row[key]) for key in ("mean", "low", "high", "n"))
+        mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
+        n = words.trial_count(int(row["n"]), int(row["censored"]))
         figures = words.mean_figures(mean, low, high, factor=factor)
-        return html.stacked(running + figures.value, f"{figures.interval} n = {n:.0f}{state}".strip())
+        return html.stacked(running + figures.value, f"{figures.interval} n = {n}{state}".strip())
 
 
 def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[str] = ()) -> Html:
@@ -107,7 +108,7 @@ def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[s
     lines = [html.paragraph(text, kind="told") for text in notices]
     lines += [html.paragraph(words.failure_text(trial), kind="told error") for trial in failed[-MOST_FAILURES:]]
     if len(failed) > MOST_FAILURES:
-        told = f"{words.counted(len(failed), 'trial')} failed; the last {MOST_FAILURES}:"
+        told = f"{words.listed(words.without_figure(failed))}; the last {MOST_FAILURES} trials of these:"
         lines.insert(0, html.paragraph(told, kind="told error"))
     groups = words.grouped(each for each in caveats if each.severity != "note" and each.code not in WILL_PASS)
     if groups:
@@ -127,9 +128,9 @@ def _clock(seconds: float) -> str:
     return f"{whole} s" if whole < 120 else words.duration_text(whole)
 
 
-def ended(done: int, total: int, elapsed_s: float, failed: int) -> str:
+def ended(done: int, total: int, elapsed_s: float, failed: Sequence[Trial]) -> str:
     """'24 of 24 trials, this session took 2 min 5 s, 1 failed.'"""
-    wrong = f", {failed} failed" if failed else ""
+    wrong = "".join(f", {text}" for text in words.without_figure(failed))
     return f"{done} of {words.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{wrong}."
 
 

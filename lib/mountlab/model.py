@@ -11,8 +11,9 @@ T = TypeVar("T")
 Scalar = str | int | float | bool
 Rights = Literal["root", "sudo", "helper", "none"]
 """`helper`: an ordinary user, for whom one program on the box does as root what it permits (mountlab.helper)."""
-Status = Literal["ok", "failed", "skipped", "invalid", "excluded"]
-"""`excluded` is never in a journal: the user says so of a trial that was ok (exclude.yml beside it), with a reason."""
+Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
+"""`timeout`: it ran into `design.trial_timeout`, which is an outcome. `excluded` is never in a journal: the user leaves
+out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
 Claim = Literal["faster", "slower", "same"]
 Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
@@ -56,7 +57,7 @@ COLUMNS = frozenset((
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
     "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same",
-    "level_same", "needed", "residual",
+    "level_same", "needed", "residual", "censored",
 ))  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
@@ -283,7 +284,7 @@ class Design:
     """What an option is that was asked for and that the kernel ignored or changed."""
     trial_timeout_s: float = 600.0
     retries: int = 1
-    """How often a trial is tried again that failed for a reason that may pass."""
+    """How often a trial is tried again that failed for a reason that may pass. A time limit is no such reason."""
     strict: bool = False
     """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
 
@@ -518,6 +519,9 @@ class Comparison(Shown):
     needed: int | None = None
     """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
     nothing is known, or no sensible number would do."""
+    censored: int = 0
+    """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
+    than every one that ended. NaN where the median lies among these."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What came of one trial: whether what it brought back is a measurement, and if not why, and whose fault that is.
 
 Pure. The kinds of failure are types (mountlab.errors): TransientError for what may go another way the next time,
-ToolError and ParseError for what will not, PlaceError where neither the tool nor its options are at fault.
+ToolError and ParseError for what will not, PlaceError where neither the tool nor its options are at fault. TimedOut is
+no failure: that a trial did not end in its time is what was seen, and to repeat it would leave the slow ones out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mountlab.counters import around
-from mountlab.errors import KERNEL, ParseError, PlaceError, ToolError, TransientError, TrialError, in_one_line
+from mountlab.errors import KERNEL, ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
 from mountlab.model import Status, Trial, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.units import MIB, format_bytes
@@ -26,6 +27,10 @@ LARGEST_OUTPUT = 16 * MIB
 LARGEST_ARCHIVE = 64 * MIB
 """Of all that a trial brings back."""
 TIMED_OUT = 124
+LIMIT = "(design.trial_timeout)"
+"""In the reason of each trial that ran into its time limit."""
+IN_VAIN = 2
+"""A cell whose first trials, so many of them, all ran into the time limit has no more trials."""
 TOLD_LINES = 8
 """Of the kernel's log: the last ones are nearest to the end of the trial."""
 _NOT_STARTED = {126: "cannot be run", 127: "is not there"}
@@ -51,6 +56,8 @@ class Outcome:
     def status(self) -> Status:
         if self.error is None:
             return "ok"
+        if isinstance(self.error, TimedOut):
+            return "timeout"
         return "invalid" if "refused" in self.files else "failed"
 
     @property
@@ -66,7 +73,7 @@ class Outcome:
     @property
     def hopeless(self) -> bool:
         """Whether the fault lies with the cell, so that its later trials would fail as well."""
-        return self.error is not None and not isinstance(self.error, PlaceError)
+        return self.error is not None and not isinstance(self.error, PlaceError | TimedOut)
 
 
 @dataclass(frozen=True)
@@ -195,11 +202,9 @@ def _check_time(output: ToolOutput, timeout_s: float) -> None:
     counted = around(output.files) if output.exit_status > 128 else None
     late = counted is not None and (counted.seconds or 0.0) >= timeout_s
     if output.exit_status == TIMED_OUT or (late and output.exit_status == 128 + _SIGTERM):
-        raise TransientError(f"ran longer than {timeout_s:g} s and was ended (design.trial_timeout)")
+        raise TimedOut(f"ran longer than {timeout_s:g} s and was ended {LIMIT}")
     if late:
-        raise TransientError(
-            f"ran longer than {timeout_s:g} s (design.trial_timeout), did not heed SIGTERM and was killed"
-        )
+        raise TimedOut(f"ran longer than {timeout_s:g} s {LIMIT}, ignored SIGTERM and was killed")
 
 
 def _check_left(files: Files) -> None:
@@ -209,6 +214,26 @@ def _check_left(files: Files) -> None:
             "it ended and left processes running, which were killed", got=", ".join(names),
             allowed="a command that ends after all that it has started",
         )  # fmt: skip
+
+
+def never_ended(files: Files, whole_s: float) -> TimedOut:
+    """The outcome of a trial whose script, preparation included, did not end in its time and was stopped by the box
+    itself: a lost connection is another error. `files`: what it left."""
+    part = "its preparation" if "started_ns" not in files else "the tool" if "ended_ns" not in files else "its end"
+    return TimedOut(f"ran longer than {whole_s:g} s in all, and was ended in {part} {LIMIT}")
+
+
+def is_late(reason: str) -> bool:
+    """Whether a reason, of a trial or of one attempt at it, is that it ran into the time limit. Journals of before
+    schema 4 tell this only there."""
+    return reason.startswith("ran longer than ") and LIMIT in reason
+
+
+def in_vain(trials: Sequence[Trial], cell: str) -> bool:
+    """Whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such trials
+    would tell no more."""
+    own = [trial.status for trial in trials if trial.cell == cell]
+    return len(own) >= IN_VAIN and set(own) == {"timeout"}
 
 
 def set_aside(trials: Iterable[Trial]) -> dict[str, str]:

@@ -55,11 +55,11 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, Table]:
         unit = str(own["unit"].iloc[0])
         scale = scale_for(unit, float(own["mean"].abs().max()))
         order = {cell.id: place for place, cell in enumerate(sweep.cells)}
-        columns = (own[name].tolist() for name in ("cell", "filesystem", "mean", "low", "high", "n"))
+        columns = (own[name].tolist() for name in ("cell", "filesystem", "mean", "low", "high", "n", "censored"))
         cells = sorted(zip(*columns, strict=True), key=lambda row: order[row[0]])
         rows = [
-            (filesystem, cell.partition("/")[2], mean_text(mean, low, high, factor=scale.factor), str(n))
-            for cell, filesystem, mean, low, high, n in cells
+            (filesystem, cell.partition("/")[2], _known(mean, low, high, scale.factor), words.trial_count(n, late))
+            for cell, filesystem, mean, low, high, n, late in cells
         ]
         heading = words.metric_heading(str(metric), str(label))
         caption = f"{heading}: mean {PLUS_MINUS} half width of its {sweep.design.level:.0%} interval, n trials"
@@ -67,6 +67,15 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, Table]:
         head = ("file system", "workload", f"{heading.lower()}, {scale.unit}", "n")
         found[f"estimates-{name}"] = Table(caption, head, tuple(rows), frozenset((2, 3)))
     return found
+
+
+def _known(mean: float, low: float, high: float, factor: float) -> str:
+    """As `mean_text`; the bounds alone where half of the trials or more ran into their time limit."""
+    return (
+        str(words.mean_figures(mean, low, high, factor=factor))
+        if math.isnan(mean)
+        else mean_text(mean, low, high, factor=factor)
+    )
 
 
 def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> Table:
@@ -83,7 +92,8 @@ def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     verdict = words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "no interval"
     return (
         words.workload_label(each.workload, each.factors), words.metric_noun(each.metric, each.label) + less,
-        f"{each.candidate} / {each.baseline}", figures.value, figures.interval, str(each.n), verdict,
+        f"{each.candidate} / {each.baseline}", figures.value, figures.interval,
+        words.pair_count(each), verdict,
     )  # fmt: skip
 
 

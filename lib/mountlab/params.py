@@ -583,9 +583,9 @@ def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: s
     for trial_id in excluded:
         if trial_id not in known:
             raise unknown_key(trial_id, known, where=f"{where}: exclude", what="trial of this run")
-        if known[trial_id] != "ok":
+        if known[trial_id] not in ("ok", "timeout"):
             raise ParameterError(
                 "a trial that gave no figure need not be excluded", where=f"{where}: exclude.{trial_id}",
-                got=f"it is {known[trial_id]}", allowed="trials that are ok",
+                got=f"it is {known[trial_id]}", allowed="trials that are ok, or ran into their time limit",
             )  # fmt: skip
     return excluded

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mountlab.analysis import answer_labels, answer_metrics, by_block, counted, log_ratios
+from mountlab.analysis import OF_A_MOUNT, answer_labels, answer_metrics, by_block, counted, log_ratios
 from mountlab.errors import PlanError
+from mountlab.filesystems import is_made
 from mountlab.model import Cell, Sweep, Workload
 from mountlab.plan import MOUNT_S
 from mountlab.run_view import PilotRun
@@ -96,6 +97,9 @@ class Forecast:
     level: float
     """Of each test: that of the design, shared among all comparisons of the sweep."""
     expected_s: float
+    fresh_more_s: float
+    """What it would take beyond that to make every file system in each block, by what mkfs and mount took in the pilot;
+    0 where that is done already."""
 
 
 def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None = None) -> Forecast:
@@ -108,6 +112,7 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
     level = 1 - (1 - sweep.design.level) / max(comparisons, 1)
     spreads = {w.label: list(known.spreads(w)) for w in sweep.workloads}
     ends = {w.label: _planned_blocks(sweep, w, known, comparisons) for w in sweep.workloads}
+    typical = {label: each.typical for label, each in ends.items()}
     predictions = [
         _prediction(sweep, each, ends[label], known.block_s(label), level)
         for label, some in spreads.items()
@@ -116,9 +121,11 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
     return Forecast(
         pilot=str(pilot.info.get("run_id", "")), predictions=tuple(predictions), cells=len(sweep.cells),
         used=tuple(known.used), missing=tuple(c.id for c in sweep.cells if c.id not in known.used),
-        notes=(*_other_cells(sweep, pilot.sweep, known.used), *_other_box(pilot, facts or {})),
-        comparisons=comparisons, level=level,
-        expected_s=known.expected_s({label: each.typical for label, each in ends.items()}),
+        notes=(
+            *_other_cells(sweep, pilot.sweep, known.used), *_other_box(pilot, facts or {}), *_timed_out(pilot)
+        ),
+        comparisons=comparisons, level=level, expected_s=known.expected_s(typical),
+        fresh_more_s=known.fresh_more_s(typical, pilot),
     )  # fmt: skip
 
 
@@ -208,10 +215,23 @@ class _Pilot:
         known = [each for each in told if math.isfinite(each)]
         return known + [max(known)] * (len(wanted) - len(known)) if known else []
 
+    def fresh_more_s(self, blocks: Mapping[str, float], pilot: PilotRun) -> float:
+        """Of making file systems in each further block: by what it took in the pilot, else the guess of the plan."""
+        if self.sweep.design.fresh_filesystem != "never":
+            return 0.0
+        took = pilot.measurements[pilot.measurements["metric"].isin(OF_A_MOUNT)]
+        known = took.groupby(["filesystem", "metric"])["value"].mean().groupby("filesystem").sum().to_dict()
+        made = [float(known.get(fs.name, MOUNT_S)) for fs in self.sweep.filesystems if is_made(fs)]
+        return sum(made) * (self._most(blocks) + self.sweep.design.warmup - 1)
+
+    def _most(self, blocks: Mapping[str, float]) -> float:
+        design = self.sweep.design
+        return design.repeats if design.until is None else max(blocks.values())
+
     def expected_s(self, blocks: Mapping[str, float]) -> float:
         """The whole run: what trials took in the pilot, and a guess for those that it does not hold."""
         design = self.sweep.design
-        most = design.repeats if design.until is None else max(blocks.values())
+        most = self._most(blocks)
         trials = sum((blocks[c.workload.label] + design.warmup) * self._trial_s(c) for c in self.sweep.cells)
         made = 1 if design.fresh_filesystem == "never" else most + design.warmup
         return float(trials + MOUNT_S * len(self.sweep.filesystems) * made)
@@ -317,6 +337,13 @@ def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[st
         if keys:
             told = (f"{key} {options[workload].get(key)} there, {ours_of.get(key)} here" for key in keys)
             yield f"{workload} differs: {'; '.join(told)}"
+
+
+def _timed_out(pilot: PilotRun) -> Iterator[str]:
+    late = int((pilot.trials["status"] == "timeout").sum())
+    if late:
+        trials = "1 trial" if late == 1 else f"{late} trials"
+        yield f"{trials} of the pilot ran into the time limit: the spread is that of the others"
 
 
 def _other_box(pilot: PilotRun, facts: Mapping[str, Any]) -> Iterator[str]:

@@ -40,6 +40,8 @@ def _rests_on(forecast: Forecast) -> Iterator[str]:
         yield f"nothing is known of {', '.join(forecast.missing[:_MOST_NAMED])}{more}"
     yield from forecast.notes
     yield f"time: about {format_seconds(float(round(forecast.expected_s)))}, by what trials took there"
+    if forecast.fresh_more_s:
+        yield words.fresh_cost(forecast.fresh_more_s, forecast.expected_s)
 
 
 def heading(forecast: Forecast, sweep: Sweep) -> list[str]:

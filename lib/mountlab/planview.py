@@ -28,7 +28,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "sweep": plan.sweep.name, "question": plan.sweep.question, "box": plan.box.name, "run_id": plan.run_id,
         "seed": plan.seed, "as_root": plan.privileged, "trials": len(plan.trials),
         "warmup_trials": sum(trial.warmup for trial in plan.trials), "expected_s": round(plan.expected_s, 1),
-        **_until_json(plan), "data": data_lines(plan.sweep.workloads),
+        **_until_json(plan), "data": data_lines(plan.sweep.workloads), "fresh_more_s": round(plan.fresh_more_s, 1),
         "skipped": plan.skipped, "foreseen": foreseen(plan, facts),
         "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan), "devices": devices(plan, facts), "left_out": dict(plan.sweep.left_out),
@@ -118,7 +118,14 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    """How long it will take; with a stopping rule between its fewest and its most blocks, or the budget."""
+    """How long it will take; with a stopping rule between its fewest and its most blocks, or the budget. What file
+    systems would cost that are made in each block, where they are made once."""
+    yield from _duration(plan)
+    if plan.fresh_more_s:
+        yield words.fresh_cost(plan.fresh_more_s, plan.expected_s)
+
+
+def _duration(plan: Plan) -> Iterator[str]:
     until, most = plan.sweep.design.until, float(round(plan.expected_s))
     if until is None:
         yield f"about {format_seconds(most)}"

@@ -66,7 +66,7 @@ class Standing:
         self.now = trial
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
-        if trial.status == "ok":
+        if trial.status in ("ok", "timeout"):
             self.remaining.end(planned, trial.elapsed_s)
         else:
             self.remaining.forget(trial.trial_id)
@@ -123,8 +123,7 @@ class Bar:
 
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)
-        count = len(self._standing.failed)
-        failed = f", {count} failed" if count else ""
+        failed = "".join(f", {text}" for text in words.without_figure(self._standing.failed))
         self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=self._live)
 
     def __enter__(self) -> Bar:

@@ -66,7 +66,7 @@ def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
     design = replace(sweep.design, level=level)
     pairs: list[Comparison] = []
     for place, baseline in enumerate(names[:-1]):
-        of_one = analysis.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements)
+        of_one = analysis.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
         pairs += [each for each in of_one if each.candidate in names[place + 1 :]]
     return pairs
 

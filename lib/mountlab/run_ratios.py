@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,14 @@ class Figures:
             units[cell, metric, label] = unit
         return cls(values, units, figure_steps(run.sweep, run.measurements))
 
+    @classmethod
+    def whole(cls, run: ComparedRun) -> Figures:
+        """The same, without a value for cells of which a trial ran into its time limit: runs share no blocks in which
+        such a trial has a rank, and the others alone are the quick ones."""
+        found = cls.of(run)
+        late = {each.subject for each in run.caveats if each.code == "timed-out"}
+        return replace(found, values={row: [] if row[0] in late else own for row, own in found.values.items()})
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -87,7 +95,7 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
 
     Raises PlanError where a run has no cell, or no figure, in common with the first.
     """
-    figures = [Figures.of(run) for run in (first, *others)]
+    figures = [Figures.whole(run) for run in (first, *others)]
     asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, figures, place)]
     ours = [figures[each.other].values[each.row] for each in asked]
     theirs = [figures[0].values[each.row] for each in asked]
@@ -112,9 +120,13 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
 def _cell_ratio(asked: _Asked, row: tuple[Any, ...], level: float, figures: Sequence[Figures]) -> CellRatio:
     theirs, ours = (figures[place].values[asked.row] for place in (0, asked.other))
     return CellRatio(
-        asked.cell, _comparison(asked, row, level), figures[0].units[asked.row], float(np.mean(theirs)),
-        float(np.mean(ours)), len(theirs), len(ours),
+        asked.cell, _comparison(asked, row, level), figures[0].units[asked.row], _mean(theirs), _mean(ours),
+        len(theirs), len(ours),
     )  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
 
 
 def _in_common(first: ComparedRun, run: ComparedRun, figures: Sequence[Figures], place: int) -> list[_Asked]:

@@ -53,6 +53,9 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     """Of a run that is reported."""
 
     @property
+    def censored(self) -> Mapping[str, frozenset[int]]: ...
+
+    @property
     def estimates(self) -> pd.DataFrame: ...
     @property
     def checks_passed(self) -> Sequence[str]: ...

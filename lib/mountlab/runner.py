@@ -29,10 +29,9 @@ from mountlab.errors import (
     MountlabError,
     ParseError,
     ToolError,
-    TransientError,
 )
 from mountlab.model import OptionEvidence, Status, Stop, Sweep, Trial
-from mountlab.outcome import Attempts, Ended, Files, Outcome, judge, set_aside, unpack
+from mountlab.outcome import Attempts, Ended, Files, Outcome, in_vain, judge, never_ended, set_aside, unpack
 from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
@@ -296,7 +295,8 @@ class _Run:
                 self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
 
     def trial(self, planned: PlannedTrial) -> None:
-        """Try it until it gives a measurement, or fails for a reason that stays, or has been tried often enough."""
+        """Try it until it gives a measurement, runs into its time limit, fails for a reason that stays, or has been
+        tried often enough."""
         self.progress.begin(planned)
         kept = self.precondition(planned)
         began, started = datetime.now(UTC), time.monotonic()
@@ -332,8 +332,9 @@ class _Run:
         try:
             with self.stops.allowed():
                 done = self.box.run(planned.argv, timeout_s=planned.timeout_s, root=self.plan.privileged)
-        except BoxTimeout as error:
-            return Outcome(files=self.collected(planned), error=TransientError(str(error)))
+        except BoxTimeout:
+            files = self.collected(planned)
+            return Outcome(files=files, error=never_ended(files, planned.timeout_s))
         except FloodError as error:
             return Outcome(files=self.collected(planned), error=ToolError(str(error)))
         except KeyboardInterrupt:
@@ -364,6 +365,8 @@ class _Run:
     ) -> None:
         attempts, hopeless = (len(tried.each), tried.last.hopeless) if tried else (1, False)
         trial = as_trial(planned, status, reason, began, elapsed_s, attempts, hopeless)
+        if status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
+            trial = replace(trial, set_aside=True)
         argv = json.dumps(list(planned.command.argv)).encode()
         self.journal.record(trial, {**files, "argv": argv})
         self.aside |= set_aside([trial])

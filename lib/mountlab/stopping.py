@@ -152,7 +152,10 @@ class _Look:
 
     def precise(self, cell: Cell) -> bool:
         """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that a file
-        system never shows (n/a) is not waited for."""
+        system never shows (n/a) is not waited for. A cell with a trial that ran into its time limit is not precise: its
+        figure is a median, for which there is no rule."""
+        if any(trial.status == "timeout" and not trial.warmup for trial in self.trials.get(cell.id, ())):
+            return False
         of_ratios = self.until.of == "comparisons"
         if of_ratios and (cell.filesystem.name == self.sweep.baseline or not self._partners(cell)):
             return True
@@ -208,7 +211,7 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """The level depends on how many comparisons the sweep makes, not on which of them have figures by now."""
-    asked, ratios = compared(sweep, frame)
+    asked, ratios, _ = compared(sweep, frame)
     design = sweep.design
     now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)
     looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))

@@ -66,6 +66,7 @@ from mountlab.model import (
     Trial,
     Workload,
 )
+from mountlab.outcome import is_late
 from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
 from mountlab.parsing import parsed
 from mountlab.plain_files import check_text, refuse_others
@@ -83,8 +84,9 @@ from mountlab.units import NS_PER_S
 
 SCHEMA = 4
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
-duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a
-trial has the `seed` of its tool; without it the tool was given none."""
+duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
+has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
+`timeout`; before, it was repeated, or had failed (`_as_outcomes`)."""
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
 NOTEBOOKS = ROOT / "notebooks"
@@ -321,6 +323,8 @@ class Run(Shown):
     info: dict[str, Any]
     sweep: Sweep
     trials: pd.DataFrame
+    censored: analysis.Censored
+    """Cell to the counted blocks in which its trial ran into the time limit."""
     measurements: pd.DataFrame
     estimates: pd.DataFrame
     comparisons: list[Comparison]
@@ -518,7 +522,7 @@ def _figures(path: Path) -> Figures:
     whole, read = read_journal(path), dict[str, list[Measurement]]()
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
-    journal = _without_excluded(path, whole)
+    journal = _without_excluded(path, _as_outcomes(path, whole))
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     measurements = analysis.without_partial(
@@ -532,7 +536,10 @@ def _load_run(path: Path) -> Run:
     own, raw = _figures(path), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
     stops = _stops(raw, own.whole, sweep, own.read)
-    estimates = analysis.estimate_frame(sweep, measurements, run_id=info["run_id"], box=info["box"]["name"])
+    censored = analysis.censored_blocks(journal)
+    estimates = analysis.estimate_frame(
+        sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
+    )
     estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
     mounts = {
@@ -554,7 +561,8 @@ def _load_run(path: Path) -> Run:
     findings = checks.find_caveats(evidence)
     return Run(
         path=path, info=info, sweep=sweep, trials=trials, measurements=measurements, estimates=estimates,
-        comparisons=Several(analysis.comparisons(sweep, measurements)), caveats=Several(findings.caveats),
+        censored=censored, comparisons=Several(analysis.comparisons(sweep, measurements, censored)),
+        caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[PublishedFigure(**each) for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
@@ -705,8 +713,23 @@ def _without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """The journal of a run, the excluded trials marked as such."""
-    return _without_excluded(path, read_journal(path))
+    """The journal of a run as outcomes, the excluded trials marked as such."""
+    return _without_excluded(path, _as_outcomes(path, read_journal(path)))
+
+
+def _as_outcomes(path: Path, journal: Sequence[Trial]) -> list[Trial]:
+    """The trials, with those as timeouts that ran into their time limit before schema 4: such a trial was repeated, and
+    what the journal holds of it is a later attempt, or it had failed."""
+    return [_as_outcome(path / "raw" / trial.trial_id, trial) for trial in journal]
+
+
+def _as_outcome(raw: Path, trial: Trial) -> Trial:
+    if trial.status == "failed" and is_late(trial.reason):
+        return replace(trial, status="timeout")
+    files = (raw / f"attempt-{number}" / "reason" for number in range(1, trial.attempts))
+    reasons = [read_plain(file).decode(errors="replace") for file in files if file.exists()]
+    late = next((reason for reason in reasons if is_late(reason)), "")
+    return replace(trial, status="timeout", reason=f"{late}; an earlier Mountlab repeated it") if late else trial
 
 
 def raw_files(run: Run, name: str) -> dict[str, str]:

@@ -38,8 +38,8 @@ def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = words.compared_figures(each)
     what = words.workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
     return (
-        what, each.metric, f"{each.candidate} / {each.baseline}", figures.value, figures.interval, str(each.n),
-        _verdict(each, smallest_effect),
+        what, each.metric, f"{each.candidate} / {each.baseline}", figures.value, figures.interval,
+        words.pair_count(each), _verdict(each, smallest_effect),
     )  # fmt: skip
 
 

@@ -93,8 +93,9 @@ def _beside_one(end: float, shown: str) -> str:
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
     """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits, or as beyond a
-    million."""
-    decimals = max(_decimals(value, digits), min(_decimals_of_spread((high - low) / 2), _decimals(value, digits + 2)))
+    million. Where there is no value its bounds tell the decimals."""
+    known = next((each for each in (value, low, high) if math.isfinite(each)), value)
+    decimals = max(_decimals(known, digits), min(_decimals_of_spread((high - low) / 2), _decimals(known, digits + 2)))
     smallest = 10.0**-decimals
     shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
     vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
@@ -307,8 +308,25 @@ def why_no_interval(comparison: Comparison) -> str:
     return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
 
 
+def trial_count(n: int, censored: int) -> str:
+    """'10', or '10, 2 at the limit (median)': n of an estimate, with the trials that ran into the time limit."""
+    if not censored:
+        return str(n)
+    return f"{n}, {censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
+
+
+def pair_count(comparison: Comparison) -> str:
+    """'10', or '10, 2 at the limit (median)': n of a comparison, with the blocks in which a side ran into its limit."""
+    late = comparison.censored
+    return f"{comparison.n}, {late} at the limit (median)" if late else str(comparison.n)
+
+
 def counted_pairs(comparison: Comparison) -> str:
-    """'n = 5 blocks'; of a comparison that is not paired, the trials of the side with fewer."""
+    """'n = 5 blocks'; of a comparison that is not paired, the trials of the side with fewer. Where trials ran into
+    their time limit, in how many blocks, and what the ratio then is."""
+    if comparison.censored:
+        limit = f"with trials at the time limit in {counted(comparison.censored, 'block')}"
+        return f"n = {counted(comparison.n, 'block')} that tell, {limit}, so that the ratio is a median"
     if comparison.method == WELCH_METHOD:
         return f"n = {comparison.n} on the side with fewer trials"
     return f"n = {counted(comparison.n, _unit_of(comparison))}"
@@ -376,7 +394,21 @@ def _ratio_clause(comparison: Comparison, under: str) -> str:
 
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
     hint = "" if higher_is_better(comparison.metric) else ", as less is better"
+    if math.isnan(comparison.ratio):
+        return f"{_bound_clause(comparison, under)}: {comparison.verdict}{hint}"
     return f"{_ratio_clause(comparison, under)}: {comparison.verdict}{hint}"
+
+
+def _bound_clause(comparison: Comparison, under: str) -> str:
+    """Of a ratio whose median lies among trials that did not end: on which side, and the bound where there is one."""
+    noun = metric_noun(comparison.metric, comparison.label)
+    slow = comparison.candidate if comparison.verdict == "slower" else comparison.baseline
+    above = comparison.low > 1
+    end = comparison.low if above else comparison.high
+    bound = f"at {'least' if above else 'most'} {ratio_figures(end, end, end).value}"
+    told = f" is {bound}" if 0 < end < math.inf else " has no bound"
+    what = f"the ratio of {comparison.candidate} to {comparison.baseline} in {noun}"
+    return f"Most trials of {slow}{under} ran into their time limit, so that {what}{told}"
 
 
 def _same(comparison: Comparison, under: str, smallest_effect: float) -> str:
@@ -672,6 +704,12 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def fresh_cost(more_s: float, expected_s: float) -> str:
+    """What making file systems in each block would cost beside the expected time of a plan that makes them once."""
+    share = f" ({percent(round(more_s / expected_s, 3))} more)" if expected_s else ""
+    return f"fresh_filesystem: block would take about {duration_text(round(more_s, 1))} beyond that{share}"
+
+
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -710,6 +748,13 @@ def leaving(stops: Iterable[Stop]) -> list[str]:
 def place_text(block: int, cell: str, *, warmup: bool) -> str:
     """Where in a run a trial stands: 'block 2, ext4/dd-write'."""
     return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
+
+
+def without_figure(trials: Iterable[Trial]) -> list[str]:
+    """'2 failed', '1 timed out': of trials that gave no figure, without those that there are none of."""
+    statuses = [trial.status == "timeout" for trial in trials]
+    counts = {"failed": statuses.count(False), "timed out": statuses.count(True)}
+    return [f"{count} {what}" for what, count in counts.items() if count]
 
 
 def failure_text(trial: Trial) -> str:

@@ -205,7 +205,7 @@ def test_one_that_takes_too_long_is_ended_with_all_its_processes(too_long: Run, 
     """That no process, mount and directory is left was seen when the run was over."""
     need(tool)
     found = trial(too_long, "tmpfs", tool)
-    assert found.status == "failed"
+    assert found.status == "timeout"
     assert found.reason.startswith("ran longer than 1 s and was ended (design.trial_timeout)")
     assert not set(tool.main_metrics(of(too_long, tool))) & set(too_long.measurements["metric"])
 

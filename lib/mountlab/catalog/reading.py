@@ -27,6 +27,8 @@ from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
 RAW = "raw output"
+WITH_TIMEOUTS = 4
+"""The schema from which on the journal alone tells which trials ran into their time limit."""
 SETTLED_S = 2.0
 """A file that changed so short a time ago may change again without its times telling."""
 _UNLIKE = frozenset({"repeats", "seed", "level", "until", "smallest_effect", "estimate", "blocks", "strict", "metrics"})
@@ -87,7 +89,7 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
         read, _ = read_stamped(stamped(store.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
         measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
     else:
-        trials, answers = _trials(path, truth), dict[str, Sequence[str]](kept[1].answers)
+        trials, answers = _trials(path, truth, info["schema"]), dict[str, Sequence[str]](kept[1].answers)
         measurements = kept[0]
     cells, definitions = _cells(info["parameters"], trials, answers)
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
@@ -106,10 +108,10 @@ def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None
     return (table.replace_schema_metadata(None), stamp) if stamp is not None and stamp.holds(truth) else None
 
 
-def _trials(path: Path, truth: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
-    """The journal of a run whose figures have a stamp: whoever made them has read this very journal, and found it to be
-    whole but for its last line."""
-    if truth["exclude.yml"] is not None:
+def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[dict[str, Any]]:
+    """The journal of a run whose figures have a stamp: what made them has read this very journal, and found it to be
+    whole but for its last line. Before schema 4 raw files are needed to tell which trials ran into their time limit."""
+    if truth["exclude.yml"] is not None or schema < WITH_TIMEOUTS:
         return [asdict(trial) for trial in store.read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
     return [{"attempts": 1, "set_aside": False, "seed": None, **row} for row in rows]
@@ -151,7 +153,8 @@ def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, A
         "question": " ".join(str(asked.get("question") or "").split()), "box": str(info["box"]["name"]),
         "status": "imported" if "imported" in info else str(info["status"]),
         "created_at": moment(info.get("created_at")), "finished_at": moment(info.get("finished_at")),
-        "trials": len(states), "ok": states.count("ok"), "failed": states.count("failed") + states.count("invalid"),
+        "trials": len(states), "ok": states.count("ok"),
+        "failed": sum(map(states.count, ("failed", "invalid", "timeout"))),
         **{key: None if facts.get(key) is None else str(facts[key]) for key in _FACTS},
         **{key: _whole(facts.get(key)) for key in _COUNTS},
         "mountlab_version": str(info.get("mountlab_version") or ""),

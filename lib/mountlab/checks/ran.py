@@ -13,8 +13,11 @@ from mountlab.model import LATENCY_PARTS, PERCENT_OF, Caveat, Cell, Sweep
 from mountlab.outcome import SET_ASIDE
 from mountlab.tools import TOOLS
 from mountlab.tools.histograms import FEWEST_BEYOND, enough, ios_needed
+from mountlab.units import format_seconds
 
 NO_FIGURE = ("failed", "invalid")
+NEAR_LIMIT = 0.5
+"""A trial that is expected to take more than this share of its time limit may well run into it."""
 
 
 def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
@@ -35,6 +38,53 @@ def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
 def _set_aside(trials: pd.DataFrame) -> int:
     """How many trials of a cell were not run, since an earlier one had failed for good."""
     return int(trials["reason"].astype(str).str.startswith(SET_ASIDE).sum())
+
+
+def timed_out(evidence: Evidence) -> Iterator[Caveat]:
+    """Trials that ran into their time limit: what the figure of their cell is then."""
+    limit = format_seconds(evidence.sweep.design.trial_timeout_s)
+    all_of = dict(iter(evidence.trials.groupby("cell")))
+    for cell, group in evidence.trials[evidence.trials["status"] == "timeout"].groupby("cell", sort=False):
+        late, n = _counted(group), _counted(group) + len(evidence.counted.get(str(cell), ()))
+        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(all_of[cell])
+        yield Caveat(
+            code="timed-out", severity="warning", scope="cell", subject=str(cell),
+            message=f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
+            f"least that long, and count as that. {_figure_with(late, n)} "
+            + (f"All of its trials did, so that it was set aside: {later} were not run any more. " if later else "")
+            + f"See raw/{group.iloc[0]['trial_id']} for what stalled; raise trial_timeout only if the work takes so "
+            "long.",
+        )  # fmt: skip
+
+
+def _counted(trials: pd.DataFrame) -> int:
+    return int((~trials["warmup"].astype(bool)).sum())
+
+
+def _figure_with(late: int, n: int) -> str:
+    """What the figure of a cell is of which so many trials ran into the limit."""
+    if not late:
+        return "They are of the warm-up, and count in no figure."
+    if 2 * late < n:
+        return (
+            f"Its figures are medians of all {n}, those counting as worse than all others: a mean would leave out the "
+            "slow ones."
+        )
+    return "No figure is given, as half of them or more did not end: only a bound."
+
+
+def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Trials that are expected to take nearly as long as they may."""
+    limit_s = sweep.design.trial_timeout_s
+    for cell in () if sweep.imported else sweep.cells:
+        expected_s = TOOLS[cell.workload.tool].expected_s(cell.workload)
+        if expected_s > NEAR_LIMIT * limit_s:
+            yield of_cell(
+                cell, "timed-out", "warning",
+                f"a trial is expected to take about {format_seconds(expected_s)}, and is ended after "
+                f"{format_seconds(limit_s)} (design.trial_timeout). A trial that is ended has no value, and the figure "
+                "of its cell is then a median, or none. Set trial_timeout to several times what a trial takes.",
+            )  # fmt: skip
 
 
 def retried_trials(evidence: Evidence) -> Iterator[Caveat]:
@@ -204,6 +254,13 @@ CHECKS = (
         severities=("error",),
         advice="Read the reason beside it; mend the cause, then `make resume` or run again.",
         find=failed_trials,
+    ),
+    Check(
+        code="timed-out",
+        severities=("warning",),
+        advice="Find out what stalled. Raise `trial_timeout` only if the work takes that long.",
+        find=timed_out,
+        foresee=may_time_out,
     ),
     Check(
         code="retried",

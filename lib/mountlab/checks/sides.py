@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_filesystem, standing
+from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_filesystem, of_run, standing
 from mountlab.evidence import Device
+from mountlab.filesystems import is_made
 from mountlab.model import Caveat, Filesystem, Sweep
 from mountlab.units import format_bytes
 
@@ -137,6 +138,21 @@ def _aspects(fs: Filesystem) -> dict[str, str]:
     }
 
 
+def made_once(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """File systems that are compared, and were made once for all blocks: how one making differs from the next is
+    unknown."""
+    design = sweep.design
+    made = [fs.name for fs in sweep.filesystems if is_made(fs)]
+    if design.fresh_filesystem == "never" and design.repeats > 1 and len(sweep.filesystems) > 1 and made:
+        yield of_run(
+            "made-once", "warning",
+            f"{', '.join(made)}: made once for all blocks (fresh_filesystem: never). How one making of a file system "
+            "differs from the next (its place on the device, what was allocated where) is then part of every ratio "
+            "between file systems, and of no interval: more blocks do not help. A small difference may be one of two "
+            "makings. Set fresh_filesystem: block; `make plan` tells what that costs.",
+        )  # fmt: skip
+
+
 def _backing(fs: Filesystem) -> str:
     if in_memory(fs):
         return "memory"
@@ -184,6 +200,12 @@ CHECKS = (
         foresee=uncapped_memory,
     ),
     standing("historic-name", severities=("note",), advice="Write tmpfs.", foresee=historic_names),
+    standing(
+        "made-once",
+        severities=("warning",),
+        advice="Set `fresh_filesystem: block`; the plan tells what it costs.",
+        foresee=made_once,
+    ),
     Check(
         code="sides-differ",
         severities=("note", "warning"),

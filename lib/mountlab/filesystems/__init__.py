@@ -12,6 +12,7 @@ from mountlab.filesystems.overlay import Overlay
 from mountlab.filesystems.pmfs import Pmfs
 from mountlab.filesystems.raw import Raw
 from mountlab.filesystems.xfs import Xfs
+from mountlab.model import Filesystem
 
 _PLAIN: tuple[Family, ...] = (
     Directory(), Bind(), Tmpfs(), Shmfs(), Ramfs(), Hugetlbfs(), Ext4(), Ext3(), Ext2(), Xfs(), Btrfs(), Raw(), Pmfs(),
@@ -25,3 +26,8 @@ FAMILIES["overlay"] = Overlay(dict(FAMILIES))
 def kernel_types() -> dict[str, bool]:
     """The types of all families that a kernel may know, and whether any box should."""
     return {kind: family.expected for family in FAMILIES.values() for kind in family.kernel_types}
+
+
+def is_made(fs: Filesystem) -> bool:
+    """Whether mounting it makes it, what lies below it included."""
+    return FAMILIES[fs.type].made and (fs.over is None or is_made(fs.over))

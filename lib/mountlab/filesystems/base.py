@@ -54,6 +54,8 @@ class Family(Protocol):
     """Whether it is once mounted without any option, to see what the kernel shows by itself."""
     expected: bool
     """Whether any box should have it: one that has not is unfit, and otherwise only limited."""
+    made: bool
+    """Whether a mount makes it; an existing directory was made by its owner."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -126,6 +128,7 @@ class MountedFamily:
     in_memory = False
     controlled = True
     expected = True
+    made = True
     keys: frozenset[str] = frozenset({"options"})
 
     @property

@@ -38,6 +38,7 @@ class Directory(MountedFamily):
     type = "dir"
     needs_root = False
     controlled = False
+    made = False
     keys = frozenset({"path"})
 
     @property

@@ -74,7 +74,7 @@ def trials(run: RunView) -> Html:
     counts = run.trials["status"].value_counts()
     tally = ", ".join(
         f"{counts[status]} {status}"
-        for status in ("ok", "excluded", "invalid", "failed", "skipped")
+        for status in ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
         if status in counts
     )
     line = html.paragraph(f"{words.counted(len(run.trials), 'trial')}: {tally}." if tally else "No trial was run.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -64,7 +65,7 @@ def _duration(run: RunView) -> str:
 
 
 def _blocks(run: RunView) -> str:
-    counted = run.trials[(run.trials["status"] == "ok") & ~run.trials["warmup"].astype(bool)]
+    counted = run.trials[run.trials["status"].isin(("ok", "timeout")) & ~run.trials["warmup"].astype(bool)]
     done, planned = counted["block"].nunique(), run.sweep.design.repeats
     if run.stops:
         fewest = min(stop.blocks for stop in run.stops)
@@ -173,13 +174,20 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
                 rows.append([label, words.MISSING if planned else words.NOT_IN_SWEEP, ""])
             else:
                 figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-                interval = figures.interval or "no interval"
+                interval = _interval(mean, figures)
                 rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
         yield Rows(rows, f"{row}: {words.metric_noun(metric)}, {scale.unit}")
 
 
+def _interval(mean: Mean, figures: words.Figures) -> str:
+    """The interval; of a cell with trials that ran into their time limit, also how many, and what the figure is."""
+    interval = figures.interval or "no interval"
+    return f"{interval} n = {words.trial_count(mean.n, mean.censored)}" if mean.censored else interval
+
+
 def _scale(means: Sequence[Mean]) -> Scale:
-    return scale_for(means[0].unit, max(abs(m.mean) for m in means)) if means else scale_for("", 1)
+    known = [abs(m.mean) for m in means if math.isfinite(m.mean)]
+    return scale_for(means[0].unit, max(known, default=1)) if means else scale_for("", 1)
 
 
 def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
@@ -200,7 +208,7 @@ def _stacked(mean: Mean | None, factor: float, best: Sequence[float], planned: b
     if mean is None:
         return words.MISSING if planned else words.NOT_IN_SWEEP
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
-    return html.stacked(figures.value, figures.interval or "no interval", star=mean.mean in best)
+    return html.stacked(figures.value, _interval(mean, figures), star=mean.mean in best)
 
 
 def caveats(run: RunView) -> Html:

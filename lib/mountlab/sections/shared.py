@@ -67,6 +67,8 @@ class Mean:
     low: float
     high: float
     cv: float
+    censored: int = 0
+    """How many of the n ran into their time limit: then it is a median, or none."""
 
     @property
     def workload(self) -> str:
@@ -83,8 +85,9 @@ def means_of(run: RunView, metric: str) -> list[Mean]:
     found = []
     for row in run.estimates[run.estimates["metric"] == metric].to_dict("records"):
         label = row["label"] if isinstance(row["label"], str) else ""
-        values = (float(row[key]) for key in ("mean", "low", "high", "cv"))
-        found.append(Mean(row["filesystem"], row["cell"], label, row["unit"], int(row["n"]), *values))
+        mean, low, high, cv = (float(row[key]) for key in ("mean", "low", "high", "cv"))
+        n, late = int(row["n"]), int(row.get("censored", 0))
+        found.append(Mean(row["filesystem"], row["cell"], label, row["unit"], n, mean, low, high, cv, late))
     order = {
         f"{fs.name}/{w.label}": place
         for place, (w, fs) in enumerate(product(run.sweep.workloads, run.sweep.filesystems))

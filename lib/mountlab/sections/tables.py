@@ -38,7 +38,7 @@ def tables(run: RunView) -> Html:
 
 def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]) -> Html:
     means = means_of(run, metric)
-    scale = scale_for(means[0].unit, max(abs(m.mean) for m in means))
+    scale = scale_for(means[0].unit, max((abs(m.mean) for m in means if math.isfinite(m.mean)), default=1))
     noun = STATISTICS[run.sweep.design.estimate].noun
     head = [
         Column("File system"), *(Column(_in_unit(each, scale.unit), "number") for each in (noun, "Low", "High")),
@@ -66,7 +66,8 @@ def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, doubts: Se
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     name = swatches(run).get(mean.filesystem, mean.filesystem)
     return [
-        name, figures.value, figures.low, figures.high, str(mean.n), words.number(mean.cv * 100, 1),
+        name, figures.value, figures.low, figures.high, words.trial_count(mean.n, mean.censored),
+        words.number(mean.cv * 100, 1),
         *_ratio_cells(run, metric, mean), ", ".join(map(words.spoken_code, doubts)),
     ]  # fmt: skip
 

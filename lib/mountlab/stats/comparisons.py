@@ -24,7 +24,7 @@ where the verdict is 'faster' or 'slower' (or would be, were the two not shown t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,8 +109,20 @@ class Ratios:
     def bounds(self, level: float) -> tuple[Floats, Floats]:
         """The t interval of each ratio by itself, end points transformed back."""
         tails = np.full(len(self.n), (1 - level) / 2)
-        half = _half_width(tails, self.log_se, self.df_at(tails))
-        return _exp(self.log_mean - half), _exp(self.log_mean + half)
+        return _exp(self.log_low(tails)), _exp(self.log_high(tails))
+
+    @property
+    def known(self) -> Flags:
+        """Which of them have an interval."""
+        return ~np.isnan(self.log_se)
+
+    def log_low(self, tails: Floats) -> Floats:
+        """The lower bound of each logarithm, that misses with a chance of its tail."""
+        return self.log_mean - _half_width(tails, self.log_se, self.df_at(tails))
+
+    def log_high(self, tails: Floats) -> Floats:
+        """The upper bound."""
+        return self.log_mean + _half_width(tails, self.log_se, self.df_at(tails))
 
     def df_at(self, tails: Floats) -> Floats:
         """Degrees of freedom for a one-sided test at each of `tails`: of a pair those of its t; else see welch_df."""
@@ -249,7 +261,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     low, high = ratios.bounds(sequential.level_after(until, level))
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
-    open_ = ~np.isnan(ratios.log_se) & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
+    open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return Family(
         p=_two_sided(ratios.p(), until), p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
         low=low, high=high, low_all=low_all, high_all=high_all, p_equivalent_adjusted=p_same,
@@ -292,22 +304,24 @@ def adjusted_sides(ratios: Ratios, until: Until | None) -> tuple[Floats, Floats]
 
 def joint_bounds(ratios: Ratios, decided: Sequence[Flags], level: float, until: Until | None) -> tuple[Floats, Floats]:
     """Lower and upper bounds that hold together, given which ratios are shown to be above 1, and which below."""
-    low = _joint_bound(ratios.log_mean, ratios, decided[0], level, until)
+    low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, until)
     with np.errstate(divide="ignore"):
-        return low, 1 / _joint_bound(-ratios.log_mean, ratios, decided[1], level, until)
+        return low, 1 / _joint_bound(lambda tails: -ratios.log_high(tails), ratios.known, decided[1], level, until)
 
 
-def _joint_bound(log_mean: Floats, ratios: Ratios, decided: Flags, level: float, until: Until | None) -> Floats:
-    """The lower bounds of exp(log_mean) that hold together, given which of them are decided to be above 1."""
-    known = ~np.isnan(ratios.log_se)
+def _joint_bound(
+    bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, until: Until | None
+) -> Floats:
+    """The lower bounds that hold together, given which ratios have an interval and which of these are decided to be
+    above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
     count, undecided = int(known.sum()), int((known & ~decided).sum())
     if not count:
-        return np.full(len(log_mean), math.nan)
+        return np.full(len(known), math.nan)
     share = KEPT if undecided else 1.0
     rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
     levels = {rate: sequential.level_after(until, 1 - (1 - level) * rate) for rate in np.unique(rates)}
     tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
-    bound = _exp(log_mean - _half_width(tails, ratios.log_se, ratios.df_at(tails)))
+    bound = _exp(bound_at(tails))
     return np.where(decided, np.maximum(bound, _ABOVE_1), np.minimum(bound, 1.0))
 
 
@@ -341,7 +355,7 @@ def needed_blocks(ratios: Ratios, undecided: int, level: float, smallest_effect:
     than it takes. A ratio that happens to lie near the margin takes very many blocks either way, and rightly so.
     """
     spread, effect = ratios.log_se * np.sqrt(ratios.n), np.abs(ratios.log_mean)
-    count = max(int((~np.isnan(ratios.log_se)).sum()), 1)
+    count = max(int(ratios.known.sum()), 1)
     error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
     margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
     with np.errstate(over="ignore"):

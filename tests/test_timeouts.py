@@ -1,0 +1,262 @@
+"""Trials that ran into their time limit: what is said of a cell, of a ratio, and of runs of before."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from mountlab import gate, sections, words
+from mountlab.analysis import censored_blocks, comparisons, estimate_frame
+from mountlab.calibrate import limits
+from mountlab.calibrate.tables import generator
+from mountlab.catalog.reading import check, read_run
+from mountlab.compare_runs import compare_runs
+from mountlab.model import Comparison, Trial
+from mountlab.params import ParameterError
+from mountlab.ranks import ranks
+from mountlab.runner import as_trial
+from mountlab.stats.censored import estimate_censored, ranked_ratios
+from mountlab.stats.comparisons import compare_rows, family
+from mountlab.store import Run, load_run, read_journal, read_trials, write_derived
+from mountlab.terminal import answer_text
+from scipy import stats
+from test_analysis import frame, make, trial
+from test_store import NOW, brought_back, create, ok, the_plan
+
+INF, NAN = math.inf, math.nan
+LATE = "ran longer than 60 s and was ended (design.trial_timeout)"
+
+
+# --- the median of a cell ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "late", "worst", "expected"),
+    [
+        ([5, 1, 2, 3, 4, 6, 7, 8, 9], 1, INF, (5.5, 2, 9)),
+        ([5, 1, 2, 3, 4, 6, 7, 8], 2, INF, (5.5, 2, INF)),
+        ([5, 1, 2, 3, 4, 6, 7, 8], 2, 0.0, (3.5, 0, 7)),
+        ([1, 2, 3, 4, 5], 5, INF, (NAN, 2, INF)),
+        ([1, 2, 3], 1, INF, (2.5, -INF, INF)),
+        ([1, 2, 3], 1, NAN, (NAN, NAN, NAN)),
+    ],
+    ids=["one of ten", "two of ten", "of a rate", "a half", "too few for an interval", "of an amount"],
+)  # fmt: skip
+def test_the_median_counts_them_as_the_worst(
+    values: list[float], late: int, worst: float, expected: tuple[float, float, float]
+) -> None:
+    """By hand: of ten values the 2nd and the 9th enclose the median with 97.9 %, the 1st and the 10th with 99.8 %."""
+    found = estimate_censored(np.array(values, dtype=float), late, level=0.95, worst=worst)
+    assert (found.figure, found.low, found.high) == pytest.approx(expected, nan_ok=True)
+    assert f"{late} of {len(values) + late} trials ran into the time limit" in found.method
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_the_interval_covers_the_median_of_all_trials(n: int) -> None:
+    """Defect: with one trial in five stalling, and drawn again, no interval held the truth."""
+    values, late = limits.times_with_stalls(generator("test", n), (2_000, n))
+    truth = math.exp(limits.NOISE * stats.norm.ppf(0.5 / 0.8))
+    found = [
+        estimate_censored(row[~own], int(own.sum()), level=0.95, worst=INF)
+        for row, own in zip(values, late, strict=True) if own.any()
+    ]  # fmt: skip
+    held = sum(each.low <= truth <= each.high for each in found)
+    assert held >= stats.binom.ppf(0.001, len(found), 0.95)
+
+
+# --- ratios -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_sign_test_and_its_bounds_are_those_of_coin_tosses() -> None:
+    """Nine blocks, in one of which the candidate did not end and in one the baseline did not, and one with neither."""
+    logs = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, NAN, 0.0, NAN])
+    late = np.zeros((2, 1, 9), dtype=bool)
+    late[0, 0, [6, 8]] = late[1, 0, [7, 8]] = True
+    sides = (np.exp(logs)[None], np.where(late[1], NAN, 1.0))
+    found = ranked_ratios(compare_rows(*sides), sides, (late[0], late[1]), np.ones(1))
+    assert found.n.tolist() == [8]
+    assert math.log(found.ratio[0]) == pytest.approx((0.3 + 0.4) / 2), "-inf, 0.1 ... 0.6, inf"
+    assert found.p_above()[0] == pytest.approx(stats.binomtest(7, 8, alternative="greater").pvalue)
+    assert found.p()[0] == pytest.approx(stats.binomtest(7, 8).pvalue)
+    low, high = found.bounds(0.9)
+    assert (math.log(low[0]), math.log(high[0])) == pytest.approx((0.1, 0.6)), "2nd and 7th: 1 - 2 * 9/256"
+    turned = ranked_ratios(compare_rows(*sides[::-1]), sides[::-1], (late[1], late[0]), np.ones(1))
+    assert 1 / turned.bounds(0.9)[1][0] == pytest.approx(low[0])
+
+
+def test_an_interval_lies_beyond_1_exactly_where_the_family_decides() -> None:
+    rng = np.random.default_rng(5)
+    sides = [limits.times_with_stalls(rng, (40, 30)) for _ in range(2)]
+    effects = np.exp(rng.normal(0, 0.2, (40, 1)))
+    ratios = limits.ratios_with_stalls((effects * sides[0][0], sides[0][1]), sides[1])
+    found = family(ratios, level=0.95, smallest_effect=0.02)
+    decided = found.p_adjusted < 0.05
+    assert 0 < decided.sum() < 40
+    assert (decided == ((found.low_all > 1) | (found.high_all < 1))).all()
+    assert np.isnan(found.needed[ratios.ranked]).all()
+
+
+@pytest.mark.parametrize("n", [8, 15])
+def test_identical_cells_with_stalls_have_false_verdicts_in_5_percent_of_sweeps_at_most(n: int) -> None:
+    share = limits._any_false(n, 150)
+    assert share.hits <= stats.binom.ppf(0.999, 150, 0.05)
+
+
+def rows_of(late: dict[str, tuple[int, ...]], metric: str = "write_bandwidth", blocks: int = 12) -> list[Comparison]:
+    sweep, rng = replace(make(), metrics=(metric,)), np.random.default_rng(2)
+    values = {
+        cell: {b: scale * rng.lognormal(0, 0.01) for b in range(1, blocks + 1) if b not in late.get(cell, ())}
+        for cell, scale in (("a/w", 100), ("b/w", 200), ("c/w", 100))
+    }
+    censored = {cell: frozenset(own) for cell, own in late.items()}
+    return comparisons(sweep, frame(sweep, values, metric), censored)
+
+
+def test_the_direction_of_a_verdict_follows_the_metric_and_the_side_that_stalls() -> None:
+    every = tuple(range(1, 13))
+    by_rate, by_time = rows_of({"c/w": every}), rows_of({"c/w": every}, "elapsed")
+    assert [each.verdict for each in by_rate if each.candidate == "c"] == ["slower"]
+    assert [each.verdict for each in by_time if each.candidate == "c"] == ["slower"]
+    assert {each.verdict for each in rows_of({"a/w": every}) if each.candidate == "c"} == {"faster"}
+    (rate,) = [each for each in by_rate if each.candidate == "c"]
+    assert (rate.n, rate.censored, math.isnan(rate.ratio)) == (12, 12, True)
+    assert "Most trials of c" in words.comparison_sentence(rate, smallest_effect=0.02)
+
+
+def test_two_cells_that_both_stalled_or_whose_metric_no_limit_bounds_are_undecided() -> None:
+    every = tuple(range(1, 13))
+    both = [each for each in rows_of({"a/w": every, "c/w": every}) if each.candidate == "c"]
+    amount = [each for each in rows_of({"c/w": (1,)}, "user_cpu") if each.candidate == "c"]
+    for each in (*both, *amount):
+        assert (each.verdict, each.n) == ("undecided", 0)
+
+
+def test_equality_is_never_concluded_from_trials_that_did_not_end() -> None:
+    late, whole = (
+        next(each for each in rows_of(own, blocks=60) if each.candidate == "c") for own in ({"c/w": (3,)}, {})
+    )
+    assert (whole.verdict, late.verdict) == ("same", "undecided")
+    assert late.ratio == pytest.approx(whole.ratio, rel=0.01)
+
+
+def test_other_comparisons_of_the_sweep_are_what_they_were() -> None:
+    (whole,), (beside,) = ([each for each in rows_of(own) if each.candidate == "b"] for own in ({}, {"c/w": (3,)}))
+    assert beside == whole
+
+
+def test_times_of_mkfs_are_not_those_of_a_trial() -> None:
+    sweep = make()
+    own = estimate_frame(
+        sweep, frame(sweep, {"a/w": {1: 2.0, 2: 4.0}}, "mkfs_time"), run_id="r", box="b",
+        censored=censored_blocks([replace(trial(sweep.cells[0], 3), status="timeout")]),
+    )  # fmt: skip
+    assert own[["n", "censored", "mean"]].to_numpy().tolist() == [[2, 0, 3.0]]
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def a_run(results: Path, *late: tuple[str, int], retried: bool = False) -> Path:
+    """Three blocks, in which trials (cell, block) ran into the limit; `retried`: as an earlier version kept them."""
+    writer = create(results)
+    for planned in the_plan().trials:
+        if (planned.cell.id, planned.block) not in late:
+            writer.record(ok(planned), brought_back(planned))
+        elif retried:
+            files = {**brought_back(planned), "attempt-1/reason": LATE.encode()}
+            writer.record(replace(ok(planned), attempts=2), files)
+        else:
+            writer.record(as_trial(planned, "timeout", LATE, NOW, 60.0), {})
+    writer.finish("complete")
+    return writer.path
+
+
+COLD = ("ext4/r cache=cold", 2)
+
+
+def test_no_page_prints_a_mean_without_its_slow_trials(results_dir: Path) -> None:
+    run = load_run(a_run(results_dir, COLD))
+    row = run.estimates.set_index(["cell", "metric"]).loc[COLD[0], "read_bandwidth"]
+    assert (row["n"], row["censored"]) == (3, 1)
+    assert "median; 1 of 3 trials ran into the time limit" in row["method"]
+    own = run.measurements[(run.measurements.cell == COLD[0]) & (run.measurements.metric == "read_bandwidth")]
+    assert row["mean"] == own[~own.warmup].value.min(), "the slower of the two, as the third is slower still"
+    told = answer_text(run.sweep, run.comparisons, run.caveats)
+    assert "warning: Timed out (1 cell)" in told
+    assert "3, 1 at the limit (median)" in told
+    page = "".join(getattr(sections, name)(run).text for name in ("answer", "overview", "tables", "caveats", "trials"))
+    assert page.count("3, 1 at the limit (median)") >= 2
+    assert "1 timeout" in page
+    write_derived(run)
+    assert pd.read_csv(run.path / "estimates.csv")["censored"].sum() > 0
+
+
+def test_a_retried_timeout_of_an_earlier_run_is_read_as_the_timeout_that_it_was(results_dir: Path) -> None:
+    """Its journal holds the figure of the second attempt; raw/ holds why the first gave none."""
+    path = a_run(results_dir, COLD, retried=True)
+    info = path / "run.json"
+    info.write_text(json.dumps({**json.loads(info.read_text()), "schema": 3}))
+    (late,) = [each for each in read_trials(path) if each.status == "timeout"]
+    assert (late.cell, late.block) == COLD
+    assert late.reason.startswith(LATE)
+    assert {each.status for each in read_journal(path)} == {"ok"}, "what lies there stays"
+    run = load_run(path)
+    assert [each.subject for each in run.caveats if each.code == "timed-out"] == [COLD[0]]
+    assert run.estimates.set_index(["cell", "metric"]).loc[(COLD[0], "read_bandwidth"), "censored"] == 1
+    write_derived(run)
+    rows = read_run(path, "r")
+    assert rows.run["figures_from"] == "measurements.parquet"
+    assert rows.trials.column("status").to_pylist().count("timeout") == 1
+    assert check(path, "r") == ""
+
+
+def test_one_that_had_failed_at_its_limit_is_one_too(results_dir: Path) -> None:
+    path = a_run(results_dir, COLD)
+    journal = path / "trials.jsonl"
+    journal.write_text(journal.read_text().replace('"timeout"', '"failed"'))
+    assert [each.status for each in read_trials(path)].count("timeout") == 1
+
+
+def test_a_timeout_may_be_excluded_with_a_reason_and_a_failure_need_not(results_dir: Path) -> None:
+    path = a_run(results_dir, COLD)
+    (late,) = [each for each in read_trials(path) if each.status == "timeout"]
+    (path / "exclude.yml").write_text(f"exclude: {{{late.trial_id}: the disk was being replaced}}\n")
+    run = load_run(path)
+    assert run.estimates["censored"].sum() == 0
+    assert [each.code for each in run.caveats].count("excluded") == 1
+    journal = path / "trials.jsonl"
+    journal.write_text(journal.read_text().replace('"timeout"', '"failed"').replace("ran longer", "broke"))
+    with pytest.raises(ParameterError, match="need not be excluded"):
+        read_trials(path)
+
+
+def two_runs(results: Path) -> tuple[Run, Run]:
+    whole, late = load_run(a_run(results / "a")), load_run(a_run(results / "b", COLD))
+    return replace(whole, info={**whole.info, "run_id": "r0"}), late
+
+
+def test_runs_share_no_blocks_so_that_such_a_cell_is_not_compared_and_the_gate_cannot_tell(results_dir: Path) -> None:
+    whole, late = two_runs(results_dir)
+    found = {each.cell.id: each.comparison.verdict for each in compare_runs(whole, late).ratios}
+    assert found[COLD[0]] == "undecided"
+    assert [each.n_b for each in compare_runs(whole, late).ratios if each.cell.id == COLD[0]] == [0]
+    for change, baseline in ((late, whole), (whole, late)):
+        judged = {each.cell.id: each for each in gate.judge([change], [baseline], margin=0.05).judged}
+        assert judged[COLD[0]].outcome == "cannot tell"
+        assert "timed-out" in judged[COLD[0]].reason
+
+
+def test_ranks_are_of_the_same_comparisons(results_dir: Path) -> None:
+    run = load_run(a_run(results_dir, *[(COLD[0], block) for block in (1, 2, 3)]))
+    assert {rank.text for rank in ranks(run) if rank.workload == "r cache=cold"} == {"1 to 2"}, "n = 3 decides nothing"
+
+
+def test_what_each_trial_says_of_itself() -> None:
+    late = Trial(**{**vars(trial(make().cells[0], 1)), "status": "timeout", "reason": LATE})
+    assert words.without_figure([late, replace(late, status="failed"), late]) == ["1 failed", "2 timed out"]
+    assert words.without_figure([]) == []
