@@ -24,6 +24,7 @@ from mountlab.history_text import (
     history_json,
     history_text,
     range_sentence,
+    report_sentence,
     sentences,
     turn_sentences,
 )
@@ -125,7 +126,7 @@ def test_a_change_is_told_with_ratio_interval_and_verdict() -> None:
     (change,) = history.changes
     said = change_sentence(history, change)
     assert said.startswith("The write bandwidth of ext4/dd is 0.8")
-    assert said.endswith("corrected over 1 history): slower.")
+    assert said.endswith("corrected over 1 history and all looks): slower.")
     assert range_sentence(history, change) == (
         "It changed between the runs of 2026-01-08 00:00 and 2026-01-09 00:00, with more than 95 % probability just "
         "there."
@@ -156,8 +157,18 @@ def test_the_verdict_knows_which_way_is_better(metric: str, by: float, verdict: 
 def test_quiet_histories_say_so_and_short_ones_what_they_would_need() -> None:
     said = sentences([made(stepped(7, 7))])
     assert said[0] == "Nothing shows that a level changed: 1 history over 7 runs."
-    assert said[1] == "1 history is too short to show any change: it takes 8 runs or more."
-    assert len(sentences([made(stepped(12, 12))])) == 2
+    assert said[1] == "1 history is too short to show any change: it takes 10 runs or more."
+    quiet = sentences([made(stepped(30, 30))])
+    assert len(quiet) == 3
+    assert "from now on would be reported after 6 runs" in quiet[1]
+
+
+def test_the_first_report_is_named() -> None:
+    history = made(stepped(30, 20, 0.74))
+    (change,) = history.changes
+    said = report_sentence(history, change)
+    assert f"{history.points[change.reported].at:%Y-%m-%d}" in said
+    assert f"{change.reported - 19} runs" in said
 
 
 def test_how_many_false_changes_are_to_be_expected_is_computed() -> None:
@@ -192,10 +203,43 @@ def test_groups_are_of_runs() -> None:
     assert [group.name for group in grouped(history, "year")] == ["2026"]
 
 
-def test_a_figure_without_a_logarithm_is_in_no_search() -> None:
-    history = made(stepped(16, 8))
-    points = [(KEY, replace(point, log_mean=math.nan)) for point in history.points]
-    assert histories(points)[0].changes == ()
+def with_runs(history: History, **changed: Point) -> History:
+    """The same history with other figures in some runs."""
+    points = [changed.get(point.run, point) for point in history.points]
+    (found,) = histories((history.key, point) for point in points)
+    return found
+
+
+def test_a_trial_of_0_does_not_silence_a_history() -> None:
+    history = made(stepped(60, 40, 0.74))
+    odd = replace(history.points[10], mean=0.8 * history.points[10].mean, log_mean=math.nan, log_sd=math.nan)
+    found = with_runs(history, r010=odd)
+    assert [change.at for change in found.changes] == [40]
+    assert found.by_mean == (odd,)
+    assert any("1 figure of 1 run hold a trial of 0" in each for each in sentences([found]))
+
+
+@pytest.mark.parametrize("mean", [0.0, math.nan])
+def test_a_run_without_a_mean_is_left_out_and_named(mean: float) -> None:
+    history = made(stepped(60, 40, 0.74))
+    nothing = replace(history.points[10], mean=mean, log_mean=math.nan, log_sd=math.nan)
+    found = with_runs(history, r010=nothing)
+    assert [found.points[change.at].run for change in found.changes] == ["r040"]
+    assert [point.run for point in found.left_out] == ["r010"]
+    assert any("Left out: 1 figure of 1 run" in each and "2026-01-11" in each for each in sentences([found]))
+    json.dumps(history_json([found]), allow_nan=False)
+
+
+def test_a_history_of_which_no_run_counts_has_a_page() -> None:
+    history = made(stepped(12, 12))
+    found = with_runs(history, **{point.run: replace(point, mean=0.0, log_mean=math.nan) for point in history.points})
+    assert found.points == ()
+    assert "Left out: 12 figures of 12 runs" in history_text([found])
+    assert "none yet" in history_text([found] * 7)
+    for part in (history_view.title, history_view.answer, history_view.overview, history_view.histories_table,
+                 history_view.by_kernel, history_view.changes_table):  # fmt: skip
+        assert part([found])
+    assert grouped(found, "year") == []
 
 
 # ── out of the catalog ───────────────────────────────────────────────────────────────────────────────────────────────

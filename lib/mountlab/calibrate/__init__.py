@@ -7,14 +7,15 @@ from mountlab.calibrate import tables
 from mountlab.calibrate.boxes import over_few_boxes, parts_of_variance
 from mountlab.calibrate.document import Share, Table, put, read
 from mountlab.calibrate.gates import gate_outcomes
-from mountlab.calibrate.over_runs import changes_over_runs
+from mountlab.calibrate.over_runs import changes_over_runs, delays_over_runs
 from mountlab.calibrate.processes import KINDS, Process
 from mountlab.calibrate.rules import trials_needed
 from mountlab.calibrate.tables import FULL, SHORT, Effort, Maker
 from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
-    *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, changes_over_runs, gate_outcomes,
+    *tables.TABLES, trials_needed, over_few_boxes, parts_of_variance, changes_over_runs, delays_over_runs,
+    gate_outcomes,
 )  # fmt: skip
 """All that METHODS.md holds."""
 
