@@ -128,7 +128,7 @@ def _over_many(name: str, truth: _Truth, effort: Effort) -> Share | None:
     return _any(name, truth, MANY_LOOKS, max(1, effort.series // 8)) if name in LOOKED_AT else None
 
 
-BEFORE = (10, 20, 30, 50, 100)
+BEFORE = (10, 20, 30, 100)
 _AFTER = 60
 
 
@@ -138,7 +138,7 @@ def delays_over_runs(effort: Effort) -> Table:
         f"**Delay** of a report: runs after a change, the first of them included, until it is reported; {_AFTER} where "
         f"it is not by then. Figures vary by {100 * RUN_SD:g} % from run to run, and trials add nothing."
     )
-    falls = {size: math.log1p(size / 100) for size in (-5, 5, -10)}
+    falls = {size: math.log1p(size / 100) for size in (-5, 5)}
     rows = [(f"{size:+d} %, {name}", tuple(Runs(float(of(delays(by, before, 0, effort)))) for before in BEFORE))
             for size, by in falls.items() for name, of in (("mean", np.mean), ("median", np.median))]  # fmt: skip
     alike = tuple(Runs(float(np.mean(delays(falls[-5], before, 0.3, effort)))) for before in BEFORE)

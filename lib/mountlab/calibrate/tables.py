@@ -50,8 +50,8 @@ class Effort:
     """Of a share of series of runs."""
 
 
-FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000, series=240)
-SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=24)
+FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000, series=160)
+SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=16)
 Maker = Callable[[Effort], Table]
 
 
