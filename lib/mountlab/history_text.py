@@ -174,7 +174,8 @@ def _false_alarms(found: Sequence[History]) -> str:
     return (
         "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
         f"changes, at most {words.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
-        f"looks{expected}. That allows for odd runs and for neighbouring runs that correlate by up to 0.3."
+        f"looks{expected}. That allows for odd runs, "
+        "and in part for neighbouring runs that are alike: METHODS.md has the rates."
     )
 
 
