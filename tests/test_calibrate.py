@@ -37,7 +37,7 @@ from sweeps import DD_WRITE, TMPFS, sweep
 
 METHODS = Path(__file__).parents[1] / "METHODS.md"
 TEXT = METHODS.read_text()
-TINY = Effort(samples=5, sweeps=2, looks=7, checks=3)
+TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4)
 
 each_table = pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
 each_process = pytest.mark.parametrize("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)

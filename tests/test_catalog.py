@@ -368,7 +368,7 @@ def test_a_query_leaves_the_file_as_it_is(
     before = (made / FILE).read_bytes()
     sql = "SELECT box, count(*) AS runs FROM runs GROUP BY box ORDER BY box"
     assert main(["query", sql, "--results", str(made)]) == 0
-    assert capsys.readouterr().out == "box   runs\nbox0  14\nbox1  14\n"
+    assert capsys.readouterr().out == "box   runs\nbox0  18\nbox1  18\n"
     assert (made / FILE).read_bytes() == before
 
 

@@ -24,6 +24,7 @@ from mountlab.history_text import (
     history_json,
     history_text,
     range_sentence,
+    report_sentence,
     sentences,
     turn_sentences,
 )
@@ -125,7 +126,7 @@ def test_a_change_is_told_with_ratio_interval_and_verdict() -> None:
     (change,) = history.changes
     said = change_sentence(history, change)
     assert said.startswith("The write bandwidth of ext4/dd is 0.8")
-    assert said.endswith("corrected over 1 history): slower.")
+    assert said.endswith("corrected over 1 history and all looks): slower.")
     assert range_sentence(history, change) == (
         "It changed between the runs of 2026-01-08 00:00 and 2026-01-09 00:00, with more than 95 % probability just "
         "there."
@@ -156,8 +157,18 @@ def test_the_verdict_knows_which_way_is_better(metric: str, by: float, verdict: 
 def test_quiet_histories_say_so_and_short_ones_what_they_would_need() -> None:
     said = sentences([made(stepped(7, 7))])
     assert said[0] == "Nothing shows that a level changed: 1 history over 7 runs."
-    assert said[1] == "1 history is too short to show any change: it takes 8 runs or more."
-    assert len(sentences([made(stepped(12, 12))])) == 2
+    assert said[1] == "1 history is too short to show any change: it takes 10 runs or more."
+    quiet = sentences([made(stepped(30, 30))])
+    assert len(quiet) == 3
+    assert "from now on would be reported after 6 runs" in quiet[1]
+
+
+def test_the_first_report_is_named() -> None:
+    history = made(stepped(30, 20, 0.74))
+    (change,) = history.changes
+    said = report_sentence(history, change)
+    assert f"{history.points[change.reported].at:%Y-%m-%d}" in said
+    assert f"{change.reported - 19} runs" in said
 
 
 def test_how_many_false_changes_are_to_be_expected_is_computed() -> None:
@@ -192,10 +203,43 @@ def test_groups_are_of_runs() -> None:
     assert [group.name for group in grouped(history, "year")] == ["2026"]
 
 
-def test_a_figure_without_a_logarithm_is_in_no_search() -> None:
-    history = made(stepped(16, 8))
-    points = [(KEY, replace(point, log_mean=math.nan)) for point in history.points]
-    assert histories(points)[0].changes == ()
+def with_runs(history: History, **changed: Point) -> History:
+    """The same history with other figures in some runs."""
+    points = [changed.get(point.run, point) for point in history.points]
+    (found,) = histories((history.key, point) for point in points)
+    return found
+
+
+def test_a_trial_of_0_does_not_silence_a_history() -> None:
+    history = made(stepped(60, 40, 0.74))
+    odd = replace(history.points[10], mean=0.8 * history.points[10].mean, log_mean=math.nan, log_sd=math.nan)
+    found = with_runs(history, r010=odd)
+    assert [change.at for change in found.changes] == [40]
+    assert found.by_mean == (odd,)
+    assert any("1 figure of 1 run hold a trial of 0" in each for each in sentences([found]))
+
+
+@pytest.mark.parametrize("mean", [0.0, math.nan])
+def test_a_run_without_a_mean_is_left_out_and_named(mean: float) -> None:
+    history = made(stepped(60, 40, 0.74))
+    nothing = replace(history.points[10], mean=mean, log_mean=math.nan, log_sd=math.nan)
+    found = with_runs(history, r010=nothing)
+    assert [found.points[change.at].run for change in found.changes] == ["r040"]
+    assert [point.run for point in found.left_out] == ["r010"]
+    assert any("Left out: 1 figure of 1 run" in each and "2026-01-11" in each for each in sentences([found]))
+    json.dumps(history_json([found]), allow_nan=False)
+
+
+def test_a_history_of_which_no_run_counts_has_a_page() -> None:
+    history = made(stepped(12, 12))
+    found = with_runs(history, **{point.run: replace(point, mean=0.0, log_mean=math.nan) for point in history.points})
+    assert found.points == ()
+    assert "Left out: 12 figures of 12 runs" in history_text([found])
+    assert "none yet" in history_text([found] * 7)
+    for part in (history_view.title, history_view.answer, history_view.overview, history_view.histories_table,
+                 history_view.by_kernel, history_view.changes_table):  # fmt: skip
+        assert part([found])
+    assert grouped(found, "year") == []
 
 
 # ── out of the catalog ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +272,7 @@ def test_filters_of_runs(results: Path) -> None:
         results, Wanted(since=datetime(2021, 1, 10, tzinfo=UTC), until=datetime(2021, 1, 15, tzinfo=UTC))
     )
     assert {len(each.points) for each in later.histories} == {5}
-    assert {len(each.points) for each in load_years(results, Wanted(kernel="6.2.")).histories} == {4}
+    assert {len(each.points) for each in load_years(results, Wanted(kernel="6.2.")).histories} == {8}
     assert histories_of(results, box="box1", since="2021-01-10")[0].key.box == "box1"
 
 
@@ -278,18 +322,18 @@ def test_data(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told["after"] == run_of(results, 0, SMALL.changed_at).name
     assert main(["history", "--results", str(results), "--csv", "--box", "box0", "--cell", "ext4/fio bs=4KiB"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [bool(row["since"]) for row in rows] == [False] * SMALL.changed_at + [True] * (14 - SMALL.changed_at)
+    assert [bool(row["since"]) for row in rows] == [False] * SMALL.changed_at + [True] * (SMALL.runs - SMALL.changed_at)
     json.dumps(history_json([made([1e8])]), allow_nan=False)
 
 
 def test_in_the_terminal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--results", str(results), "--box", "box0", "--cell", "ext4/fio bs=4KiB"]) == 0
     said = capsys.readouterr().out
-    assert "1 change in 1 of 1 history over 14 runs." in said
-    assert "-- × 0.7" in said
-    assert said.count("-nightly-00-box0") == 14
+    assert "1 change in 1 of 1 history over 18 runs." in said
+    assert "-- × 0." in said
+    assert said.count("-nightly-00-box0") == SMALL.runs
     main(["history", "--results", str(results), "--box", "box0", "--cell", "ext4/fio bs=4KiB", "--by", "kernel"])
-    assert "6.2.0-1-amd64  4 " in capsys.readouterr().out
+    assert "6.2.0-1-amd64  8 " in capsys.readouterr().out
 
 
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,7 +371,7 @@ def test_a_change_that_is_found_no_more_has_no_page_any_more(own: Path) -> None:
     written = made_page.stat().st_mtime_ns
     assert chronicle.write_changes(load_years(own)) == [made_page]
     assert made_page.stat().st_mtime_ns == written, "what is the same is not written again"
-    for _ in range(SMALL.changed_at, 14):
+    for _ in range(SMALL.changed_at, SMALL.runs):
         shutil.rmtree(run_of(own, 0, SMALL.changed_at))
     assert chronicle.write_changes(load_years(own)) == []
     assert [path.name for path in (own / "changes").iterdir()] == ["mine"]
@@ -355,4 +399,4 @@ def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str]) ->
     (entry,) = [each for each in listing.entries(own) if each.kind == "history"]
     assert (entry.problem, entry.box, entry.sweep) == ("", "box0", "nightly-00")
     shown = Page((own / entry.path / entry.page).read_text())
-    assert "1 change in 1 of 10 histories over 14 runs." in shown.words
+    assert "1 change in 1 of 10 histories over 18 runs." in shown.words

@@ -9,11 +9,11 @@ from typing import Any
 
 from mountlab.bench_catalog import Years, write_years
 
-SMALL = Years(sweeps=1, boxes=2, runs=14, blocks=4, changed_at=8, change=0.7)
+SMALL = Years(sweeps=1, boxes=2, runs=18, blocks=4, changed_at=8, change=0.7)
 
 
 def small(results: Path) -> Path:
-    """28 runs of one sweep on two boxes; from the ninth run on, one cell on box0 is slower by 30 %."""
+    """36 runs of one sweep on two boxes; from the ninth run on, one cell on box0 is slower by 30 %."""
     results.mkdir()
     write_years(results, SMALL)
     return results

@@ -52,7 +52,7 @@ def _said(value: object) -> str:
 def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
     """What the index says of the page; its date is that of the newest run, so that it is the same when it is made
     again."""
-    newest = max(point.at for history in years.histories for point in history.points)
+    newest = max(point.at for history in years.histories for point in (*history.points, *history.left_out))
     about = ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
     return {
         "kind": "history", "title": f"How did the figures change over the years? {about}", "page": "report.html",

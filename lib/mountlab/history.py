@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
-from zlib import crc32
 
 import numpy as np
 
 from mountlab.model import Estimate, Verdict, higher_is_better
 from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
-from mountlab.stats.changes import SHORTEST, Change, Level, fewest_runs, find_changes
+from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
 
 LEVEL = 0.95
 By = Literal["kernel", "os", "year", "month"]
@@ -45,6 +45,18 @@ class Point:
     """Of the logarithms of the values; NaN where one of them is not positive."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the run kept of its box and of Mountlab, by the names that people read: 'kernel', 'fio', ..."""
+
+    @property
+    def level(self) -> Level:
+        """The logarithm of the mean and its error, by the delta method where a trial is 0; NaN where the mean is not
+        positive."""
+        if math.isfinite(self.log_mean):
+            value, sd = self.log_mean, self.log_sd
+        else:
+            usable = self.mean > 0 and math.isfinite(self.mean)
+            value, sd = (math.log(self.mean), self.sd / self.mean) if usable else (math.nan, math.nan)
+        known = self.n > 1 and math.isfinite(sd)
+        return Level(value, sd / math.sqrt(self.n) if known else math.nan, self.n - 1 if known else 0)
 
     @property
     def estimate(self) -> Estimate:
@@ -95,9 +107,25 @@ class History:
 
     key: Key
     points: tuple[Point, ...]
+    """The runs that count: those of which the mean has a logarithm."""
     changes: tuple[Change, ...] = ()
     family: int = 1
     """How many histories its changes are corrected for."""
+    left_out: tuple[Point, ...] = ()
+    """Runs of which the mean is 0 or no number, so that no ratio to it exists."""
+
+    @property
+    def by_mean(self) -> tuple[Point, ...]:
+        """The runs of which a trial is 0: they count by the logarithm of their mean."""
+        return tuple(point for point in self.points if not math.isfinite(point.log_mean))
+
+    @cached_property
+    def visible(self) -> list[tuple[int, float]]:
+        """For each number of runs from now on the change, as a share of the level, that would be reported by then in
+        four of five cases: the smaller of a rise and a fall."""
+        since = self.changes[-1].at if self.changes else 0
+        found = smallest_changes([point.level for point in self.points], since, self.family, LEVEL)
+        return [(runs, -math.expm1(-size)) for runs, size in found]
 
     def turns(self, change: Change) -> list[Turn]:
         """What else changed where this change may lie, the likeliest first."""
@@ -157,21 +185,11 @@ def histories(rows: Iterable[tuple[Key, Point]]) -> list[History]:
 
 
 def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[Point, ...]]) -> Iterator[History]:
-    levels = [[_level(point) for point in points[key]] for key in keys]
-    usable = [own if all(math.isfinite(each.value) for each in own) else [] for own in levels]
-    counted = sum(len(own) >= 2 * SHORTEST for own in usable)
-    for key, changes in zip(keys, find_changes(usable, [_seed(key) for key in keys], level=LEVEL), strict=True):
-        yield History(key, points[key], tuple(changes), max(counted, 1))
-
-
-def _level(point: Point) -> Level:
-    known = point.n > 1 and math.isfinite(point.log_sd)
-    return Level(point.log_mean, point.log_sd / math.sqrt(point.n) if known else math.nan, point.n - 1 if known else 0)
-
-
-def _seed(key: Key) -> int:
-    """The same for the same history, so that it has the same p value each time."""
-    return crc32("\n".join((key.sweep, key.box, key.cell, key.metric, key.label, key.asked)).encode())
+    counted = [tuple(point for point in points[key] if math.isfinite(point.level.value)) for key in keys]
+    levels = [[point.level for point in own] for own in counted]
+    for key, own, changes in zip(keys, counted, find_changes(levels, level=LEVEL), strict=True):
+        left_out = tuple(point for point in points[key] if not math.isfinite(point.level.value))
+        yield History(key, own, tuple(changes), family_size(levels), left_out)
 
 
 def grouped(history: History, by: By) -> list[Group]:
@@ -181,7 +199,7 @@ def grouped(history: History, by: By) -> list[Group]:
     for point in history.points:
         groups.setdefault(_group_name(point, by), []).append(point)
     means = [[point.mean for point in own] for own in groups.values()]
-    bounds = [(math.nan, math.nan, math.nan), *_to_first(means)]
+    bounds = [(math.nan, math.nan, math.nan)][: len(means)] + _to_first(means)
     return [
         Group(name, tuple(own), estimate([point.mean for point in own], level=LEVEL, unit=history.key.unit), *bound)
         for (name, own), bound in zip(groups.items(), bounds, strict=True)
@@ -190,7 +208,7 @@ def grouped(history: History, by: By) -> list[Group]:
 
 def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
     """The ratio of each group but the first to the first, with intervals that hold together."""
-    if len(means) == 1:
+    if len(means) < 2:
         return []
     size = max(map(len, means))
     table = np.array([[*own, *[math.nan] * (size - len(own))] for own in means])

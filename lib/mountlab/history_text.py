@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from statistics import median_low
 from typing import Any
 
 from mountlab import words
 from mountlab.as_json import plain
 from mountlab.errors import printable
-from mountlab.history import LEVEL, By, Group, History, Turn, grouped
+from mountlab.history import LEVEL, By, Group, History, Point, Turn, grouped
 from mountlab.stats.changes import Change, fewest_runs
 
 Changed = tuple[History, Change]
 _MOST_TOLD, _MOST_ROWS = 6, 40
+_SOON, _SIZE = 6, 0.05
+"""Runs within which a change should be reported, and the change whose delay the answer forecasts."""
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -49,10 +52,19 @@ def change_sentence(history: History, change: Change) -> str:
     """What changed, by how much, since when, and how sure that is."""
     figures = words.ratio_figures(change.ratio, change.low, change.high)
     noun = words.metric_noun(history.key.metric, history.key.label)
-    over = f", corrected over {number_of_histories(history.family)}"
+    over = f", corrected over {number_of_histories(history.family)} and all looks"
     return (
         f"The {noun} of {history.key.cell} is {figures.value} times what it was (95 % interval {figures.low} to "
-        f"{figures.high}; p = {words.p_text(change.p_adjusted)}{over}): {history.verdict(change)}."
+        f"{figures.high}; p = {words.p_text(change.p)}{over}): {history.verdict(change)}."
+    )
+
+
+def report_sentence(history: History, change: Change) -> str:
+    """After which run the change was reported first, and what that means for its size."""
+    runs = words.counted(change.reported - change.at + 1, "run")
+    return (
+        f"It was reported first after the run of {_day(history.points[change.reported].at)}, with {runs} after the "
+        "change. The ratio and its interval allow for that: small changes are reported where chance enlarges them."
     )
 
 
@@ -88,7 +100,7 @@ def _turn_sentence(turn: Turn, change: Change) -> str:
 def sentences(found: Sequence[History]) -> list[str]:
     """The answer: how many histories changed, the newest changes, and how often such an answer is false."""
     pairs = changed(found)
-    runs = len({point.run for history in found for point in history.points})
+    runs = len({point.run for history in found for point in (*history.points, *history.left_out)})
     total = f"{number_of_histories(len(found))} over {words.counted(runs, 'run')}"
     told = [f"Nothing shows that a level changed: {total}."]
     if pairs:
@@ -97,7 +109,7 @@ def sentences(found: Sequence[History]) -> list[str]:
         told += [f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_TOLD]]
         if len(pairs) > _MOST_TOLD:
             told.append(f"{len(pairs) - _MOST_TOLD} more changed before; the table has all of them.")
-    return [*told, *_short_ones(found), _false_alarms(found)]
+    return [*told, *_left_out(found), *_short_ones(found), *_outlook(found), _false_alarms(found)]
 
 
 def number_of_histories(count: int) -> str:
@@ -113,12 +125,57 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
         yield f"{number_of_histories(len(short))} {are} too short to show any change: it takes {needed} runs or more."
 
 
+def _left_out(found: Sequence[History]) -> Iterator[str]:
+    """The runs that do not count, and those that count by their mean, with the reason."""
+    out = [(history, point) for history in found for point in history.left_out]
+    if out:
+        newest = max(out, key=lambda pair: pair[1].at)
+        yield (
+            f"Left out: {words.counted(len(out), 'figure')} of {_runs_of(out)}, whose mean is 0 or no number; the "
+            f"newest is {named(newest[0])} of {_day(newest[1].at)}. No ratio to 0 exists: look at these runs yourself."
+        )
+    zero = [(history, point) for history in found for point in history.by_mean]
+    if zero:
+        yield (
+            f"{words.counted(len(zero), 'figure')} of {_runs_of(zero)} hold a trial of 0: they count by the logarithm "
+            "of their mean, and as odd runs where they are far off."
+        )
+
+
+def _runs_of(pairs: Sequence[tuple[History, Point]]) -> str:
+    return words.counted(len({point.run for _, point in pairs}), "run")
+
+
+def soon(history: History) -> tuple[int, float] | None:
+    """The change from now on that is reported within six runs, or as few more as it takes, in four of five cases."""
+    return next(((runs, size) for runs, size in history.visible if runs >= _SOON), None)
+
+
+def _outlook(found: Sequence[History]) -> Iterator[str]:
+    """How large a change would be found, and how late."""
+    sizes = [each for history in found if (each := soon(history))]
+    if not sizes:
+        return
+    runs, size = median_low(sizes)
+    of = f", by the median of {number_of_histories(len(sizes))}" if len(sizes) > 1 else ""
+    delays = [next((late for late, seen in history.visible if seen <= _SIZE), None) for history in found]
+    known = [delay for delay in delays if delay is not None]
+    late = f"at most {max(known)} runs late" if known else "not within the runs that are there"
+    some = f" in {len(known)} of {number_of_histories(len(found))}" if 0 < len(known) < len(found) else ""
+    yield (
+        f"A change of {words.percent(size)} from now on would be reported after {runs} runs, in four of five cases{of};"
+        f" one of {words.percent(_SIZE)} {late}{some}."
+    )
+
+
 def _false_alarms(found: Sequence[History]) -> str:
     families = len({(history.key.sweep, history.key.box) for history in found})
     expected = f": of these {families} at most {words.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
     return (
-        "The histories of a sweep on a box are corrected together: where none of them changed, 5 % of such families "
-        f"tell of a change all the same{expected}. Who looks again after every run sees a false one more often."
+        "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
+        f"changes, at most {words.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
+        f"looks{expected}. That allows for odd runs, "
+        "and in part for neighbouring runs that are alike: METHODS.md has the rates."
     )
 
 
@@ -136,6 +193,7 @@ def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
         yield ""
         yield change_title(history, change)
         yield f"  {range_sentence(history, change)}"
+        yield f"  {report_sentence(history, change)}"
         yield from (f"  {each}" for each in turn_sentences(history, change))
     yield ""
     if len(found) > _MOST_TOLD:
@@ -147,17 +205,19 @@ def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
         yield ""
 
 
-_OVERVIEW = ("sweep", "box", "cell", "metric", "runs", "first", "last", "changes")
+_OVERVIEW = ("sweep", "box", "cell", "metric", "runs", "first", "last", "changes", "visible")
 _GROUP_HEAD = ("", "runs", "mean of runs", "95 % interval", "to the first", "interval, all together")
 
 
 def overview_row(history: History) -> tuple[str, ...]:
-    """Sweep, box, cell, metric, runs, first and last mean, and the changes."""
-    key, first, last = history.key, history.points[0], history.points[-1]
+    """Sweep, box, cell, metric, runs, first and last mean, the changes, and the change that would show soon."""
+    key, ends = history.key, (history.points[:1], history.points[-1:])
+    size = soon(history)
     days = ", ".join(f"{history.points[c.at].at:%Y-%m-%d} × {words.number(c.ratio, 2)}" for c in history.changes)
     return (
         key.sweep, key.box, key.cell, words.metric_noun(key.metric, key.label), str(len(history.points)),
-        words.quantity(first.mean, key.unit), words.quantity(last.mean, key.unit), days or "none shown",
+        *(words.quantity(end[0].mean, key.unit) if end else "none" for end in ends), days or "none shown",
+        f"{words.percent(size[1])} in {size[0]} runs" if size else "none yet",
     )  # fmt: skip
 
 
@@ -222,6 +282,8 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
     made = [
         {**asdict(history.key), "family": history.family,
          "runs": [{**asdict(point), "at": point.at.isoformat()} for point in history.points],
+         "left_out": [{"run": point.run, "mean": point.mean} for point in history.left_out],
+         "visible": [{"runs": runs, "size": size} for runs, size in history.visible],
          "changes": [change_json(history, change) for change in history.changes]}
         for history in found
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from mountlab import html, words
-from mountlab.history import History, grouped
+from mountlab.history import LEVEL, History, grouped
 from mountlab.history_text import (
     change_sentence,
     change_title,
@@ -19,6 +19,7 @@ from mountlab.history_text import (
     number_of_histories,
     overview_row,
     range_sentence,
+    report_sentence,
     run_row,
     sentences,
     turn_sentences,
@@ -26,7 +27,7 @@ from mountlab.history_text import (
 )
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
-from mountlab.stats.changes import SHORTEST, Change
+from mountlab.stats.changes import CLIP, SHORTEST, Change
 
 _MOST_DRAWN = 6
 _BESIDE = 6
@@ -35,7 +36,7 @@ _BESIDE = 6
 
 def title(found: Sequence[History]) -> Html:
     """The question, and what it is about."""
-    days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in history.points)
+    days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in (*history.points, *history.left_out))
     sweeps, boxes = {history.key.sweep for history in found}, {history.key.box for history in found}
     told = [
         f"{days[0]} to {days[-1]}",
@@ -57,6 +58,9 @@ def answer(found: Sequence[History]) -> Html:
 
 def overview(found: Sequence[History]) -> Html:
     """The histories drawn, those that changed last first."""
+    found = [history for history in found if history.points]
+    if not found:
+        return html.nothing("No run has a figure to draw.")
     order = list(dict.fromkeys([*(history.key for history, _ in changed(found)), *(each.key for each in found)]))
     by_key = {history.key: history for history in found}
     drawn = [by_key[key] for key in order[:_MOST_DRAWN]]
@@ -70,7 +74,7 @@ def line_of(history: History, *, several: bool) -> Line:
     spots = [Spot(point.at, point.mean, point.estimate.low, point.estimate.high) for point in history.points]
     ends = [0, *(change.at for change in history.changes), len(spots)]
     stretches = [
-        Stretch(start, end, math.exp(sum(point.log_mean for point in history.points[start:end]) / (end - start)))
+        Stretch(start, end, math.exp(sum(point.level.value for point in history.points[start:end]) / (end - start)))
         for start, end in pairwise(ends)
     ]
     name = f"{named(history)}, {where(history)}" if several else named(history)
@@ -90,9 +94,9 @@ def changes_table(found: Sequence[History]) -> Html:
         turns = "; ".join(f"{turn.what}: {turn.before} → {turn.after}" for turn in history.turns(change)[:3])
         groups.setdefault(where(history), []).append([
             named(history), f"{history.points[change.at].at:%Y-%m-%d}", figures.value, figures.interval,
-            words.p_text(change.p_adjusted), history.verdict(change), turns or "nothing that is kept",
+            words.p_text(change.p), history.verdict(change), turns or "nothing that is kept",
         ])  # fmt: skip
-    caption = "Level after the change by that before; p corrected over all histories of the sweep on the box"
+    caption = "Level after the change by that before; p corrected over histories of the sweep on the box and over looks"
     return html.table(head, [Rows(rows, name) for name, rows in groups.items()], caption=caption)
 
 
@@ -105,6 +109,7 @@ def histories_table(found: Sequence[History]) -> Html:
         Column("First"),
         Column("Last"),
         Column("Changes"),
+        Column("A change from now on that would be reported"),
     ]
     groups: dict[str, list[list[Text]]] = {}
     for history in found:
@@ -155,7 +160,8 @@ def change_body(history: History, change: Change, links: Mapping[str, str], *, c
     that sets the two runs beside each other."""
     sides = [words.counted(change.at - change.since, "run"), words.counted(change.until - change.at, "run")]
     meta = f"{where(history)} · {sides[0]} before, {sides[1]} after"
-    told = [change_sentence(history, change), range_sentence(history, change), *turn_sentences(history, change)]
+    told = [change_sentence(history, change), range_sentence(history, change), report_sentence(history, change)]
+    told += turn_sentences(history, change)
     plot = plot_history([line_of(history, several=False)], title=change_title(history, change))
     return html.joined(
         html.heading(change_title(history, change), level=1), html.paragraph(meta, kind="meta"),
@@ -202,10 +208,10 @@ def _runs_table(history: History, change: Change, links: Mapping[str, str]) -> H
 def _how_sure(history: History) -> list[str]:
     runs, family = words.counted(len(history.points), "run"), number_of_histories(history.family)
     return [
-        f"A change takes {SHORTEST} runs or more on either side. It is found by a permutation test on the means of "
-        f"{runs}. Where nothing changed in any of {family} of this sweep on this box, one in twenty such families "
-        "tells of a change all the same. The interval of the ratio is Welch's, over runs.",
-        "The test takes it that runs could have come in any order. Where neighbouring runs are alike (a disk that "
-        "ages, a room that warms up) it finds changes more often than that, and tells a drift as a step. METHODS.md "
-        "has the rates.",
+        f"A change takes {SHORTEST} runs or more on either side. After each of {runs} the newest ones were tested "
+        f"against those before. Where nothing changes in any of {family} of this sweep on this box, at most "
+        f"{words.percent(1 - LEVEL)} of such families ever report a change, however often somebody looks.",
+        f"One run counts for at most {CLIP:g} spreads, so that two odd runs hardly make a change. The test allows in "
+        "part for neighbouring runs that are alike. Where they are very alike (a disk that ages, a room that warms), "
+        "false changes are more frequent, and a drift appears as a step. METHODS.md has the rates.",
     ]

@@ -10,7 +10,7 @@ from mountlab.calibrate.edges import missing_blocks, rounded_means, rounded_verd
 from mountlab.calibrate.gates import gate_outcomes
 from mountlab.calibrate.ios import percentiles_of_few_ios
 from mountlab.calibrate.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
-from mountlab.calibrate.over_runs import changes_over_runs
+from mountlab.calibrate.over_runs import changes_over_runs, delays_over_runs
 from mountlab.calibrate.processes import KINDS, Process
 from mountlab.calibrate.rules import trials_needed
 from mountlab.calibrate.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
@@ -19,8 +19,9 @@ from mountlab.calibrate.what_if import Told, told_frame, told_sentence, what_wou
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed, over_few_boxes,
-    parts_of_variance, parts_of_unlike_runs, changes_over_runs, gate_outcomes, percentiles_of_few_ios, missing_blocks,
-    rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits, made_once_or_in_each_block,
+    parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes, percentiles_of_few_ios,
+    missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
+    made_once_or_in_each_block,
 )  # fmt: skip
 """All that METHODS.md holds."""
 

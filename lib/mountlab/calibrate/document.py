@@ -38,6 +38,16 @@ class Trials:
 
 
 @dataclass(frozen=True)
+class Runs:
+    """A mean number of runs, beside shares."""
+
+    count: float
+
+    def __str__(self) -> str:
+        return f"{self.count:.1f} runs"
+
+
+@dataclass(frozen=True)
 class Table:
     """One table of shares in percent: a name for its place, a heading for each column, a text that says what it is."""
 
@@ -46,7 +56,7 @@ class Table:
     cases: int
     """How many were simulated for each figure."""
     header: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Share | Trials | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[Share | Trials | Runs | None, ...]], ...]
     """Name of the row and its figures; None where there is nothing to count."""
 
     def markdown(self) -> str:

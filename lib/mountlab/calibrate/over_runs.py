@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from mountlab.calibrate.document import Share, Table
+from mountlab.calibrate.document import Runs, Share, Table
 from mountlab.calibrate.processes import Floats, Generator
 from mountlab.calibrate.tables import LEVEL, Effort, generator
-from mountlab.stats.changes import SHORTEST, Change, Level, find_changes
-from mountlab.stats.comparisons import compare_rows_unpaired
+from mountlab.stats.changes import Change, Level, find_changes
 
-RUNS = (12, 30, 100)
+RUNS = (30, 100)
+MANY_LOOKS = 1_000
 RUN_SD, TRIAL_SD, TRIALS = 0.02, 0.05, 5
 """Spread of the logarithm from run to run and from trial to trial; trials of a run."""
 SERIES_SD = math.sqrt(RUN_SD**2 + TRIAL_SD**2 / TRIALS)
@@ -41,11 +42,19 @@ def _odd_runs(rng: Generator, runs: int) -> Floats:
     return _quiet(rng, runs) - np.where(rng.random(runs) < 0.1, rng.exponential(10 * RUN_SD, runs), 0)
 
 
+def _two_odd(rng: Generator, runs: int) -> Floats:
+    """Two neighbouring runs are off by five standard deviations."""
+    first = rng.integers(0, runs - 1)
+    return _quiet(rng, runs) - np.where(np.isin(np.arange(runs), (first, first + 1)), 5 * SERIES_SD, 0)
+
+
 def _alike(rng: Generator, runs: int, correlation: float) -> Floats:
-    levels = _quiet(rng, runs)
+    """Levels with a first-order autoregressive part, of which the FIGURES of neighbouring runs correlate by so much:
+    what differs from trial to trial is a part of it."""
+    steps = rng.normal(0, 1, runs)
     for place in range(1, runs):
-        levels[place] = correlation * levels[place - 1] + math.sqrt(1 - correlation**2) * levels[place]
-    return levels
+        steps[place] = correlation * steps[place - 1] + math.sqrt(1 - correlation**2) * steps[place]
+    return np.asarray(SERIES_SD * steps)
 
 
 def _stepped(rng: Generator, runs: int, sd: float) -> Floats:
@@ -66,18 +75,27 @@ def _uneven(rng: Generator, runs: int) -> Floats:
     return rng.integers(3, 21, runs).astype(float)
 
 
+def _exact(_: Generator, runs: int) -> Floats:
+    return np.full(runs, float(MANY))
+
+
 def _more_later(_: Generator, runs: int) -> Floats:
     return np.where(np.arange(runs) < runs // 2, 3.0, 20.0)
 
 
+MANY = 10_000
+"""Trials of a run whose figure has no error of its own to speak of."""
 NOTHING = {
     "nothing changed": _Truth(_quiet),
     "nothing changed, 3 to 20 trials a run": _Truth(_quiet, _uneven),
     "nothing changed, 3 trials a run in the first half and 20 in the second": _Truth(_quiet, _more_later),
     "nothing changed, one run in ten is far off": _Truth(_odd_runs),
-    "nothing changed, neighbouring runs are alike (0.3)": _Truth(lambda rng, runs: _alike(rng, runs, 0.3)),
-    "nothing changed, neighbouring runs are alike (0.6)": _Truth(lambda rng, runs: _alike(rng, runs, 0.6)),
+    "nothing changed, two neighbouring runs are off by 5 sd": _Truth(_two_odd),
+    "nothing changed, figures correlate by 0.3": _Truth(lambda rng, runs: _alike(rng, runs, 0.3), _exact),
+    "nothing changed, figures correlate by 0.6": _Truth(lambda rng, runs: _alike(rng, runs, 0.6), _exact),
 }
+LOOKED_AT = ("nothing changed", "nothing changed, figures correlate by 0.3")
+"""Those that are simulated over 1,000 looks, too."""
 CHANGED = {
     "a change of 1 sd": _Truth(lambda rng, runs: _stepped(rng, runs, 1)),
     "a change of 2 sd": _Truth(lambda rng, runs: _stepped(rng, runs, 2)),
@@ -87,27 +105,64 @@ CHANGED = {
 
 
 def changes_over_runs(effort: Effort) -> Table:
-    """How often a change is reported in a series of runs, when it should be and when it should not."""
+    """How often a change is ever reported in a series of runs, when it should be and when it should not."""
     says = (
-        f"**Changes over runs**: series of runs of {TRIALS} trials, whose figures vary by {100 * TRIAL_SD:g} % from "
-        f"trial to trial and by {100 * RUN_SD:g} % from run to run, which is an sd of {100 * SERIES_SD:.1f} % for the "
-        "mean of a run. How often any change is reported, in bold where there is one; then, where the only change is "
-        "of 4 sd, what is said of it."
+        f"**Changes over runs**, looked for after every run: series of runs of {TRIALS} trials, whose figures vary by "
+        f"{100 * TRIAL_SD:g} % from trial to trial and by {100 * RUN_SD:g} % from run to run, which is an sd of "
+        f"{100 * SERIES_SD:.1f} % for the mean of a run. How often any change is ever reported, in bold where there is "
+        f"one; then what is said of it where it is. Over {MANY_LOOKS:,} looks half as many are simulated."
     )
-    rows = [(name, tuple(_any(name, truth, runs, effort) for runs in RUNS)) for name, truth in NOTHING.items()]
-    rows.append((f"nothing changed in any of {FAMILY} series", tuple(_any_of_many(runs, effort) for runs in RUNS)))
-    rows.append(("nothing changed, by a t test at its best split", tuple(_careless(runs, effort) for runs in RUNS)))
+    rows = [(name, (*(_any(name, truth, runs, effort.series) for runs in RUNS), _over_many(name, truth, effort)))
+            for name, truth in NOTHING.items()]  # fmt: skip
+    rows.append((f"nothing changed in any of {FAMILY} series", (*(_any_of_many(runs, effort) for runs in RUNS), None)))
     rows += [
-        (name, tuple(_any(name, each, runs, effort, meant=True) for runs in RUNS)) for name, each in CHANGED.items()
+        (name, (*(_any(name, each, runs, effort.series, meant=True) for runs in RUNS), None))
+        for name, each in CHANGED.items()
     ]
-    rows += list(_of_one_change(effort))
-    return Table("changes", says, effort.sweeps, ("series", *(f"{runs} runs" for runs in RUNS)), tuple(rows))
+    rows += [row for sd in (1, 2) for row in _of_one_change(f"a change of {sd} sd", sd, effort)]
+    return Table("changes", says, effort.series, ("series", *(f"{runs:,} runs" for runs in (*RUNS, MANY_LOOKS))),
+                 tuple(rows))  # fmt: skip
 
 
-def _any(name: str, truth: _Truth, runs: int, effort: Effort, *, meant: bool = False) -> Share:
+def _over_many(name: str, truth: _Truth, effort: Effort) -> Share | None:
+    return _any(name, truth, MANY_LOOKS, max(1, effort.series // 8)) if name in LOOKED_AT else None
+
+
+BEFORE = (10, 20, 30, 100)
+_AFTER = 60
+
+
+def delays_over_runs(effort: Effort) -> Table:
+    """How many runs after a change it is reported."""
+    says = (
+        f"**Delay** of a report: runs after a change, the first of them included, until it is reported; {_AFTER} where "
+        f"it is not by then. Figures vary by {100 * RUN_SD:g} % from run to run, and trials add nothing."
+    )
+    falls = {size: math.log1p(size / 100) for size in (-5, 5)}
+    rows = [(f"{size:+d} %, {name}", tuple(Runs(float(of(delays(by, before, 0, effort)))) for before in BEFORE))
+            for size, by in falls.items() for name, of in (("mean", np.mean), ("median", np.median))]  # fmt: skip
+    alike = tuple(Runs(float(np.mean(delays(falls[-5], before, 0.3, effort)))) for before in BEFORE)
+    return Table("delays", says, effort.series, ("change", *(f"after {runs} runs" for runs in BEFORE)),
+                 (*rows, ("-5 %, figures correlate by 0.3, mean", alike)))  # fmt: skip
+
+
+@cache
+def delays(by: float, before: int, correlation: float, effort: Effort) -> Floats:
+    """The delay of each of several series; reports before the change do not count."""
+    rng, found = generator("delays", by, before, correlation), []
+    for _ in range(effort.series):
+        values = _alike(rng, before + _AFTER, correlation) * (RUN_SD / SERIES_SD)
+        values[before:] += by
+        told = _found([[Level(float(each)) for each in values]])[0]
+        late = [change.reported - before + 1 for change in told if change.reported >= before]
+        found.append(min(late, default=_AFTER))
+    return np.array(found, dtype=float)
+
+
+def _any(name: str, truth: _Truth, runs: int, series: int, *, meant: bool = False) -> Share:
     rng = generator("changes", name, runs)
-    hits = sum(bool(_found(rng, [simulated(rng, truth, runs)])[0]) for _ in range(effort.sweeps))
-    return Share(hits, effort.sweeps, meant=meant)
+    hits = sum(bool(_found([simulated(rng, truth, runs)])[0]) for _ in range(series))
+    return Share(hits, series, meant=meant)
 
 
 def simulated(rng: Generator, truth: _Truth, runs: int) -> list[Level]:
@@ -120,52 +175,37 @@ def simulated(rng: Generator, truth: _Truth, runs: int) -> list[Level]:
     ]
 
 
-def _found(rng: Generator, series: Sequence[Sequence[Level]]) -> list[list[Change]]:
-    return find_changes(series, rng.integers(0, 2**32, len(series)).tolist(), level=LEVEL)
+def _found(series: Sequence[Sequence[Level]]) -> list[list[Change]]:
+    return find_changes(series, level=LEVEL)
 
 
 def _any_of_many(runs: int, effort: Effort) -> Share:
     """At least one change in a family of series in which nothing changed. As many families as `_any` has series would
     take long."""
-    rng, families, hits = generator("changes of many", runs), max(1, effort.sweeps // 4), 0
+    rng, families, hits = generator("changes of many", runs), max(1, effort.series // 8), 0
     for _ in range(families):
-        hits += any(_found(rng, [simulated(rng, NOTHING["nothing changed"], runs) for _ in range(FAMILY)]))
+        hits += any(_found([simulated(rng, NOTHING["nothing changed"], runs) for _ in range(FAMILY)]))
     return Share(hits, families)
 
 
-def _careless(runs: int, effort: Effort) -> Share:
-    """What is often done: the smallest p value of Welch's t test over all splits, below 5 %."""
-    rng, hits = generator("changes by t", runs), 0
-    places = range(SHORTEST, runs - SHORTEST + 1)
-    for _ in range(effort.sweeps):
-        values = np.exp([each.value for each in simulated(rng, NOTHING["nothing changed"], runs)])
-        table = np.tile(values, (len(places), 1))
-        later = np.arange(runs) >= np.array(places)[:, None]
-        p = compare_rows_unpaired(np.where(later, table, np.nan), np.where(later, np.nan, table)).p()
-        hits += bool(p.min() < 1 - LEVEL)
-    return Share(hits, effort.sweeps)
+def _of_one_change(name: str, sd: float, effort: Effort) -> Iterator[tuple[str, tuple[Share | None, ...]]]:
+    """Where one change was reported: were others, and do place, interval and size hold it?"""
+    said = [_one_change(name, sd, runs, effort.series) for runs in RUNS]
+    names = ("another change is reported, too", "its interval of places holds it", "its interval holds the ratio",
+             "its size is larger than the truth")  # fmt: skip
+    for number, what in enumerate(names):
+        yield f"{name}: {what}", (*(each[number] for each in said), None)
 
 
-def _of_one_change(effort: Effort) -> Iterator[tuple[str, tuple[Share, ...]]]:
-    """Where one change of 4 sd was reported: were others, and do the intervals of its place and ratio hold it?"""
-    told = [_one_change(runs, effort.sweeps) for runs in RUNS]
-    names = (
-        "another change is reported, too",
-        "its interval of places holds the change",
-        "its interval holds the ratio",
-    )
-    for number, name in enumerate(names):
-        yield name, tuple(each[number] for each in told)
-
-
-def _one_change(runs: int, series: int) -> tuple[Share, Share, Share]:
-    rng, truth, at = generator("one change", runs), CHANGED["a change of 4 sd"], _change_at(runs)
-    found = [_found(rng, [simulated(rng, truth, runs)])[0] for _ in range(series)]
+def _one_change(name: str, sd: float, runs: int, series: int) -> tuple[Share, Share, Share, Share]:
+    rng, truth, at = generator("one", name, runs), CHANGED[name], _change_at(runs)
+    found = [_found([simulated(rng, truth, runs)])[0] for _ in range(series)]
     known = [each for each in found if each]
     nearest = [min(each, key=lambda change: abs(change.at - at)) for each in known]
-    ratio, of = math.exp(-4 * SERIES_SD), max(1, len(known))
+    ratio, of = math.exp(-sd * SERIES_SD), max(1, len(known))
     return (
         Share(sum(len(each) > 1 for each in known), of),
         Share(sum(each.first <= at <= each.last for each in nearest), of, meant=True),
         Share(sum(each.low <= ratio <= each.high for each in nearest), of, meant=True),
+        Share(sum(each.ratio < ratio for each in nearest), of),
     )

@@ -47,10 +47,12 @@ class Effort:
     """Of a share of intervals after a stopping rule, for each of `_WIDTHS`."""
     checks: int
     """Of a share of samples that raise a caveat."""
+    series: int
+    """Of a share of series of runs."""
 
 
-FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000)
-SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250)
+FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000, series=160)
+SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=16)
 Maker = Callable[[Effort], Table]
 
 

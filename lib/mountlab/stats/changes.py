@@ -1,16 +1,21 @@
-"""Where the level of a series of runs changed, and how sure that is.
+"""Where the level of a series of runs changed, with an error rate that holds although somebody looks after every run.
 
-The unit is the run: one figure (the logarithm of its mean) with an error of its own. Runs are weighted by
-1 / (tau^2 + s_i^2), where s_i is the standard error inside a run and tau the spread between runs (DerSimonian and
-Laird, Controlled Clinical Trials 7, 1986); s_i is held against the pooled one, as it comes of few trials (Smyth,
-Statistical Applications in Genetics 3, 2004). The statistic is the largest difference of weighted means over all
-splits of the whole series and of seeded parts of it (Kovács, Bühlmann, Li and Munk, Biometrika 110, 2023), so that a
-regression which was mended again does not hide itself. Its p value is that of a permutation test, as in E-divisive
-(Matteson and James, JASA 109, 2014): figures and weights are permuted together, so that it is exact where runs could
-have come in any order; it is sequential (Besag and Clifford, Biometrika 78, 1991), so that quiet series cost little.
-What lies on either side of a change is tested again. Correction: Holm over the series of a family; for the parts of a
-series that changed, Bonferroni over the series and the parts of one depth. Where a change lies: the posterior of its
-place under a flat prior (Smith, Biometrika 62, 1975).
+The unit is the run: one figure (the logarithm of its mean) with an error of its own. After every run, each of the last
+4, 5, 6, 8, 10, ... runs (a third more each time) are tested against up to `MEMORY` runs before them, by Student's t for
+a shift. Figures count in units of their spread, 1 / (tau^2 + s_i^2): s_i is the standard error inside a run, held
+against the pooled one (Smyth, Statistical Applications in Genetics 3, 2004), tau the spread between runs.
+
+- Every look: alpha spending (Lan and DeMets, Biometrika 70, 1983) with F(n) = exp(-30 / n) of the level spent up to run
+  n, Bonferroni over the windows of a look and over the family. It is a union bound: no look is left out, however many.
+- Odd runs: level and spread are Huber's (proposal 2, Annals of Mathematical Statistics 35, 1964), and one run counts
+  for at most 3 spreads, so that two of them cannot make a change.
+- Runs that are alike: the variance of a mean is that of a first-order autoregressive series, whose correlation is
+  estimated, corrected for its bias (Kendall, Biometrika 41, 1954) and drawn to 0.35 with the weight of 10 runs.
+- A change that was reported stays reported: nothing that comes later takes part in a look. The search goes on from its
+  place; the spread is that of all runs about their own levels.
+- Its place: the posterior under a flat prior (Smith, Biometrika 62, 1975). Its size: the estimate and the interval
+  that are conditional on its having been reported (Zhong and Prentice, Biostatistics 9, 2008; Weinstein, Fithian and
+  Benjamini, JASA 108, 2013), since small changes are reported where chance makes them look large.
 """
 
 from __future__ import annotations
@@ -20,23 +25,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.special import logsumexp
-
-from mountlab.stats.comparisons import compare_rows_unpaired, holm
+from scipy.special import logsumexp, stdtr, stdtrit
+from scipy.stats import norm
+from scipy.stats import t as student
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+Truths = NDArray[np.bool_]
 
-SHORTEST = 3
-"""Runs on either side of a change: one odd run, or two, are none."""
-LEAST_PERMUTATIONS, MOST_PERMUTATIONS = 1_999, 99_999
-_ENOUGH = 20
-"""Permutations as extreme as the series, after which its p value is known well enough: it is not small."""
-_FIRST, _CHUNK = 100, 2_000_000
-"""Permutations that are tried first; numbers that are held at once."""
+SHORTEST = 4
+"""Runs on either side of a change: an odd run, or two, are none."""
+MEMORY = 256
+"""Runs on either side of a place that a test looks at."""
+_SPENT = 30.0
+"""A run by which 1 / e of the level is spent."""
+CLIP, _CLIP_SPREAD = 3.5, 2.0
+"""Spreads that one run counts for at most: in a test, and in level and spread."""
+_CORRELATION, _BELIEF = 0.35, 10.0
+"""What the correlation of neighbouring runs is drawn to, and the runs that this counts as."""
 _MODERATION = 4.0
 """Degrees of freedom that the pooled variance has beside that of one run."""
+_LEAST = 1e-18
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -60,222 +72,402 @@ class Change:
     since: int
     until: int
     """The runs that stand on either side: [since, at) and [at, until)."""
+    reported: int
+    """The run after which it was reported first: `reported` - `at` + 1 runs are its delay."""
     p: float
-    """Of the part of the series in which it was found."""
-    p_adjusted: float
-    """Corrected over the family, and over the parts that were looked into."""
+    """Corrected over the family and over all looks: the smallest since it was reported."""
     ratio: float
     low: float
     high: float
-    """The level after by the level before, with its interval by Welch over runs."""
+    """The level after by the level before, given that it was reported."""
 
 
-def find_changes(series: Sequence[Sequence[Level]], seeds: Sequence[int], *, level: float = 0.95) -> list[list[Change]]:
-    """The changes in each series of one family, oldest first. The chance that any series in which nothing changed has
-    one is at most 1 - level over the whole family.
+def find_changes(series: Sequence[Sequence[Level]], *, level: float = 0.95) -> list[list[Change]]:
+    """Return the changes in each series of one family, oldest first. The chance that any series in which nothing
+    changed ever has one, whatever the number of looks, is at most 1 - level over the whole family.
 
-    `seeds`: one a series, for its permutations. Too short a series (`fewest_runs`) has none.
+    Too short a series (`fewest_runs`) has none. Values must be finite.
     """
-    prepared = [_Prepared.of(each) for each in series]
-    most = permutations_for(len(series), level)
-    firsts = [
-        _tested(each, 0, len(each.values), np.random.default_rng(seed), most)
-        for each, seed in zip(prepared, seeds, strict=True)
-    ]
-    known = [each.p for each in firsts if each]
-    adjusted = iter(holm(known) if known else [])
-    found = []
-    for each, seed, first in zip(prepared, seeds, firsts, strict=True):
-        p = next(adjusted) if first else 1.0
-        rng = np.random.default_rng([seed, 1])
-        places = list(_split(each, first, p, len(series), level, rng, most)) if first and p <= 1 - level else []
-        found.append(_told(each, sorted(places, key=lambda place: place.at), level))
-    return found
+    share = (1 - level) / family_size(series)
+    return [_changes(_Series.of(each), share, level) for each in series]
 
 
-def permutations_for(series: int, level: float) -> int:
-    """How many permutations can show a p value that is small enough after correction over so many series."""
-    return int(min(max(LEAST_PERMUTATIONS, math.ceil(5 * series / (1 - level)) - 1), MOST_PERMUTATIONS))
+def family_size(series: Sequence[Sequence[Level]]) -> int:
+    """Return the number of series that are long enough to be tested at all, 1 or more."""
+    return max(1, sum(len(each) >= 2 * SHORTEST for each in series))
 
 
-def fewest_runs(series: int, level: float = 0.95) -> int:
-    """With fewer runs no change can be shown in a family of so many series, however large: too few orders of them are
-    less like one."""
+def fewest_runs(family: int, level: float = 0.95) -> int:
+    """Return the number of runs with which a change can be shown in a family of so many series, if it is huge."""
     runs = 2 * SHORTEST
-    while 2 / math.comb(runs, runs // 2) > (1 - level) / max(series, 1):
+    while not _can_show(runs, (1 - level) / max(family, 1)):
         runs += 1
     return runs
+
+
+def _can_show(runs: int, share: float) -> bool:
+    after = _windows(runs - SHORTEST)
+    before = runs - after
+    spread = (before - 1) / (runs - 2)  # all runs after the change are at the limit, and do not vary
+    factor = _inflation(np.full(len(after), _shrunken(-1 / before, before)), after)
+    most = CLIP * after / np.sqrt(factor * (after + after**2 / before) * spread)
+    return bool((most >= _limits(np.full(len(after), runs), runs - 2.0, share)).any())
+
+
+def smallest_changes(levels: Sequence[Level], since: int, family: int, level: float = 0.95) -> list[tuple[int, float]]:
+    """Return for each number of runs from now on the change (as the distance of a logarithm) that would be reported by
+    then in four of five cases, where the newest level began with run `since`. Numbers of runs that show none are left
+    out."""
+    series = _Series.of(levels)
+    if len(levels) - since < SHORTEST:
+        return []
+    fit = _fit(*_one(series, since, len(levels)))
+    before, after = len(levels) - since, _windows(min(MEMORY, len(levels)))
+    limits = _limits(len(levels) + after, float(before) + after - 2, (1 - level) / family)
+    noise = np.sqrt(_inflation(fit.correlation, after) * (1 / after + 1 / before))
+    sizes = (limits + norm.ppf(_POWER)) * noise
+    known = limits * noise < CLIP
+    return [(int(a), float(size)) for a, size in zip(after[known], sizes[known] * fit.spread, strict=True)]
 
 
 # ── one series ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _Series:
     values: Floats
-    """About 0: less the weighted mean of all."""
-    weights: Floats
+    inside: Floats
+    """The variance of each value that its trials explain; that of a run depends on no later run."""
 
     @classmethod
-    def of(cls, levels: Sequence[Level]) -> _Prepared:
-        values = np.array([each.value for each in levels], dtype=float)
-        if not len(values):
-            return cls(values, values)
-        weights = weights_of(levels)
-        return cls(values - np.average(values, weights=weights), weights)
-
-
-def weights_of(levels: Sequence[Level]) -> Floats:
-    """What each run counts for: 1 / (tau^2 + s_i^2), scaled to a mean of 1. Does not depend on the order of runs."""
-    values = np.array([each.value for each in levels], dtype=float)
-    inside = _variances(levels)
-    if not (inside > 0).all():
-        return np.ones(len(values))
-    exact = 1 / inside
-    mean = np.average(values, weights=exact)
-    scale = exact.sum() - (exact**2).sum() / exact.sum()
-    excess = float((exact * (values - mean) ** 2).sum()) - (len(values) - 1)
-    between = max(0.0, excess / scale) if scale > 0 else 0.0
-    weights = 1 / (between + inside)
-    return np.asarray(weights / weights.mean())
+    def of(cls, levels: Sequence[Level]) -> _Series:
+        return cls(np.array([each.value for each in levels], dtype=float), _variances(levels))
 
 
 def _variances(levels: Sequence[Level]) -> Floats:
-    """Of the mean of each run: its own sample variance held against the pooled one; NaN where no run has two trials."""
+    """Return the variance of the mean of each run: its own sample variance held against the pooled one of all runs up
+    to it; 0 where no run so far has two trials."""
     degrees = np.array([each.degrees for each in levels], dtype=float)
-    errors = np.array([each.error if each.degrees else 0.0 for each in levels], dtype=float)
-    if not degrees.sum():
-        return np.full(len(levels), math.nan)
-    own = errors**2 * (degrees + 1)
-    pooled = float((degrees * own).sum() / degrees.sum())
+    own = np.array([each.error**2 * (each.degrees + 1) if each.degrees else 0.0 for each in levels], dtype=float)
+    pooled = np.cumsum(degrees * own) / np.maximum(np.cumsum(degrees), 1)
     return np.asarray((_MODERATION * pooled + degrees * own) / (_MODERATION + degrees) / (degrees + 1))
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Alarm:
     at: int
-    p: float
-    start: int
-    end: int
-    p_adjusted: float = math.nan
+    look: int
+    """Runs that were there when it was reported."""
+    level: _Tests
 
 
-def _tested(series: _Prepared, start: int, end: int, rng: np.random.Generator, most: int) -> _Found | None:
-    """The most striking split of a part of the series, and its p value; None where the part is too short."""
-    if end - start < 2 * SHORTEST:
+def _changes(series: _Series, share: float, level: float) -> list[Change]:
+    alarms = list(_alarms(series, share))
+    found: list[Change] = []
+    for number, alarm in enumerate(alarms):
+        since = found[-1].at if found else 0
+        until = alarms[number + 1].at if number + 1 < len(alarms) else len(series.values)
+        at, first, last = _where(series, since, until, alarm.at, level)
+        size = _size(series, (since, at, until), share, level)
+        p = min(alarm.level.smallest(alarm.look, until) * (1 - level) / share, 1 - level)
+        found.append(Change(at, first, last, since, until, alarm.look - 1, p, *size))
+    return found
+
+
+def _alarms(series: _Series, share: float) -> Iterator[_Alarm]:
+    """Yield what is reported after each run, with the place that seemed likeliest then, where the search goes on."""
+    start, look, rest = 0, 0, np.full(len(series.values), math.nan)
+    while (tests := _tests(series, start, rest)) and (reported := tests.first(share, look)):
+        at, look = reported
+        at = _where(series, start, look, at, 0.5)[0]
+        yield _Alarm(at, look, tests)
+        rest[start:at] = series.values[start:at] - _fit(*_one(series, start, at)).level
+        start = at
+
+
+@dataclass(frozen=True)
+class _Tests:
+    places: Places
+    looks: Places
+    """(places, windows): runs that are there when the test is done."""
+    p: Floats
+    """(places, windows), corrected over looks and windows; infinite where there is no test."""
+
+    def first(self, share: float, after: int) -> tuple[int, int] | None:
+        """Return place and look of the first test that shows a change, after so many runs."""
+        shown = (self.p <= share) & (self.looks > after)
+        if not shown.any():
+            return None
+        look = int(self.looks[shown].min())
+        best = np.where(self.looks == look, self.p, math.inf).min(axis=1).argmin()
+        return int(self.places[best]), look
+
+    def smallest(self, look: int, until: int) -> float:
+        return float(self.p[(self.looks >= look) & (self.looks <= max(look, until))].min())
+
+
+def _tests(series: _Series, start: int, rest: Floats) -> _Tests | None:
+    """Return the test of each place after `start` and each window; None where there are too few runs. `rest`: (runs,)
+    earlier runs about their own level."""
+    runs = len(series.values)
+    places = np.arange(start + SHORTEST, runs - SHORTEST + 1)
+    if not len(places):
         return None
-    values, weights = series.values[start:end], series.weights[start:end]
-    splits = _splits(end - start)
-    observed = _statistics(values[None], weights[None], splits)[0]
-    best = int(observed.argmax())
-    p = _p_value(values, weights, splits, float(observed[best]), rng, most)
-    return _Found(start + int(splits[1][best]), p, start, end)
+    width = min(MEMORY, runs)
+    numbers = _before(np.arange(runs, dtype=float), places, width)
+    earlier = np.where(numbers < start, _before(rest, places, width), math.nan)
+    fit = _fit(
+        np.where(numbers >= start, _before(series.values, places, width), math.nan),
+        _before(series.inside, places, width),
+        earlier,
+    )
+    after = _windows(width)
+    looks = places[:, None] + after
+    statistic, degrees = _statistics(fit, *(_after(each, places, width) for each in (series.values, series.inside)))
+    p = 2 * stdtr(degrees, -np.abs(statistic)) / _spending(looks)
+    return _Tests(places, looks, np.where(looks <= runs, p, math.inf))
 
 
-def _split(
-    series: _Prepared, found: _Found, p_adjusted: float, family: int, level: float, rng: np.random.Generator, most: int,
-    depth: int = 1,
-) -> Iterator[_Found]:  # fmt: skip
-    """A change that is shown, and those on either side of it."""
-    yield _Found(found.at, found.p, found.start, found.end, p_adjusted)
-    for start, end in ((found.start, found.at), (found.at, found.end)):
-        inner = _tested(series, start, end, rng, most)
-        if inner is None:
-            continue
-        p = max(p_adjusted, min(1.0, inner.p * family * 2**depth))
-        if p <= 1 - level:
-            yield from _split(series, inner, p, family, level, rng, most, depth + 1)
+def _statistics(fit: _Fit, values: Floats, inside: Floats) -> tuple[Floats, Floats]:
+    """Return (places, windows) Student's t of the runs after each place against those before, and its degrees of
+    freedom. `values`, `inside`: (places, runs)."""
+    after = _windows(values.shape[1])
+    scale = 1 / np.sqrt(fit.between[:, None] + inside)
+    off = np.clip((values - fit.level[:, None]) * scale, -CLIP, CLIP)
+    total, weight, squares = (np.cumsum(each, axis=1)[:, after - 1] for each in (scale * off, scale**2, off**2))
+    degrees = fit.degrees[:, None] + after - 1
+    pooled = (fit.degrees[:, None] + squares - total**2 / weight) / degrees
+    factor = _inflation(fit.correlation[:, None], after)
+    return np.asarray(total / np.sqrt(factor * (weight + weight**2 / fit.weight[:, None]) * pooled)), degrees
 
 
-def _splits(runs: int) -> tuple[Places, Places, Places]:
-    """Start, split and end of everything that is looked at: all splits of the whole, and of seeded parts of it."""
-    parts = dict.fromkeys([(0, runs), *_seeded(runs)])
-    triples = [
-        (start, split, end) for start, end in parts for split in range(start + SHORTEST, end - SHORTEST + 1)
-    ]  # fmt: skip
-    starts, places, ends = np.array(triples, dtype=np.intp).T
-    return starts, places, ends
+def _before(row: Floats, places: Places, width: int) -> Floats:
+    """Return (places, width): the runs before each place, the nearest last; NaN before the first run."""
+    return np.asarray(sliding_window_view(np.concatenate([np.full(width, math.nan), row]), width)[places])
 
 
-def _seeded(runs: int) -> Iterator[tuple[int, int]]:
-    """Parts of half the length, a quarter and so on, each overlapping the next by a half."""
-    length = runs / 2
-    while length >= 2 * SHORTEST:
-        for start in np.arange(0, runs - length + 1e-9, length / 2):
-            yield round(float(start)), min(runs, round(float(start) + length))
-        length /= 2
+def _after(row: Floats, places: Places, width: int) -> Floats:
+    """Return (places, width): the runs from each place on; NaN after the last run."""
+    return np.asarray(sliding_window_view(np.concatenate([row, np.full(width, math.nan)]), width)[places])
 
 
-def _statistics(values: Floats, weights: Floats, splits: tuple[Places, Places, Places]) -> Floats:
-    """(orders, runs) to (orders, splits): the squared difference of weighted means, in units of its variance."""
-    starts, places, ends = splits
-    sums = _from_zero(weights * values)
-    counts = _from_zero(weights)
-    before, after = counts[:, places] - counts[:, starts], counts[:, ends] - counts[:, places]
-    left = (sums[:, places] - sums[:, starts]) / before
-    right = (sums[:, ends] - sums[:, places]) / after
-    return np.asarray((left - right) ** 2 * before * after / (before + after))
+def _windows(most: int) -> Places:
+    """Return 4, 5, 6, 8, 10, ... up to a number of runs."""
+    found = [SHORTEST]
+    while found[-1] <= most:
+        found.append(max(found[-1] + 1, found[-1] * 4 // 3))
+    return np.array(found[:-1], dtype=np.intp)
 
 
-def _from_zero(rows: Floats) -> Floats:
-    return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
+def _spending(looks: Places) -> Floats:
+    """Return the share of the level that one window of a look may spend: exp(-30 / n) - exp(-30 / (n - 1)), by the
+    number of windows that n runs have."""
+    runs = np.maximum(looks, 2)
+    spent = np.exp(-_SPENT / runs) - np.exp(-_SPENT / (runs - 1))
+    windows = np.searchsorted(_windows(MEMORY), runs - SHORTEST, side="right")
+    return np.asarray(spent / np.maximum(windows, 1))
 
 
-def _p_value(
-    values: Floats, weights: Floats, splits: tuple[Places, Places, Places], observed: float, rng: np.random.Generator,
-    most: int,
-) -> float:  # fmt: skip
-    """The share of orders whose largest statistic is at least as large, the order seen among them; after the first few
-    such orders it is known well enough."""
-    limit, tried, hits = observed * (1 - 1e-9) - 1e-300, 0, 0
-    size = _FIRST
-    while tried < most:
-        count = min(size, most - tried, max(1, _CHUNK // len(splits[0])))
-        orders = rng.permuted(np.broadcast_to(np.arange(len(values)), (count, len(values))), axis=1)
-        as_large = _statistics(values[orders], weights[orders], splits).max(axis=1) >= limit
-        reached = np.cumsum(as_large) + hits
-        if reached[-1] >= _ENOUGH:
-            return float(_ENOUGH / (tried + 1 + int(np.argmax(reached >= _ENOUGH))))
-        tried, hits, size = tried + count, int(reached[-1]), size * 2
-    return (hits + 1) / (tried + 1)
+def _limits(looks: Places, degrees: NDArray[np.floating] | float, share: float) -> Floats:
+    """Return Student's t from which on a test of a look shows a change."""
+    return np.asarray(-stdtrit(degrees, share * _spending(looks) / 2))
 
 
-# ── what is told of them ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── level and spread ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _told(series: _Prepared, places: Sequence[_Found], level: float) -> list[Change]:
-    """The changes of one series, each between its neighbours."""
-    told: list[Change] = []
-    for number, place in enumerate(places):
-        since = told[-1].at if told else 0
-        until = places[number + 1].at if number + 1 < len(places) else len(series.values)
-        at, first, last = _where(series.values[since:until], series.weights[since:until], level)
-        at, first, last = since + at, since + first, since + last
-        ratio, low, high = _ratio(series.values[since:at], series.values[at:until], level)
-        told.append(Change(at, first, last, since, until, place.p, place.p_adjusted, ratio, low, high))
-    return told
+@dataclass(frozen=True)
+class _Fit:
+    """Of each of several rows of runs: all are (rows,)."""
+
+    level: Floats
+    spread: Floats
+    """Of a run whose trials are as the average."""
+    between: Floats
+    """The variance that trials do not explain."""
+    weight: Floats
+    """1 / the variance of the level, of independent runs."""
+    degrees: Floats
+    correlation: Floats
 
 
-def _where(values: Floats, weights: Floats, level: float) -> tuple[int, int, int]:
-    """The most likely place of one change, and the ends of the smallest set of places that holds it with this
-    probability, for normal figures of unknown levels and variance and a place that could be any."""
+def _fit(values: Floats, inside: Floats, rest: Floats) -> _Fit:
+    """Return Huber's level and spread of each row. (rows, runs); NaN where there is no run. `rest`: runs about another
+    level, for the spread alone."""
+    own, there = ~np.isnan(values), ~(np.isnan(values) & np.isnan(rest))
+    count, inside = there.sum(axis=1), np.where(there, inside, 0.0)
+    trials = inside.sum(axis=1) / count
+    level = _medians(values)
+    variance = _first_variance(_off(values, rest, level), there)
+    for _ in range(5):
+        scale = 1 / np.sqrt(_between(variance, trials)[:, None] + inside)
+        clipped = np.clip(_off(values, rest, level) * scale, -_CLIP_SPREAD, _CLIP_SPREAD)
+        unclipped = (scale**2 * (own & (np.abs(clipped) < _CLIP_SPREAD))).sum(axis=1)
+        level = level + (scale * clipped * own).sum(axis=1) / np.maximum(unclipped, (scale**2 * own).sum(axis=1) / 2)
+        variance = np.maximum(variance * (clipped**2).sum(axis=1) / (_CONSISTENT * (count - 1)), _LEAST)
+    between = _between(variance, trials)
+    scale = 1 / np.sqrt(between[:, None] + inside)
+    clipped = np.clip(_off(values, rest, level) * scale, -_CLIP_SPREAD, _CLIP_SPREAD)
+    serial = (clipped[:, 1:] * clipped[:, :-1]).sum(axis=1) / np.maximum((clipped**2).sum(axis=1), _LEAST)
+    weight = (scale**2 * own).sum(axis=1)
+    return _Fit(level, np.sqrt(between + trials), between, weight, count - 1.0, _shrunken(serial, count))
+
+
+def _off(values: Floats, rest: Floats, level: Floats) -> Floats:
+    """Return each run less its level; 0 where there is none."""
+    own = values - level[:, None]
+    return np.asarray(np.nan_to_num(np.where(np.isnan(own), rest, own), nan=0.0))
+
+
+def _medians(rows: Floats) -> Floats:
+    """Return the median of each row without its NaN; numpy's own takes longer."""
+    ordered, count = np.sort(rows, axis=1), (~np.isnan(rows)).sum(axis=1)
+    each = np.arange(len(rows))
+    return np.asarray((ordered[each, (count - 1) // 2] + ordered[each, count // 2]) / 2)
+
+
+def _first_variance(off: Floats, there: Truths) -> Floats:
+    """Return the squared MAD; the mean square where more than half of the runs are the same."""
+    mad = 1.4826 * _medians(np.where(there, np.abs(off), math.nan))
+    squares = (off**2).sum(axis=1) / there.sum(axis=1)
+    return np.asarray(np.maximum(np.where(mad > 0, mad**2, squares), _LEAST))
+
+
+def _between(variance: Floats, trials: Floats) -> Floats:
+    return np.maximum(variance - trials, _LEAST)
+
+
+def _consistent(clip: float) -> float:
+    """Return the mean square of a standard normal variable that is clipped."""
+    return float(norm.cdf(clip) - norm.cdf(-clip) - 2 * clip * norm.pdf(clip) + 2 * clip**2 * norm.sf(clip))
+
+
+_CONSISTENT = _consistent(_CLIP_SPREAD)
+
+
+def _shrunken(serial: Floats | float, runs: Floats | Places | int) -> Floats:
+    """Return the correlation of neighbours: less its bias of -1 / n, drawn to what is believed before."""
+    return np.clip((runs * np.asarray(serial) + 1 + _BELIEF * _CORRELATION) / (runs + _BELIEF), 0, 0.9)
+
+
+def _inflation(correlation: Floats, runs: Places | int) -> Floats:
+    """Return what the variance of a mean of so many runs is multiplied by, in an autoregressive series."""
+    rest = 1 - correlation
+    return np.asarray((1 + correlation) / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2))
+
+
+def _one(series: _Series, start: int, end: int) -> tuple[Floats, Floats, Floats]:
+    """Return the newest runs of a part as the only row of a fit."""
+    start = max(start, end - MEMORY)
+    return series.values[None, start:end], series.inside[None, start:end], np.full((1, end - start), math.nan)
+
+
+def _two(series: _Series, ends: tuple[int, int, int], level: float) -> tuple[Floats, Floats, Floats]:
+    """Return the runs after a change as a row of a fit, with those before, about their level, for the spread."""
+    since, at, until = ends
+    start, end = max(since, at - MEMORY), min(until, at + MEMORY)
+    runs, values = np.arange(start, end), series.values[None, start:end]
+    rest = np.where(runs < at, values - level, math.nan)
+    return np.where(runs >= at, values, math.nan), series.inside[None, start:end], rest
+
+
+# ── place and size of one change ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _where(series: _Series, since: int, until: int, about: int, level: float) -> tuple[int, int, int]:
+    """Return the most likely place of one change, and the ends of the smallest set of places that holds it with this
+    probability, for normal figures of unknown levels and variance, and a place that could be any. `about`: where it
+    lies, roughly; odd runs are clipped."""
+    fits = [_fit(*_one(series, *part)) for part in ((since, about), (about, until))]
+    room = CLIP * max(float(fit.spread[0]) for fit in fits)
+    low, high = (pick(float(fit.level[0]) for fit in fits) for pick in (min, max))
+    values = np.clip(series.values[since:until], low - room, high + room)
+    values = values - values.mean()
+    weights = 1 / (max(float(fit.between[0]) for fit in fits) + series.inside[since:until])
+    places, logs = _posterior(values, weights / weights.mean())
+    logs = logs / float(_inflation(fits[0].correlation, MEMORY)[0])
+    shares = np.exp(logs - logsumexp(logs))
+    order = np.argsort(-shares, kind="stable")
+    held = order[: int(np.searchsorted(np.cumsum(shares[order]), level)) + 1]
+    return since + int(places[order[0]]), since + int(places[held].min()), since + int(places[held].max())
+
+
+def _posterior(values: Floats, weights: Floats) -> tuple[Places, Floats]:
     runs = len(values)
     places = np.arange(SHORTEST, runs - SHORTEST + 1)
     counts, sums = np.cumsum(weights)[places - 1], np.cumsum(weights * values)[places - 1]
     total, whole = weights.sum(), float((weights * values).sum())
     explained = sums**2 / counts + (whole - sums) ** 2 / (total - counts)
     rest = np.maximum((weights * values**2).sum() - explained, 1e-300)
-    logs = -(runs - 2) / 2 * np.log(rest) - np.log(counts * (total - counts)) / 2
-    shares = np.exp(logs - logsumexp(logs))
-    order = np.argsort(-shares, kind="stable")
-    held = order[: int(np.searchsorted(np.cumsum(shares[order]), level)) + 1]
-    return int(places[order[0]]), int(places[held].min()), int(places[held].max())
+    return places, -(runs - 2) / 2 * np.log(rest) - np.log(counts * (total - counts)) / 2
 
 
-def _ratio(before: Floats, after: Floats, level: float) -> tuple[float, float, float]:
-    """The level after by the level before; each run is one value."""
-    size = max(len(before), len(after))
-    rows = [np.pad(np.exp(each), (0, size - len(each)), constant_values=math.nan)[None] for each in (after, before)]
-    found = compare_rows_unpaired(*rows)
-    low, high = found.bounds(level)
-    return float(found.ratio[0]), float(low[0]), float(high[0])
+def _size(series: _Series, ends: tuple[int, int, int], share: float, level: float) -> tuple[float, float, float]:
+    """Return the ratio of the level after to that before with its interval, given that the change was reported."""
+    since, at, until = ends
+    before = _fit(*_one(series, since, at))
+    counts = min(at - since, MEMORY), min(until - at, MEMORY)
+    both = _fit(*_two(series, ends, float(before.level[0])))
+    factors = [float(_inflation(both.correlation, count)[0]) for count in counts]
+    weights = float(before.weight[0] * before.spread[0] ** 2 / both.spread[0] ** 2), float(both.weight[0])
+    error = math.sqrt(sum(factor / weight for factor, weight in zip(factors, weights, strict=True)))
+    difference = float(both.level[0] - before.level[0])
+    reported = _Reported.of(at, *counts, share)
+    sizes = reported.sizes(abs(difference) / error, sum(counts) - 2.0, level)
+    middle, near, far = (math.exp(math.copysign(error * size, difference)) for size in sizes)
+    return middle, min(near, far), max(near, far)
+
+
+@dataclass(frozen=True)
+class _Reported:
+    """How likely a change was reported, by the t that is found for it in the end: given that, the path to it is a
+    Brownian bridge, whatever the size of the change."""
+
+    after: Places
+    limits: Floats
+    """Of t, for each number of runs after the change."""
+    before: int
+    runs: int
+
+    @classmethod
+    def of(cls, at: int, before: int, runs: int, share: float) -> _Reported:
+        after = _windows(runs)
+        return cls(after, _limits(at + after, before + after - 2.0, share), before, runs)
+
+    def chance(self, found: Floats) -> Floats:
+        """Return for each t that is found in the end how likely a limit was exceeded on the way."""
+        ends = found * math.sqrt(self.runs + self.runs**2 / self.before)
+        scale = np.sqrt(self.after + self.after**2 / self.before)
+        means = ends[:, None, None] * (self.after / self.runs)
+        paths = means + _bridges(self.runs)
+        spreads = np.exp(_draws(self.runs)[:, :1] / math.sqrt(2 * (self.before + self.runs - 2)))
+        return np.asarray((np.abs(paths) >= self.limits * scale * spreads).any(axis=2).mean(axis=1))
+
+    def sizes(self, t: float, degrees: float, level: float) -> tuple[float, float, float]:
+        """Return in standard errors the size of which t is the median, and the ends of its interval: those of which so
+        large a t, or so small a one, has half of 1 - level. The sign is known: no end lies beyond 0."""
+        tail = (1 - level) / 2
+        if t > self.limits.max() + 6:
+            half = float(student.isf(tail, degrees))
+            return t, t - half, t + half
+        found = np.linspace(t - 12, t + 12, 241)
+        chance = self.chance(found)
+        tried = np.linspace(0, t + 8, 161)
+        density = student.pdf(found - tried[:, None], degrees) * chance
+        above = (density * np.where(found == found[120], 0.5, found > t)).sum(axis=1) / density.sum(axis=1)
+        above = np.maximum.accumulate(above)
+        middle, near, far = (float(np.interp(each, above, tried)) for each in (0.5, tail, 1 - tail))
+        return middle, near, far
+
+
+def _bridges(runs: int) -> Floats:
+    """Return (bridges, windows): Brownian bridges from 0 to the last run, always the same."""
+    after = _windows(runs)
+    steps = np.diff(np.append(np.concatenate([[0], after]), runs))
+    walk = np.cumsum(_draws(runs)[:, 1:] * np.sqrt(steps), axis=1)
+    return np.asarray(walk[:, :-1] - walk[:, -1:] * after / runs)
+
+
+def _draws(runs: int) -> Floats:
+    """Return (bridges, 1 for the spread and one for each step): standard normal numbers, always the same."""
+    return np.random.default_rng(runs).normal(0, 1, (200, len(_windows(runs)) + 2))
