@@ -257,7 +257,8 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     rank[order] = np.arange(len(order))
     sizes = np.bincount(rank[ids], minlength=len(order) + 1)[: len(order)].astype(np.int64)
     rows = np.argsort(rank[ids], kind="stable")[: sizes.sum()]
-    values, steps, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "step", "block"))
+    values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
+    steps = measurements["step"].to_numpy()[rows] if "step" in measurements else np.zeros(len(rows))
     names = firsts[list(keys)].iloc[order].reset_index(drop=True)
     places = place[order].astype(np.int64)
     return _Samples(names, places, values.astype(float), steps.astype(float), blocks.astype(np.int64), sizes)
