@@ -106,7 +106,7 @@ def test_levels_of_a_factor_are_compared_in_each_block_over_all_else() -> None:
 
 
 def test_levels_of_a_run_that_a_rule_ended_are_compared_at_the_level_of_the_rule() -> None:
-    run = run_of({"read": 101.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})], blocks=8)
+    run = run_of({"read": 110.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})], blocks=8)
     until = Until(half_width=0.03, min=5, max=8)
     (fixed,) = beside(run)
     run.sweep = replace(run.sweep, design=Design(until=until))

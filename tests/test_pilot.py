@@ -25,7 +25,7 @@ from mountlab.pilot_view import (
     forecast_text,
 )
 from mountlab.plan import MOUNT_S
-from mountlab.stats import power, sequential
+from mountlab.stats import look_level, power, sequential
 from scipy import stats
 from sweeps import DD_READ, DD_WRITE, EXT4, TMPFS
 
@@ -175,20 +175,25 @@ def test_a_stopping_rule_ends_where_the_last_metric_is_precise() -> None:
     assert of(forecast(until, run(planned(), spread=0.5)), "w").blocks == 30
 
 
-def test_a_rule_about_comparisons_looks_at_the_ratios() -> None:
+def test_a_rule_about_comparisons_looks_at_the_ratios_of_the_whole_sweep() -> None:
     rule = {"half_width": "5%", "min": 5, "max": 40, "of": "comparisons"}
     until = planned(rule)
-    each = of(forecast(until, run(planned(), spread=0.03)), "w")
+    found = forecast(until, run(planned(), spread=0.03))
+    each = of(found, "w")
     assert until.design.until is not None
-    assert each.blocks == pytest.approx(simulated_end([each.spread.log_sd], until.design.until, ratio=True)[0], abs=1)
+    end, _ = simulated_end([each.spread.log_sd], until.design.until, comparisons=found.comparisons)
+    assert each.blocks == pytest.approx(end, abs=1)
 
 
-def simulated_end(spreads: list[float], until: Until, *, ratio: bool = False) -> tuple[float, float]:
-    """Median and 80 % quantile of the block after which all are precise at once, by the rule itself, block by block."""
+def simulated_end(spreads: list[float], until: Until, *, comparisons: int = 0) -> tuple[float, float]:
+    """Median and 80 % quantile of the block after which all are precise at once, by the rule itself, block by block: of
+    means, or of the ratios of a sweep with so many comparisons."""
+    level = look_level(until, comparisons)
     rng, ends = np.random.default_rng(5), []
     for _ in range(400):
         noise = np.array(spreads)[:, None] * rng.normal(size=(len(spreads), until.max))
-        rows = sequential.precise_ratio(noise, until) if ratio else sequential.precise(1 + noise, until)
+        ratios = sequential.precise_ratio(noise, until, level) if comparisons else None
+        rows = sequential.precise(1 + noise, until) if ratios is None else ratios
         ends.append(next((n + 1 for n in range(until.max) if rows[:, n].all()), until.max))
     return float(np.median(ends)), float(np.quantile(ends, 0.8))
 

@@ -124,7 +124,8 @@ def test_a_round_that_fails_ends_them_and_the_trial_is_run_all_the_same() -> Non
     box, journal = Slowing([0.01], trial=[0, BoxTimeout("no answer for 180 s")]), Keeping()
     run_sweep(planned(repeats=1), box, journal, Silent())
     assert box.calls.count("trial") == 3
-    assert (rounds_in(journal)["t0001"].failed, journal.trials[0].status) == ("no answer for 180 s", "ok")
+    assert rounds_in(journal)["t0001"].failed.startswith("ran longer than 180 s in all")
+    assert journal.trials[0].status == "ok"
 
 
 def test_a_stop_during_the_rounds_undoes_everything() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from mountlab.model import METRICS
 from mountlab.stats.comparisons import Ratios, compare_rows, compare_rows_unpaired, family
 from mountlab.stats.estimates import STATISTICS, Floats, estimate_samples
-from mountlab.tools import TOOLS
+from mountlab.tools import TOOLS, fio_report
 from mountlab.tools.histograms import bin_of
 from mountlab.tools.resolution import Step, printed_step
 
 FAMILIES, SAMPLES = 60, 4000
+WITH_BINS = Path(__file__).parent / "data" / "fio" / "psync-randread-direct.jsonplus"
 TRUE = 20.0
 
 
@@ -90,12 +93,18 @@ def test_every_rate_and_time_of_a_tool_has_a_step(tool: object) -> None:
     assert set(tool.steps) <= set(METRICS)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("ns", [1, 127, 128, 1000, 65_535, 65_536, 10_000_000])
-def test_the_step_of_a_percentile_is_the_width_of_its_bin(ns: int) -> None:
-    first, width = bin_of(ns)
-    middle = np.array([(first + width / 2) * 1e-9])
-    step = TOOLS["fio"].steps["read_latency_p99"].at(middle, np.array([math.nan]))
-    assert step == pytest.approx(width * 1e-9)
+def test_a_percentile_that_is_the_middle_of_a_bin_has_the_width_of_the_bin_as_its_step() -> None:
+    """Of a report without histograms; what is interpolated in a bin is known to the nanosecond."""
+    report = json.loads(WITH_BINS.read_text())
+    entries = fio_report.entries(report)
+    section = entries[0]["read"]["clat_ns"]
+    rows = {row.metric: row for row in fio_report.measurements(entries)}
+    width = bin_of(section["percentile"]["99.000000"])[1]
+    assert (rows["read_latency_p99"].step, width) == (0.0, 4096)  # from its histogram
+    del section["bins"]
+    rows = {row.metric: row for row in fio_report.measurements(entries)}
+    assert rows["read_latency_p99"].step == pytest.approx(width * 1e-9)
+    assert TOOLS["fio"].steps["read_latency_p99"].absolute == 1e-9
 
 
 def test_the_coarsest_thing_that_rounds_a_figure_counts() -> None:

@@ -135,14 +135,13 @@ def test_what_has_no_interval_is_neither(values: list[list[float]]) -> None:
     assert math.isnan(found.needed[0])
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_no_spread_at_all_decides_only_where_the_step_is_known(columns: int) -> None:
+@pytest.mark.parametrize(("columns", "unit"), [(1, "run"), (2, "run"), (2, "block")])
+def test_no_spread_at_all_decides_only_where_the_step_is_known(columns: int, unit: Unit) -> None:
     change, baseline = np.array([[2.0, 2.0], [1.0, 1.0]])[:, :columns], np.ones((2, 3))
-    unknown = lower_is_better(change, baseline)
-    assert not unknown.fails.any()
-    assert not unknown.passes.any()
     better, steps = np.zeros(2, dtype=bool), (1e-4, 1e-4)
-    found = against_margin(change, baseline, more_is_better=better, margin=0.05, steps=steps)
+    unknown = against_margin(change, baseline, more_is_better=better, margin=0.05, unit=unit)
+    assert not (unknown.fails | unknown.passes).any()
+    found = against_margin(change, baseline, more_is_better=better, margin=0.05, steps=steps, unit=unit)
     assert (found.fails.tolist(), found.passes.tolist()) == ([True, False], [False, True])
 
 

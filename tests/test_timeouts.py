@@ -146,7 +146,7 @@ def test_equality_is_never_concluded_from_trials_that_did_not_end() -> None:
 
 def test_other_comparisons_of_the_sweep_are_what_they_were() -> None:
     (whole,), (beside,) = ([each for each in rows_of(own) if each.candidate == "b"] for own in ({}, {"c/w": (3,)}))
-    assert beside == whole
+    assert repr(beside) == repr(whole)  # figures that are missing are NaN, which is no equal of itself
 
 
 def test_times_of_mkfs_are_not_those_of_a_trial() -> None:

@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from mountlab.model import Estimate
-from mountlab.stats.rounding import alike, common_variance
+from mountlab.stats.rounding import alike, common_deviation
 
 Floats = NDArray[np.float64]
 T_METHOD = "mean, t interval"
@@ -160,7 +160,7 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
 def _t_interval(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
     n = rows.shape[1]
     mean, sd = moments(rows)
-    half = t_quantile(level, n - 1) * np.sqrt(sd**2 / n + common_variance(steps, sd))
+    half = t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
     return mean, mean - half, mean + half
 
 

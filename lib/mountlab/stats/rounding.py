@@ -22,11 +22,16 @@ Floats = NDArray[np.float64]
 _ALIKE = 8 * float(np.finfo(float).eps)
 
 
+def common_deviation(step: Floats, spread: Floats) -> Floats:
+    """The standard deviation of the error that rounding to `step` puts into a mean and that more trials do not reduce,
+    given the standard deviation of the rounded values. Shapes broadcast; 0 where there is no step, NaN where there is
+    no spread. Nothing is squared, so that values of any size have theirs."""
+    return np.asarray(np.sqrt(np.maximum(step / 2 - spread, 0) / 3) * np.sqrt(step / 2 + spread))
+
+
 def common_variance(step: Floats, spread: Floats) -> Floats:
-    """The variance of the error that rounding to `step` puts into a mean and that more trials do not reduce, given the
-    standard deviation of the rounded values. Shapes broadcast; 0 where there is no step, NaN where there is no
-    spread."""
-    return np.asarray(np.maximum(step**2 / 4 - spread**2, 0) / 3)
+    """Its square, for logarithms and other values of ordinary size."""
+    return np.asarray(common_deviation(step, spread) ** 2)
 
 
 def alike(spread: Floats, size: Floats) -> NDArray[np.bool_]:
