@@ -57,8 +57,8 @@ def _share_of_blocks(n: int) -> float:
 
 
 def _share_of_runs(n: int) -> float:
-    """_EARLY each for 1, 2 and 3 degrees of freedom; the rest falls with 1 / ((d + 4) (d + 5)) for d of them, which sums
-    to 1 / 8 from 4 on. With 1 / (d (d + 1)) one run would pass less often beside 20 runs than beside five."""
+    """_EARLY each for 1, 2 and 3 degrees of freedom; the rest falls with 1 / ((d + 4) (d + 5)) for d of them, which
+    sums to 1 / 8 from 4 on. With 1 / (d (d + 1)) one run would pass less often beside 20 runs than beside five."""
     d, slow = max(n - 2, 1), _FREEDOM
     left = 1 - _EARLY * (_FREEDOM - 1)
     return _EARLY if d < _FREEDOM else left * (_FREEDOM + slow) / ((d + slow) * (d + slow + 1))
