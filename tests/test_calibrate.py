@@ -37,7 +37,7 @@ from sweeps import DD_WRITE, TMPFS, sweep
 
 METHODS = Path(__file__).parents[1] / "METHODS.md"
 TEXT = METHODS.read_text()
-TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4)
+TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4, gates=1)
 
 each_table = pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
 each_process = pytest.mark.parametrize("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)
@@ -156,16 +156,19 @@ def test_the_gate_is_wrong_as_seldom_as_it_says(n: int) -> None:
         "nothing changed: any fails", "all are at the margin: any fails", "all are at the margin: any passes",
         "one is twice the margin worse: it passes", "the same at the margin, beside 5 runs: any fails",
     ]  # fmt: skip
-    assert all(at_most(found[row], 0.05, FULL.sweeps) for row in rows), {row: found[row] for row in rows}
+    assert all(at_most(found[row], 0.05, FULL.gates) for row in rows), {row: found[row] for row in rows}
     careless = found["the same at the margin: any fails"]
-    assert n == gates.BLOCKS[0] or not at_most(careless, 0.05, FULL.sweeps), "the simulation would show it"
+    assert n == gates.BLOCKS[0] or not at_most(careless, 0.05, FULL.gates), "the simulation would show it"
 
 
 def test_the_gate_is_wrong_as_seldom_as_it_says_over_all_looks() -> None:
     found = column("gate", f"n = {gates.BLOCKS[0]}")
-    asked = "at the margin, asked after every block up to 100: it "
-    assert all(at_most(found[asked + outcome], 0.05, FULL.sweeps) for outcome in ("fails", "passes"))
-    assert found["the same without correction, up to 100: it fails"] > 0.15, "the simulation would show it"
+    rows = [
+        f"at the margin, asked after every {unit}: it {outcome}"
+        for unit in ("block up to 100", "run up to 16") for outcome in ("fails", "passes")
+    ]  # fmt: skip
+    assert all(at_most(found[row], 0.05, FULL.gates) for row in rows), {row: found[row] for row in rows}
+    assert found["every block up to 100 without correction: it fails"] > 0.1, "the simulation would show it"
 
 
 @pytest.mark.parametrize("n", [5, 10])
@@ -173,7 +176,7 @@ def test_as_many_blocks_as_the_gate_asks_for_do_tell(n: int) -> None:
     found = column("gate", f"n = {n}")
     assert found["as many as needed, nothing changed: it passes"] > 0.75
     assert found["as many as needed, twice the margin worse: it fails"] > 0.75
-    assert at_most(found["as many as needed, twice the margin worse: it passes"], 0.05, FULL.sweeps)
+    assert at_most(found["as many as needed, twice the margin worse: it passes"], 0.05, FULL.gates)
 
 
 @pytest.mark.parametrize("count", rules.FIXED)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -98,6 +98,42 @@ def test_a_cell_that_gave_no_figure_after_the_change_fails() -> None:
     assert gate_json(gate)["figures"][0]["ratio"] is None
 
 
+def percentiles(name: str, ios: int | None) -> SyntheticRun:
+    """A run with p99.9, of which a trial needs 10,000 I/Os; with `ios` a trial did only so many, and there is none."""
+    made = run(name, noise=0.005)
+    own = made.measurements[made.measurements["metric"] == "read_bandwidth"]
+    percentile = own.assign(metric="read_latency_p99_9", unit="ns")
+    made.measurements = percentile if ios is None else own.assign(metric="read_ios", unit="", value=float(ios))
+    return made
+
+
+@pytest.mark.parametrize(("ios", "outcome"), [(812, "cannot tell"), (20_000, "fails")])
+def test_a_percentile_that_too_few_ios_left_out_is_no_failure(ios: int, outcome: str) -> None:
+    """It is missing in the change by a rule, not by a fault; with enough I/Os its absence has no known reason."""
+    after, before = percentiles("after", ios), percentiles("before", None)
+    gate = judge([after], [before], margin=0.05, metrics=["read_latency_p99_9"])
+    assert {each.outcome for each in gate.judged} == {outcome}
+    reasons = {each.reason.replace("\xa0", " ") for each in gate.judged}
+    assert all("the change has no figure of it" in each for each in reasons)
+    assert all(("few-ios" in each and "812" in each and "10,000" in each) == (ios == 812) for each in reasons)
+
+
+@pytest.mark.parametrize("ended", [0, 3])
+def test_trials_that_ran_into_their_limit_leave_nothing_to_judge(ended: int) -> None:
+    """Neither the absence of a figure nor the ratio of the trials that ended shows that the change is worse."""
+    after = run("after", factor=0.5, noise=0.005)
+    own = after.measurements["cell"] == "ext4/dd-write"
+    after.measurements = after.measurements[~own | (own.cumsum() <= ended)]
+    late = Caveat(code="timed-out", severity="warning", scope="cell", subject="ext4/dd-write", message="3 of 6")
+    after.caveats = [late]
+    gate = judge([after], [run("before", noise=0.005)], margin=0.05)
+    (each,) = (each for each in gate.judged if each.cell.id == "ext4/dd-write")
+    assert each.outcome == "cannot tell"
+    assert "timed-out" in why(gate, each)
+    assert all(math.isnan(value) for value in each.ratio)
+    assert {other.outcome for other in gate.judged if other is not each} == {"fails"}
+
+
 def test_what_the_baseline_has_not_is_not_asked() -> None:
     gate = judge([run("after", noise=0.005)], [without(run("before", noise=0.005), "ext4/dd-write")], margin=0.05)
     assert gate.outcome == "passes"
@@ -114,6 +150,9 @@ def test_figures_with_an_error_are_not_told_whatever_they_show() -> None:
     gate = judge([after], [run("before", noise=0.005)], margin=0.05)
     told = {each.cell.id: why(gate, each) for each in gate.judged}
     assert told["ext4/dd-write"] == "cannot tell: its figures cannot be trusted (failed-trials in the change)"
+    assert [each.cell.id for each in gate.judged if math.isnan(each.ratio[0])] == ["ext4/dd-write"], (
+        "no ratio of those left"
+    )
     assert told["tmpfs/dd-write"].startswith("fails: at least ")
     assert told["ramfs/dd-write"].startswith("fails: at least "), "the error is about reads"
 
@@ -161,6 +200,18 @@ def test_a_run_is_not_held_against_itself(side: str, wrong: str) -> None:
     runs[side] = [run(wrong)]
     with pytest.raises(PlanError, match="not held against itself"):
         judge(runs["change"], runs["baseline"], margin=0.05)
+
+
+def test_every_form_states_the_same_error() -> None:
+    sides = {name: run(name, noise=0.005) for name in ("after", "before", "earlier")}
+    for baseline, looks, said in (
+        (["before"], "any", "over all looks at this change with more blocks in both runs"),
+        (["before", "earlier"], "any", "over all looks at this change with more runs on either side"),
+        (["before"], "once", "in this one look"),
+    ):  # fmt: skip
+        gate = judge([sides["after"]], [sides[each] for each in baseline], margin=0.05, looks=cast(Looks, looks))
+        forms = gate_text(gate), gate_markdown(gate), gate_junit(gate).decode(), gate_json(gate)["error"]
+        assert [said in form for form in forms] == [True] * 4
 
 
 @pytest.mark.slow
@@ -302,7 +353,7 @@ def test_the_error_is_over_all_looks_unless_one_is_all_there_is(
     for looks in ("any", "once"):
         assert gate(TOUR, "--against", much_slower, "--looks", looks) == 0
         told[looks] = capsys.readouterr().out
-    assert "over all looks at this change" in told["any"]
+    assert "over all looks at this change with more blocks in both runs" in told["any"]
     assert "in this one look" in told["once"]
     assert gate(TOUR, "--against", much_slower, "--json") == 0
     assert json.loads(capsys.readouterr().out)["looks"] == "any"
@@ -312,7 +363,7 @@ def test_blocks_after_the_last_look_are_said_not_to_count() -> None:
     any_, once = (
         judge([run("after", blocks=7)], [run("before", blocks=7)], margin=0.05, looks=looks) for looks in LOOKS
     )
-    assert "The first 5 of 7 blocks count" in gate_text(any_).replace("\xa0", " ")
+    assert "The first 5 blocks of each run count" in gate_text(any_).replace("\xa0", " ")
     assert (any_.counted, once.counted) == (5, 7)
     assert "blocks count" not in gate_text(once)
 

@@ -14,9 +14,10 @@ from typing import Literal
 
 import numpy as np
 
+from mountlab.checks.ran import fewest_ios, too_few
 from mountlab.compare_runs import caveats_of, differences_of
 from mountlab.errors import PlanError
-from mountlab.model import Caveat, Cell, higher_is_better
+from mountlab.model import PERCENT_OF, Caveat, Cell, higher_is_better
 from mountlab.run_ratios import (
     SharedFigure,
     common_cells,
@@ -28,6 +29,7 @@ from mountlab.run_ratios import (
 from mountlab.run_view import ComparedRun
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
+from mountlab.tools.histograms import enough
 
 Outcome = Literal["fails", "cannot tell", "passes"]
 WORST_FIRST: tuple[Outcome, ...] = ("fails", "cannot tell", "passes")
@@ -88,6 +90,8 @@ class Gate:
     """How often the question may be asked."""
     counted: int
     """The blocks, or runs, of the smaller side that this look counts."""
+    left_out: bool
+    """Whether a run has blocks that this look does not count."""
 
     @property
     def outcome(self) -> Outcome:
@@ -107,8 +111,9 @@ def judge(
     """Each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times as bad.
     `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
 
-    A figure that the baseline has and the change has not, fails. Raises PlanError where a run is named twice, where the
-    runs have no cell in common, and where the baseline has no figure of the metrics.
+    A figure that the baseline has and the change has not, fails, unless the change says why it is missing. Raises
+    PlanError where a run is named twice, where the runs have no cell in common, and where the baseline has no figure of
+    the metrics.
     """
     runs = (*baseline, *change)
     _check(runs)
@@ -119,15 +124,16 @@ def judge(
             got=", ".join(metrics) or "none that its answer is about",
             allowed=", ".join(sorted(set(baseline[0].measurements["metric"]))) or "a run that has measured something",
         )  # fmt: skip
-    distrusted = {id(each): _distrust(each, change, baseline) for each in figures}
-    found, present = _against(figures, runs, change, baseline, margin, looks)
-    judged = [_one(each, found, place, distrusted[id(each)]) for place, each in enumerate(present)]
-    judged += [_absent(each) for each in figures if not any(each is other for other in present)]
+    without = [_without(each, change, baseline) for each in figures]
+    present = [each for each, other in zip(figures, without, strict=True) if other is None]
+    found = _against(present, runs, change, baseline, margin, looks)
+    judged = [_one(each, found, place) for place, each in enumerate(present)]
+    judged += [each for each in without if each]
     common = common_cells(baseline[0].sweep, change[0].sweep)
     differs = dict.fromkeys(each.area for each in differences_of(baseline[0], change[0], common) if each.known)
     return Gate(
         tuple(change), tuple(baseline), margin, level_of(runs), tuple(sorted(judged, key=_worst_first)), tuple(differs),
-        looks, found.counted,
+        looks, found.counted, found.left_out,
     )  # fmt: skip
 
 
@@ -145,25 +151,44 @@ def _unit(change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Uni
 
 
 def _against(
-    figures: Sequence[SharedFigure], runs: Sequence[ComparedRun], change: Sequence[ComparedRun],
+    present: Sequence[SharedFigure], runs: Sequence[ComparedRun], change: Sequence[ComparedRun],
     baseline: Sequence[ComparedRun], margin: float, looks: Looks,
-) -> tuple[AgainstMargin, list[SharedFigure]]:  # fmt: skip
-    """The figures that the change has, all together; and which they are."""
+) -> AgainstMargin:  # fmt: skip
+    """The figures that can be judged, all together."""
     first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
-    present = [each for each in figures if any(each.values[first:])]
     sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
     better = np.array([higher_is_better(each.metric) for each in present], dtype=bool)
-    found = against_margin(
+    return against_margin(
         table_of(sides[0]), table_of(sides[1]), more_is_better=better, margin=margin, level=level,
         until=rule_of(runs, level) if unit == "block" else None,  # runs as units follow no rule
         steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))), unit=unit, looks=looks,
     )  # fmt: skip
-    return found, present
 
 
-def _absent(figure: SharedFigure) -> Judged:
-    why, none = "the change has no figure of it", math.nan
-    return Judged(figure.cell, figure.metric, figure.label, "fails", none, none, none, 0, reason=why)
+def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:
+    """What is said of a figure without a ratio: one that cannot be trusted, or that the change has not. Else None."""
+    distrust, absent = _distrust(figure, change, baseline), "the change has no figure of it"
+    if any(figure.values[len(baseline) :]):
+        return _no_ratio(figure, "cannot tell", f"its figures cannot be trusted ({distrust})") if distrust else None
+    missing = [_why_missing(figure, run) for run in change]
+    if all(missing):
+        return _no_ratio(figure, "cannot tell", f"{absent}: {missing[0]}")
+    return _no_ratio(figure, "fails", absent)
+
+
+def _no_ratio(figure: SharedFigure, outcome: Outcome, reason: str) -> Judged:
+    none = math.nan
+    return Judged(figure.cell, figure.metric, figure.label, outcome, none, none, none, 0, reason=reason)
+
+
+def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
+    """Why a run has no figure, where that is no failure of it: too few I/Os, or its time limit. Else ''."""
+    if any(each.code == "timed-out" and each.subject == figure.cell.id for each in run.caveats):
+        return "its trials ran into their time limit (timed-out)"
+    ios = fewest_ios(run.measurements).get((figure.cell.id, figure.metric.partition("_")[0]))
+    if figure.metric in PERCENT_OF and ios and not enough(ios, PERCENT_OF[figure.metric]):
+        return f"{too_few(figure.metric, ios).rstrip('.')} (few-ios)"
+    return ""
 
 
 def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
@@ -179,25 +204,24 @@ def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int
     return np.array([max(each.steps[part]) for each in figures])
 
 
-def _one(figure: SharedFigure, found: AgainstMargin, place: int, distrust: str) -> Judged:
+def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
     outcome: Outcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
     columns = (found.worse, found.low, found.high, found.needed, found.seen)
     worse, low, high, needed, seen = (float(column[place]) for column in columns)
-    n = int(found.n[place])
-    if distrust:
-        outcome, needed, seen = "cannot tell", math.nan, math.nan
-    elif outcome == "cannot tell" and math.isnan(needed):
+    if outcome == "cannot tell" and math.isnan(needed):
         needed = _FEWEST
-    return Judged(figure.cell, figure.metric, figure.label, outcome, worse, low, high, n, needed, seen, distrust)
+    return Judged(
+        figure.cell, figure.metric, figure.label, outcome, worse, low, high, int(found.n[place]), needed, seen
+    )
 
 
 def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:
-    """What the runs found that a figure cannot be trusted with: 'not-flushed in the change'."""
-    told = []
+    """Say what the runs found that a figure cannot be trusted with: 'not-flushed in the change'."""
+    found = []
     for side, runs in (("the baseline", baseline), ("the change", change)):
         codes = {each.code for run in runs for each in caveats_of(side, run, [figure.cell]) if _is_about(each, figure)}
-        told += [f"{code} in {side}" for code in sorted(codes)]
-    return "; ".join(told)
+        found += [f"{code} in {side}" for code in sorted(codes)]
+    return "; ".join(found)
 
 
 def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:

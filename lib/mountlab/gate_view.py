@@ -37,10 +37,10 @@ def _margin(gate: Gate) -> str:
 
 def why(gate: Gate, each: Judged) -> str:
     """One figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each run'."""
-    if each.outcome == "cannot tell":
-        return f"cannot tell: {_what_would(gate, each)}"
     if each.reason:
         return f"{each.outcome}: {each.reason}"
+    if each.outcome == "cannot tell":
+        return f"cannot tell: {_what_would(gate, each)}"
     bound = each.at_least if each.outcome == "fails" else each.at_most
     said = "at least" if each.outcome == "fails" else "at most"
     return f"{each.outcome}: {said} {_as_share(bound)}"
@@ -54,8 +54,6 @@ def _as_share(bound: float) -> str:
 
 
 def _what_would(gate: Gate, each: Judged) -> str:
-    if each.reason:
-        return f"its figures cannot be trusted ({each.reason})"
     if gate.unit == "run":
         told = f"needs {_number(each.needed, 'run')} on each side"
     elif math.isinf(each.needed):
@@ -72,36 +70,38 @@ def _number(needed: float, noun: str) -> str:
 
 
 def promises(gate: Gate) -> str:
-    """What may go wrong, and how often."""
+    """Say what may go wrong, and how often."""
     wrong = words.percent(1 - gate.level)
-    told = (
+    said = (
         f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
-        f"mistake, over {words.counted(len(gate.judged), 'figure')} together {_over_looks(gate)}"
+        f"mistake, over {words.counted(len(gate.judged), 'figure')} together, {over_looks(gate)}."
     )
+    if gate.looks == "once":
+        said += " It does not hold if the question is asked again with more data."
     if any(math.isfinite(each.needed) for each in gate.judged):
-        told += (
+        said += (
             f" With as many {gate.unit}s as are named, no change at all would pass, and one of twice the margin fail, "
             f"in {words.percent(POWER)} of cases."
         )
     if gate.unit == "block":
-        told += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."
-    return told
+        said += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."
+    return said
 
 
-def _over_looks(gate: Gate) -> str:
+def over_looks(gate: Gate) -> str:
+    """Say which looks the error holds over: 'over all looks at this change with more blocks in both runs'."""
     if gate.looks == "once":
-        return "in this one look: it does not hold if the question is asked again with more data."
-    more = "runs of the change beside the same baseline" if gate.unit == "run" else "blocks"
-    return f"and over all looks at this change, however often it is asked again with more {more}."
+        return "in this one look"
+    more = "runs on either side" if gate.unit == "run" else "blocks in both runs"
+    return f"over all looks at this change with more {more}"
 
 
 def _what_counts(gate: Gate) -> list[str]:
     """Which blocks count, where that is not all."""
-    most = max(each.n for each in gate.judged)
-    if gate.counted >= most:
+    if not gate.left_out:
         return []
     return [
-        f"The first {gate.counted} of {most} blocks count, since looks are at fixed numbers of blocks; --looks once, "
+        f"The first {gate.counted} blocks of each run count, since looks are at fixed numbers of blocks; --looks once, "
         "for a question that is asked once, counts all."
     ]
 
@@ -118,9 +118,8 @@ def gate_text(gate: Gate) -> str:
 
 
 def _error(gate: Gate) -> str:
-    """'Error: at most 5 % either way, over all figures and all looks at this change.'"""
-    looks = "in this one look" if gate.looks == "once" else "over all looks at this change"
-    return f"Error: at most {words.percent(1 - gate.level)} either way, for all figures together, {looks}."
+    """'Error: at most 5 % either way, for all figures together, over all looks at this change with more blocks ...'"""
+    return f"Error: at most {words.percent(1 - gate.level)} either way, for all figures together, {over_looks(gate)}."
 
 
 def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
@@ -141,7 +140,7 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     """The same as data; what is infinite or not known is null."""
     return {
         "outcome": gate.outcome, "exit_code": EXIT_CODES[gate.outcome], "margin": gate.margin, "level": gate.level,
-        "looks": gate.looks, "unit": gate.unit, "counted": gate.counted,
+        "looks": gate.looks, "unit": gate.unit, "counted": gate.counted, "error": _error(gate),
         "change": _names(gate.change), "baseline": _names(gate.baseline),
         "differs": list(gate.differs), "figures": [_figure_json(each) for each in gate.judged],
     }  # fmt: skip
@@ -200,10 +199,11 @@ def _safe(text: str) -> str:
 
 def gate_junit(gate: Gate) -> bytes:
     """One test case a figure: what fails is a failure, what cannot be told is skipped with the reason, and what the
-    change has no figure of is an error."""
+    change has no figure of, for no known reason, is an error."""
     suite = TestSuite("mountlab gate")
     known = {
         "outcome": gate.outcome, "margin": f"{gate.margin:g}", "level": f"{gate.level:g}", "looks": gate.looks,
+        "error": _error(gate),
         "change": ", ".join(_names(gate.change)), "baseline": ", ".join(_names(gate.baseline)),
     }  # fmt: skip
     for name, value in known.items():

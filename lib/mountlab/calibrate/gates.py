@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ FIGURES, GATE_MARGIN = 10, 0.05
 TWICE = (1 + GATE_MARGIN) ** 2
 """A regression whose logarithm is twice that of the margin: 10.25 %."""
 RUN_TO_RUN = 0.03
-DAILY = 100
-"""Blocks up to which a question is asked again, after each block."""
+DAILY, RUNS = 100, 16
+"""Blocks of each run, or runs of both sides together, up to which a question is asked again, after each."""
 BEFORE = 5
 """Runs of the baseline, where there are several."""
 BLOCKS = (5, 10, 20, 40)
@@ -27,7 +27,10 @@ PILOTS = (5, 10)
 """With more blocks than these nearly all is told at once."""
 _MOST = 500
 """More blocks than that nobody runs: such a pilot is not counted."""
-Case = Callable[[Generator, int], bool]
+Case = Callable[[Generator, int], Sequence[bool]]
+"""One case with n blocks: whether each of some things happens in it."""
+Group = tuple[Case, tuple[tuple[str, bool], ...]]
+"""Rows that share their cases: what each is called, and whether it is meant to be large."""
 
 
 def gate_outcomes(effort: Effort) -> Table:
@@ -35,28 +38,35 @@ def gate_outcomes(effort: Effort) -> Table:
     says = (
         f"**The gate** at a margin of {_percent(GATE_MARGIN)}, {FIGURES} figures, two runs of n blocks, cv "
         f"{_percent(NOISE)}: how often any, or the one that is meant, fails or passes. Twice the margin is "
-        f"{_percent(TWICE - 1)}; in bold what is meant to be large. Last rows: one figure, and runs with as many "
-        "blocks as a pilot of n blocks that could not tell said it needs."
+        f"{_percent(TWICE - 1)}; in bold what is meant to be large. From *one figure* on there is one. Without "
+        "correction a tenth of the cases. Last rows: runs with as many blocks as a pilot of n blocks that could not "
+        "tell said it needs."
     )
-    rows: list[tuple[str, tuple[Share | None, ...]]] = [
-        (name, tuple(_share(name, case, n, effort.sweeps, meant=meant) for n in BLOCKS)) for name, meant, case in _ROWS
-    ]
-    for name, case, sweeps in (*((*each, effort.sweeps) for each in _AGAIN), (*_NOT_CORRECTED, effort.sweeps // 20)):
-        rows.append((name, (_share(name, case, BLOCKS[0], max(1, sweeps), meant=False), None, None, None)))
-    for name, truth, outcome, meant in _NEEDED:
-        case = _promised(truth, outcome)
-        row = (_share(name, case, n, effort.sweeps, meant=meant) if n in PILOTS else None for n in BLOCKS)
-        rows.append((name, tuple(row)))
-    return Table("gate", says, effort.sweeps, ("truth", *(f"n = {n}" for n in BLOCKS)), tuple(rows))
+    rows: list[tuple[str, tuple[Share | None, ...]]] = []
+    for group, sizes in (*((each, BLOCKS) for each in _ROWS), *((each, BLOCKS[:1]) for each in _AGAIN)):
+        rows += _rows(group, sizes, effort.gates)
+    rows += _rows(_NOT_CORRECTED, BLOCKS[:1], max(1, effort.gates // 10))
+    rows += _rows(_NEEDED, PILOTS, effort.gates)
+    return Table("gate", says, effort.gates, ("truth", *(f"n = {n}" for n in BLOCKS)), tuple(rows))
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def _share(name: str, case: Case, n: int, sweeps: int, *, meant: bool) -> Share:
+def _rows(group: Group, sizes: Sequence[int], cases: int) -> list[tuple[str, tuple[Share | None, ...]]]:
+    """A row for each thing that may happen, with a share for each of `sizes`."""
+    case, names = group
+    hits = {n: _hits(case, names[0][0], n, cases) for n in sizes}
+    return [
+        (name, tuple(Share(int(hits[n][place]), cases, meant=meant) if n in hits else None for n in BLOCKS))
+        for place, (name, meant) in enumerate(names)
+    ]
+
+
+def _hits(case: Case, name: str, n: int, cases: int) -> NDArray[np.int64]:
     rng = generator("gate", name, n)
-    return Share(sum(case(rng, n) for _ in range(sweeps)), sweeps, meant=meant)
+    return np.asarray(np.sum([case(rng, n) for _ in range(cases)], axis=0), dtype=np.int64)
 
 
 def judged(rng: Generator, truth: Floats, n: int, *, run_to_run: float = 0.0, looks: Looks = "any") -> AgainstMargin:
@@ -76,76 +86,100 @@ def _against(change: Floats, baseline: Floats, *, unit: Unit = "block", looks: L
     )
 
 
-def _all(truth: float, outcome: str, run_to_run: float = 0.0) -> Case:
-    """Whether any of figures that are all truly the same gets this outcome."""
+def _any(truth: float, run_to_run: float = 0.0) -> Case:
+    """Whether any of figures that are all truly the same fails, and whether any passes."""
     truths = np.full(FIGURES, truth)
-    return lambda rng, n: bool(getattr(judged(rng, truths, n, run_to_run=run_to_run), outcome).any())
+
+    def case(rng: Generator, n: int) -> Sequence[bool]:
+        found = judged(rng, truths, n, run_to_run=run_to_run)
+        return bool(found.fails.any()), bool(found.passes.any())
+
+    return case
 
 
-def _one(truth: float, outcome: str, looks: Looks = "any", figures: int = FIGURES) -> Case:
-    """Whether the one figure that is truly so bad, among others that have not changed, gets this outcome."""
+def _one(truth: float, figures: int = FIGURES) -> Case:
+    """Whether the one figure that is truly so bad, among others that have not changed, passes, and whether it fails."""
     truths = np.array([truth, *[1.0] * (figures - 1)])
-    return lambda rng, n: bool(getattr(judged(rng, truths, n, looks=looks), outcome)[0])
+    return lambda rng, n: _first(judged(rng, truths, n))
 
 
-def _daily(outcome: str, looks: Looks) -> Case:
-    """Whether a figure at the margin gets this outcome at any look: after n blocks, and after each one more."""
+def _first(found: AgainstMargin) -> tuple[bool, bool]:
+    return bool(found.passes[0]), bool(found.fails[0])
 
-    def case(rng: Generator, n: int) -> bool:
+
+def _one_look(rng: Generator, n: int) -> Sequence[bool]:
+    """Whether one figure that has not changed passes at this look of many, and where this look is the only one."""
+    sides = [_run(rng, 1, n, 0.0) for _ in range(2)]
+    return [bool(_against(sides[0], sides[1], looks=looks).passes[0]) for looks in ("any", "once")]
+
+
+def _daily(looks: Looks) -> Case:
+    """Whether a figure at the margin passes, and whether it fails, at any look: after n blocks, and after each more."""
+
+    def case(rng: Generator, n: int) -> Sequence[bool]:
         change, baseline = (_run(rng, 1, DAILY, 0.0) for _ in range(2))
         at = range(n, DAILY + 1) if looks == "once" else sorted({counted(k, "block") for k in range(n, DAILY + 1)})
-        found = (_against((1 + GATE_MARGIN) * change[:, :k], baseline[:, :k], looks=looks) for k in at)
-        return any(bool(getattr(each, outcome)[0]) for each in found)
+        found = [_first(_against((1 + GATE_MARGIN) * change[:, :k], baseline[:, :k], looks=looks)) for k in at]
+        return [any(each) for each in zip(*found, strict=True)]
 
     return case
 
 
-def _with_runs(truth: float, outcome: str) -> Case:
-    """The same as `_all` for one run of the change beside several of the baseline, which differ by themselves."""
-
-    def case(rng: Generator, n: int) -> bool:
-        runs = [np.exp(np.log(_run(rng, FIGURES, n, RUN_TO_RUN)).mean(axis=1)) for _ in range(BEFORE + 1)]
-        found = _against(truth * runs[0][:, None], np.stack(runs[1:], axis=1), unit="run")
-        return bool(getattr(found, outcome).any())
-
-    return case
+def _runs_one_by_one(rng: Generator, n: int) -> Sequence[bool]:
+    """The same after each further run of n blocks, of the change or of the baseline by lot, from two runs on."""
+    sides = (1 + GATE_MARGIN) * _means(rng, 1, n, RUNS), _means(rng, 1, n, RUNS)
+    change = np.cumsum(np.append(1, rng.integers(0, 2, RUNS - 2)))
+    counts = zip(change, np.arange(2, RUNS + 1) - change, strict=True)
+    found = [_first(_against(sides[0][:, :m], sides[1][:, :k], unit="run")) for m, k in counts]
+    return [any(each) for each in zip(*found, strict=True)]
 
 
-def _promised(truth: float, outcome: str) -> Case:
-    """Whether a figure gets this outcome in runs of as many blocks as a pilot of n without a change says it needs, the
-    first pilot that cannot tell."""
-
-    def case(rng: Generator, n: int) -> bool:
-        needed = math.nan
-        while math.isnan(needed) or needed > _MOST:
-            needed = float(judged(rng, np.ones(1), n).needed[0])
-        return bool(getattr(judged(rng, np.array([truth]), int(needed)), outcome)[0])
-
-    return case
+def _means(rng: Generator, figures: int, n: int, runs: int) -> Floats:
+    """The geometric means of runs that differ by themselves, (figures, runs)."""
+    return np.stack([np.exp(np.log(_run(rng, figures, n, RUN_TO_RUN)).mean(axis=1)) for _ in range(runs)], axis=1)
 
 
-_ROWS: tuple[tuple[str, bool, Case], ...] = (
-    ("nothing changed: any fails", False, _all(1.0, "fails")),
-    ("all are at the margin: any fails", False, _all(1 + GATE_MARGIN, "fails")),
-    ("all are at the margin: any passes", False, _all(1 + GATE_MARGIN, "passes")),
-    ("one is twice the margin worse: it passes", False, _one(TWICE, "passes")),
-    ("one is twice the margin worse: it fails", True, _one(TWICE, "fails")),
-    (f"nothing changed, runs differ by {_percent(RUN_TO_RUN)}: any fails", False, _all(1.0, "fails", RUN_TO_RUN)),
-    ("the same at the margin: any fails", False, _all(1 + GATE_MARGIN, "fails", RUN_TO_RUN)),
-    (f"the same at the margin, beside {BEFORE} runs: any fails", False, _with_runs(1 + GATE_MARGIN, "fails")),
-    ("one figure, one look, nothing changed: it passes", True, _one(1.0, "passes", figures=1)),
-    ("the same, the only look: it passes", True, _one(1.0, "passes", "once", figures=1)),
-)
-"""What is true, and which outcome is counted; whether that is meant to be large; and one case of it."""
-_AGAIN: tuple[tuple[str, Case], ...] = (
-    (f"at the margin, asked after every block up to {DAILY}: it fails", _daily("fails", "any")),
-    (f"at the margin, asked after every block up to {DAILY}: it passes", _daily("passes", "any")),
-)
-_NOT_CORRECTED = (f"the same without correction, up to {DAILY}: it fails", _daily("fails", "once"))
-"""The same for one figure at all looks from n blocks on. The last one takes long: only the first n, in fewer cases."""
-_NEEDED: tuple[tuple[str, float, str, bool], ...] = (
-    ("as many as needed, nothing changed: it passes", 1.0, "passes", True),
-    ("as many as needed, twice the margin worse: it fails", TWICE, "fails", True),
-    ("as many as needed, twice the margin worse: it passes", TWICE, "passes", False),
-)
-"""The same of runs of as many blocks as a pilot asked for."""
+def _beside_several(rng: Generator, n: int) -> Sequence[bool]:
+    """Whether any figure at the margin fails in one run of the change beside several of the baseline."""
+    runs = _means(rng, FIGURES, n, BEFORE + 1)
+    return [bool(_against((1 + GATE_MARGIN) * runs[:, :1], runs[:, 1:], unit="run").fails.any())]
+
+
+def _promised(rng: Generator, n: int) -> Sequence[bool]:
+    """What runs of as many blocks find as a pilot of n without a change says it needs, the first that cannot tell:
+    whether a figure that has not changed passes; and whether one of twice the margin fails, or passes."""
+    needed = math.nan
+    while math.isnan(needed) or needed > _MOST:
+        needed = float(judged(rng, np.ones(1), n).needed[0])
+    same, (passes, fails) = (_first(judged(rng, np.array([truth]), int(needed))) for truth in (1.0, TWICE))
+    return same[0], fails, passes
+
+
+_ROWS: tuple[Group, ...] = (
+    (_any(1.0), (("nothing changed: any fails", False),)),
+    (_any(1 + GATE_MARGIN), (("all are at the margin: any fails", False),
+                             ("all are at the margin: any passes", False))),
+    (_one(TWICE), (("one is twice the margin worse: it passes", False),
+                   ("one is twice the margin worse: it fails", True))),
+    (_any(1.0, RUN_TO_RUN), ((f"nothing changed, runs differ by {_percent(RUN_TO_RUN)}: any fails", False),)),
+    (_any(1 + GATE_MARGIN, RUN_TO_RUN), (("the same at the margin: any fails", False),)),
+    (_beside_several, ((f"the same at the margin, beside {BEFORE} runs: any fails", False),)),
+    (_one_look, (("one figure, one look, nothing changed: it passes", True),
+                 ("the same, the only look: it passes", True))),
+)  # fmt: skip
+_AGAIN: tuple[Group, ...] = (
+    (_daily("any"), ((f"at the margin, asked after every block up to {DAILY}: it passes", False),
+                     (f"at the margin, asked after every block up to {DAILY}: it fails", False))),
+    (_runs_one_by_one, ((f"at the margin, asked after every run up to {RUNS}: it passes", False),
+                        (f"at the margin, asked after every run up to {RUNS}: it fails", False))),
+)  # fmt: skip
+_NOT_CORRECTED: Group = (
+    _daily("once"), ((f"every block up to {DAILY} without correction: it passes", False),
+                     (f"every block up to {DAILY} without correction: it fails", False)),
+)  # fmt: skip
+"""All looks from n blocks on. The last one takes long: fewer cases."""
+_NEEDED: Group = (
+    _promised, (("as many as needed, nothing changed: it passes", True),
+                ("as many as needed, twice the margin worse: it fails", True),
+                ("as many as needed, twice the margin worse: it passes", False)),
+)  # fmt: skip

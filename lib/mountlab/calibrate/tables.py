@@ -49,10 +49,12 @@ class Effort:
     """Of a share of samples that raise a caveat."""
     series: int
     """Of a share of series of runs."""
+    gates: int
+    """Of a share of gates."""
 
 
-FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000, series=160)
-SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=16)
+FULL = Effort(samples=40_000, sweeps=1_000, looks=20_000, checks=10_000, series=160, gates=500)
+SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=16, gates=30)
 Maker = Callable[[Effort], Table]
 
 

@@ -158,7 +158,7 @@ def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
 
 def few_ios(evidence: Evidence) -> Iterator[Caveat]:
     """Percentiles that are missing because a trial did too few I/Os for them."""
-    known, fewest = _labels(evidence), _fewest_ios(evidence)
+    known, fewest = _labels(evidence), fewest_ios(evidence.measurements)
     others: list[str] = []
     for cell in evidence.sweep.cells:
         lacks = [
@@ -169,9 +169,9 @@ def few_ios(evidence: Evidence) -> Iterator[Caveat]:
         ]  # fmt: skip
         for metric, ios in lacks:
             if metric in evidence.sweep.metrics:
-                yield of_cell(cell, "few-ios", "warning", f"{_told(metric, ios)} {_WHY_IOS}", metrics=metric)
+                yield of_cell(cell, "few-ios", "warning", f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
             elif metric in _MAIN_PERCENTILES:
-                others.append(f"{cell.id}: {_told(metric, ios)}")
+                others.append(f"{cell.id}: {too_few(metric, ios)}")
     if others:
         more = f" So it is with {len(others) - 1} others." if len(others) > 1 else ""
         yield of_run("few-ios", "note", f"{others[0]}{more} {_WHY_IOS}")
@@ -185,14 +185,14 @@ _WHY_IOS = (
 )
 
 
-def _told(metric: str, ios: float) -> str:
-    """'read_latency_p99_9 is missing: a trial did 812 I/Os, and 10,000 are needed.'"""
+def too_few(metric: str, ios: float) -> str:
+    """Say why a percentile is missing: 'read_latency_p99_9 is missing: a trial did 812 I/Os, and 10,000 are needed.'"""
     return f"{metric} is missing: a trial did {ios:,.0f} I/Os, and {ios_needed(PERCENT_OF[metric]):,} are needed."
 
 
-def _fewest_ios(evidence: Evidence) -> dict[tuple[str, str], float]:
+def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
-    rows = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
+    rows = measurements[~measurements["warmup"].astype(bool)]
     found: dict[tuple[str, str], dict[str, float]] = {}
     rows = rows[rows["metric"].isin(_IOS)]
     for cell, metric, label, value in zip(*(rows[key] for key in ("cell", "metric", "label", "value")), strict=True):

@@ -6,8 +6,10 @@ alpha spending (Lan & DeMets 1983) with the shares of Bonferroni. The shares of 
 error over all of them is at most what a single look at the full level would have, however the looks depend on one
 another: the same runs with more blocks, or new and longer runs. No record of earlier looks is needed.
 
-Of one run beside one, a look is at one of BLOCKS, each twice the one before; a run with another number of blocks counts
-up to the last of these. With several runs on a side each further run is a look, and all count.
+Of one run beside one, a look is at one of BLOCKS, each twice the one before. The same number of blocks counts of both
+runs: the last of these that both have. Were the longer run to count in full, each of its lengths beside the same
+shorter run would be a look. With several runs on a side each further run is a look, and all count. Its share depends on
+the runs of both sides together: whichever side grows, in whatever order, each total comes once.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ BLOCKS = (2, 3, 4, *(FIRST * 2**step for step in range(9)))
 """2, 3, 4, 5, 10, 20, 40, 80 ... 1280: the looks at one run beside one. Fewer looks have larger shares: of schedules
 with steps of 1.4 and 2 this one takes the fewest blocks until a question is decided."""
 _EARLY, _NEXT = 0.02, 0.7
-"""The share of each look before FIRST; and of each look after it, in shares of the one before."""
+"""The share of each look that can show little; and of each look at blocks after FIRST, in shares of the one before."""
+_FREEDOM = 4
+"""Degrees of freedom of the first look at runs that can show much: one run beside five."""
 
 
 def counted(n: int, unit: Unit, looks: Looks = "any") -> int:
@@ -39,15 +43,25 @@ def counted(n: int, unit: Unit, looks: Looks = "any") -> int:
 
 
 def share(n: int, unit: Unit, looks: Looks = "any") -> float:
-    """The share of the error for the look at n values of the smaller side. Over all looks they sum to at most 1: those
-    of runs, 1/3, 1/6, 1/10 and so on, to exactly that. n = 0 has the share of the first."""
+    """The share of the error for the look at n blocks of each run; or at n runs, those of both sides together. Over all
+    looks they sum to at most 1. Too few for a look have the share of the first."""
     if looks == "once":
         return 1.0
-    if unit == "run":
-        return 2 / ((max(n, 1) + 1) * (max(n, 1) + 2))
+    return _share_of_runs(n) if unit == "run" else _share_of_blocks(n)
+
+
+def _share_of_blocks(n: int) -> float:
     early = BLOCKS.index(FIRST)
-    step = BLOCKS.index(counted(max(n, BLOCKS[0]), unit)) - early
+    step = BLOCKS.index(counted(max(n, BLOCKS[0]), "block")) - early
     return _EARLY if step < 0 else (1 - _EARLY * early) * (1 - _NEXT) * _NEXT**step
+
+
+def _share_of_runs(n: int) -> float:
+    """_EARLY each for 1, 2 and 3 degrees of freedom; the rest falls with 1 / ((d + 4) (d + 5)) for d of them, which
+    sums to 1 / 8 from 4 on. With 1 / (d (d + 1)) one run would pass less often beside 20 runs than beside five."""
+    d, slow = max(n - 2, 1), _FREEDOM
+    left = 1 - _EARLY * (_FREEDOM - 1)
+    return _EARLY if d < _FREEDOM else left * (_FREEDOM + slow) / ((d + slow) * (d + slow + 1))
 
 
 def later(n: int, unit: Unit, looks: Looks = "any") -> Sequence[int]:

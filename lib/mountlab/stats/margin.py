@@ -59,6 +59,8 @@ class AgainstMargin:
     margin: float
     counted: int
     """How many values of the smaller side this look counts, of the figure that has most."""
+    left_out: bool
+    """Whether it leaves out values of either side: those after the last look."""
     forecast: Callable[[], tuple[Floats, Floats]]
     """`needed` and `seen`, computed when they are asked for."""
 
@@ -98,9 +100,17 @@ class _Asked:
     unit: Unit
     looks: Looks
 
-    def wrong(self, n: int) -> float:
-        """The chance of an error that a look at n values of the smaller side may have, over all figures."""
+    def wrong(self, change: int, baseline: int) -> float:
+        """The chance of an error that a look at so many values of each side may have, over all figures."""
+        n = change + baseline if self.unit == "run" else min(change, baseline)
         return (1 - self.level) * looking.share(n, self.unit, self.looks)
+
+    def counted(self, change: Floats, baseline: Floats) -> list[Floats]:
+        """The values of each side that this look counts: under a rule all, else of blocks as many of either side."""
+        if self.until or self.unit == "run" or self.looks == "once":
+            return [change, baseline]
+        last = looking.counted(min(change.shape[1], baseline.shape[1]), self.unit)
+        return [change[:, :last], baseline[:, :last]]
 
 
 def against_margin(
@@ -111,20 +121,21 @@ def against_margin(
     where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
     `steps`: to what each side is rounded, as in `compare`.
 
-    Of blocks by Welch's t (compare_rows_unpaired), from the first ones up to the last look. Of runs by Student's t with
-    the spread of both sides together, so that a side may be a single run: runs are taken to differ as much on either
-    side. A rule has looks of its own, so with `until` all values count.
+    Of blocks by Welch's t (compare_rows_unpaired), from as many of either side, up to the last look. Of runs by
+    Student's t with the spread of both sides together, so that a side may be a single run: runs are taken to differ as
+    much on either side. A rule has looks of its own, so with `until` all values count.
     """
     asked = _Asked(margin, level, until, unit, looks)
     n = _smaller(change, baseline)
-    most, counts = int(n.max(initial=0)), n
-    if until is None:
-        change, baseline = (side[:, : looking.counted(side.shape[1], unit, looks)] for side in (change, baseline))
-        counts = _smaller(change, baseline)
+    most = int(n.max(initial=0))
+    wrong = asked.wrong(change.shape[1], baseline.shape[1])
+    longest = max(change.shape[1], baseline.shape[1])
+    change, baseline = asked.counted(change, baseline)
+    counted, left_out = _smaller(change, baseline), longest > max(change.shape[1], baseline.shape[1])
     ratios, spread = (_of_runs if unit == "run" else _of_blocks)(change, baseline, steps)
     worse = np.where(more_is_better, -ratios.log_mean, ratios.log_mean)
     shifted = replace(ratios, log_mean=worse - math.log1p(margin))
-    of_this_look = max(1 - 2 * asked.wrong(most), _LEAST)
+    of_this_look = max(1 - 2 * wrong, _LEAST)
     decided = [2 * each < 1 - of_this_look for each in adjusted_sides(shifted, until)]
     low, high = ((1 + margin) * each for each in joint_bounds(shifted, decided, of_this_look, until))
 
@@ -134,7 +145,7 @@ def against_margin(
         return _what_would(np.where(open_, shifted.log_mean, math.nan), spread, asked, of_all, most)
 
     known = ~np.isnan(ratios.log_se)
-    found = AgainstMargin(np.exp(worse), low, high, n, margin, int(counts.max(initial=0)), forecast)
+    found = AgainstMargin(np.exp(worse), low, high, n, margin, int(counted.max(initial=0)), left_out, forecast)
     return found
 
 
@@ -191,7 +202,7 @@ def _what_would(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: i
     seen = _needed(away, spread, asked, of_all, n)
     nothing = np.where(np.isnan(away), math.nan, math.log1p(asked.margin))
     if n > 1 and asked.margin:
-        had = _power(nothing, spread, np.full(len(away), n), np.full(len(away), asked.wrong(n) * of_all)) >= POWER
+        had = _power(nothing, spread, np.full(len(away), n), np.full(len(away), asked.wrong(n, n) * of_all)) >= POWER
         return np.where(had, seen, _needed(nothing, spread, asked, of_all, n)), seen
     return (seen if not asked.margin else _needed(nothing, spread, asked, of_all, n)), seen
 
@@ -199,7 +210,7 @@ def _what_would(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: i
 def _needed(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) -> Floats:
     """The values of each side at the first look after n that has the power; infinite where none has."""
     sizes = looking.later(n, asked.unit, asked.looks)
-    errors = np.array([asked.wrong(size) * of_all for size in sizes])
+    errors = np.array([asked.wrong(size, size) * of_all for size in sizes])
     low, high = np.zeros(len(away), dtype=np.int64), np.full(len(away), len(sizes))
     for _ in range(len(sizes).bit_length()):  # more values never show less, so by halving
         going, middle = low < high, np.minimum((low + high) // 2, len(sizes) - 1)
