@@ -27,9 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.special import logsumexp, stdtr, stdtrit
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes half a second to load
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -125,7 +123,7 @@ def smallest_changes(levels: Sequence[Level], since: int, family: int, level: fl
     before, after = len(levels) - since, _windows(min(MEMORY, len(levels)))
     limits = _limits(len(levels) + after, float(before) + after - 2, (1 - level) / family)
     noise = np.sqrt(_inflation(fit.correlation, after) * (1 / after + 1 / before))
-    sizes = (limits + norm.ppf(_POWER)) * noise
+    sizes = (limits + ndtri(_POWER)) * noise
     known = limits * noise < CLIP
     return [(int(a), float(size)) for a, size in zip(after[known], sizes[known] * fit.spread, strict=True)]
 
@@ -339,7 +337,8 @@ def _between(variance: Floats, trials: Floats) -> Floats:
 
 def _consistent(clip: float) -> float:
     """Return the mean square of a standard normal variable that is clipped."""
-    return float(norm.cdf(clip) - norm.cdf(-clip) - 2 * clip * norm.pdf(clip) + 2 * clip**2 * norm.sf(clip))
+    outside, height = ndtr(-clip), math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    return float(1 - 2 * outside - 2 * clip * height + 2 * clip**2 * outside)
 
 
 _CONSISTENT = _consistent(_CLIP_SPREAD)
@@ -448,12 +447,12 @@ class _Reported:
         large a t, or so small a one, has half of 1 - level. The sign is known: no end lies beyond 0."""
         tail = (1 - level) / 2
         if t > self.limits.max() + 6:
-            half = float(student.isf(tail, degrees))
+            half = -float(stdtrit(degrees, tail))
             return t, t - half, t + half
         found = np.linspace(t - 12, t + 12, 241)
         chance = self.chance(found)
         tried = np.linspace(0, t + 8, 161)
-        density = student.pdf(found - tried[:, None], degrees) * chance
+        density = (1 + (found - tried[:, None]) ** 2 / degrees) ** (-(degrees + 1) / 2) * chance  # times a constant
         above = (density * np.where(found == found[120], 0.5, found > t)).sum(axis=1) / density.sum(axis=1)
         above = np.maximum.accumulate(above)
         middle, near, far = (float(np.interp(each, above, tried)) for each in (0.5, tail, 1 - tail))
