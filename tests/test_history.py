@@ -159,7 +159,7 @@ def test_the_verdict_knows_which_way_is_better(metric: str, by: float, verdict: 
 def test_quiet_histories_say_so_and_short_ones_what_they_would_need() -> None:
     said = sentences([made(stepped(7, 7))])
     assert said[0] == "Nothing shows that a level changed: 1 history over 7 runs."
-    assert said[1] == "1 history is too short to show any change: it takes 10 runs or more."
+    assert said[1] == "1 history is too short to show any change: it takes 12 runs or more."
     quiet = sentences([made(stepped(30, 30))])
     assert len(quiet) == 3
     assert "from now on would be reported after 6 runs" in quiet[1]

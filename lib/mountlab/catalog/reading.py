@@ -25,7 +25,6 @@ from mountlab import analysis, store
 from mountlab.journal import FILE as JOURNAL
 from mountlab.model import METRICS, Trial
 from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
-from mountlab.stats.censored import estimate_censored
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
@@ -218,8 +217,7 @@ def _values_of(measurements: pa.Table, cells: Iterable[str]) -> dict[tuple[str, 
 
 def _median(metric: str, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
     """Return n, how many of them ran into the limit, and the figure."""
-    worst = analysis.worst_value(metric)
-    figure = estimate_censored(np.array(values), late, level=0.95, worst=worst).figure  # of no interval here
+    figure = analysis.censored_estimate(metric, np.array(values), late, level=0.95).figure  # no interval is kept
     return len(values) + late, late, None if math.isnan(figure) else figure
 
 
