@@ -132,7 +132,7 @@ def worst_value(metric: str) -> float:
     return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
 
 
-def censored_estimate(metric: str, values: Floats, late: int, level: float) -> CensoredEstimate:
+def censored_estimate(metric: str, values: NDArray[np.float64], late: int, level: float) -> CensoredEstimate:
     """Return the median of a metric over values and so many trials that ran into the time limit."""
     return estimate_censored(values, late, level=level, worst=worst_value(metric))
 
