@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": BASE,
     "listing": PURE | {"store"},
     "bench_catalog": PURE | {"store", "stamp", "years"},
-    "catalog": BASE | {"disk", "hold", "journal", "stamp", "store", "listing"},
+    "catalog": BASE | {"analysis", "disk", "hold", "journal", "stamp", "store", "listing"},
     "years": PURE | {"catalog", "store"},
     "chronicle": PURE | {"disk", "store", "report", "years"},
     "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,9 +22,11 @@ from mountlab.history_text import (
     change_sentence,
     changed,
     history_json,
+    history_rows,
     history_text,
     range_sentence,
     report_sentence,
+    run_row,
     sentences,
     turn_sentences,
 )
@@ -157,7 +159,7 @@ def test_the_verdict_knows_which_way_is_better(metric: str, by: float, verdict: 
 def test_quiet_histories_say_so_and_short_ones_what_they_would_need() -> None:
     said = sentences([made(stepped(7, 7))])
     assert said[0] == "Nothing shows that a level changed: 1 history over 7 runs."
-    assert said[1] == "1 history is too short to show any change: it takes 10 runs or more."
+    assert said[1] == "1 history is too short to show any change: it takes 12 runs or more."
     quiet = sentences([made(stepped(30, 30))])
     assert len(quiet) == 3
     assert "from now on would be reported after 6 runs" in quiet[1]
@@ -240,6 +242,58 @@ def test_a_history_of_which_no_run_counts_has_a_page() -> None:
                  history_view.by_kernel, history_view.changes_table):  # fmt: skip
         assert part([found])
     assert grouped(found, "year") == []
+
+
+# ── trials that ran into their time limit ────────────────────────────────────────────────────────────────────────────
+
+
+def late(point: Point, figure: float) -> Point:
+    """The run with one of its five trials at the limit."""
+    return replace(point, mean=figure, sd=math.nan, log_mean=math.nan, log_sd=math.nan, censored=1)
+
+
+def test_a_run_with_trials_at_their_limit_counts_by_its_median_and_is_named() -> None:
+    history = made(stepped(60, 40, 0.74))
+    found = with_runs(history, r010=late(history.points[10], 0.97e8))
+    assert [change.at for change in found.changes] == [40]
+    (point,) = found.by_median
+    assert (point.level.value, point.level.degrees) == (math.log(0.97e8), 0)
+    assert found.by_mean == ()
+    (said,) = [each for each in sentences([found]) if "time limit" in each]
+    assert "1 figure of 1 run has trials" in said
+    assert "median" in said
+    assert "2026-01-11" in said
+    (row,) = [row for row in csv.DictReader(_as_csv(history_rows([found]))) if row["run"] == "r010"]
+    assert (row["n"], row["censored"]) == ("5", "1")
+    assert "5, 1 at the limit (median)" in run_row(found, 10)
+    assert "none" in run_row(found, 10), "a median has no interval of a mean"
+    assert (
+        "5, 1 at the limit (median)"
+        in history_view.change_body(history_of(found, 34), history_of(found, 34).changes[0], {}, compare="").text
+    )
+
+
+def test_a_run_whose_median_lies_among_the_trials_at_their_limit_is_left_out_and_named() -> None:
+    history = made(stepped(60, 40, 0.74))
+    point = replace(late(history.points[10], math.nan), censored=3)
+    found = with_runs(history, r010=point)
+    assert [each.run for each in found.left_out] == ["r010"]
+    (said,) = [each for each in sentences([found]) if "Left out" in each]
+    assert "half or more ran into their time limit" in said
+    assert "2026-01-11" in said
+    assert history_json([found])["histories"][0]["left_out"][0]["censored"] == 3
+
+
+def history_of(found: History, place: int) -> History:
+    """The same history with a run at its limit close before its change."""
+    return with_runs(found, **{found.points[place].run: late(found.points[place], 1e8)})
+
+
+def _as_csv(rows: Iterable[tuple[object, ...]]) -> io.StringIO:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    text.seek(0)
+    return text
 
 
 # ── out of the catalog ───────────────────────────────────────────────────────────────────────────────────────────────

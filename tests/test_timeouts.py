@@ -6,16 +6,18 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab import gate, sections, words
+from mountlab import catalog, gate, sections, words
 from mountlab.analysis import censored_blocks, comparisons, estimate_frame
 from mountlab.calibrate import limits
 from mountlab.calibrate.tables import generator
 from mountlab.catalog.reading import check, read_run
 from mountlab.compare_runs import compare_runs
+from mountlab.history_text import sentences
 from mountlab.model import Comparison, Trial
 from mountlab.params import ParameterError
 from mountlab.ranks import ranks
@@ -24,6 +26,7 @@ from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows, family
 from mountlab.store import Run, load_run, read_journal, read_trials, write_derived
 from mountlab.terminal import answer_text
+from mountlab.years import Wanted, load_years
 from scipy import stats
 from test_analysis import frame, make, trial
 from test_store import NOW, brought_back, create, ok, the_plan
@@ -194,6 +197,38 @@ def test_no_page_prints_a_mean_without_its_slow_trials(results_dir: Path) -> Non
     assert "1 timeout" in page
     write_derived(run)
     assert pd.read_csv(run.path / "estimates.csv")["censored"].sum() > 0
+
+
+def cells_of(results: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """Cell and metric to n, censored, mean, sd and log_mean in the catalog."""
+    sql = "SELECT cell, metric, n, censored, mean, sd, log_mean FROM cells WHERE label = ''"
+    with catalog.opened(catalog.build(results).file) as connection:
+        return {row[:2]: row[2:] for row in catalog.ask(connection, sql).rows}
+
+
+def test_the_catalog_has_the_figure_of_the_estimates(results_dir: Path) -> None:
+    run = load_run(a_run(results_dir, COLD))
+    found, own = cells_of(results_dir), run.estimates[run.estimates["label"] == ""]
+    assert len(found) == len(own)
+    for row in own.itertuples():
+        n, censored, mean, *_ = found[row.cell, row.metric]
+        assert (n, censored) == (row.n, row.censored)
+        assert mean == (None if math.isnan(row.mean) else pytest.approx(row.mean))
+    assert found[COLD[0], "read_bandwidth"][3:] == (None, None), "trials without a value have no spread"
+
+
+def test_the_catalog_has_no_figure_of_a_cell_of_which_no_trial_or_half_of_them_ended(results_dir: Path) -> None:
+    a_run(results_dir, COLD, (COLD[0], 1))
+    assert cells_of(results_dir)[COLD[0], "read_bandwidth"] == (3, 2, None, None, None)
+    a_run(results_dir / "b", *((COLD[0], block) for block in (1, 2, 3)))
+    assert cells_of(results_dir / "b")[COLD[0], "read_bandwidth"] == (3, 3, None, None, None)
+
+
+def test_a_history_names_the_run_with_trials_at_their_limit(results_dir: Path) -> None:
+    a_run(results_dir, COLD)
+    (history,) = load_years(results_dir, Wanted(cell=COLD[0])).histories
+    assert [(point.n, point.censored) for point in history.by_median] == [(3, 1)]
+    assert any("time limit" in each for each in sentences([history]))
 
 
 def test_a_retried_timeout_of_an_earlier_run_is_read_as_the_timeout_that_it_was(results_dir: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mountlab.model import METRICS, PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
-from mountlab.stats.censored import SIGN_METHOD, estimate_censored, ranked_ratios
+from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
@@ -132,6 +132,11 @@ def worst_value(metric: str) -> float:
     return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
 
 
+def censored_estimate(metric: str, values: NDArray[np.float64], late: int, level: float) -> CensoredEstimate:
+    """Return the median of a metric over values and so many trials that ran into the time limit."""
+    return estimate_censored(values, late, level=level, worst=worst_value(metric))
+
+
 def estimate_frame(
     sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
 ) -> pd.DataFrame:
@@ -171,7 +176,7 @@ def _with_censored(
     for row, (cell, metric) in enumerate(zip(samples.keys["cell"], samples.keys["metric"], strict=True)):
         if (late := len(censored.get(cell, ()))) and metric not in OF_A_MOUNT:
             values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
-            own = estimate_censored(values, late, level=level, worst=worst_value(metric))
+            own = censored_estimate(metric, values, late, level)
             new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
             for name, value in zip(names, new, strict=True):
                 table[name][row] = value

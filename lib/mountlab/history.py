@@ -37,19 +37,23 @@ class Point:
     at: datetime
     """When the run began, in UTC."""
     n: int
-    """Trials."""
+    """Trials, those at their time limit included."""
     mean: float
+    """Where trials ran into their time limit the median of all, with these as the worst; NaN where it lies among them,
+    or where a limit does not bound the metric. Such a run has no spread: all below is NaN."""
     sd: float
     log_mean: float
     log_sd: float
     """Of the logarithms of the values; NaN where one of them is not positive."""
+    censored: int = 0
+    """Trials that ran into their time limit."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the run kept of its box and of Mountlab, by the names that people read: 'kernel', 'fio', ..."""
 
     @property
     def level(self) -> Level:
-        """The logarithm of the mean and its error, by the delta method where a trial is 0; NaN where the mean is not
-        positive."""
+        """The logarithm of the figure and its error, by the delta method where a trial is 0; NaN where the figure is
+        not positive. That of a median is unknown."""
         if math.isfinite(self.log_mean):
             value, sd = self.log_mean, self.log_sd
         else:
@@ -107,17 +111,22 @@ class History:
 
     key: Key
     points: tuple[Point, ...]
-    """The runs that count: those of which the mean has a logarithm."""
+    """The runs that count: those whose figure has a logarithm."""
     changes: tuple[Change, ...] = ()
     family: int = 1
     """How many histories its changes are corrected for."""
     left_out: tuple[Point, ...] = ()
-    """Runs of which the mean is 0 or no number, so that no ratio to it exists."""
+    """Runs whose figure is 0 or no number, so that no ratio to it exists; or lies among trials at their time limit."""
 
     @property
     def by_mean(self) -> tuple[Point, ...]:
         """The runs of which a trial is 0: they count by the logarithm of their mean."""
-        return tuple(point for point in self.points if not math.isfinite(point.log_mean))
+        return tuple(point for point in self.points if not point.censored and not math.isfinite(point.log_mean))
+
+    @property
+    def by_median(self) -> tuple[Point, ...]:
+        """The runs with trials at their time limit: they count by their median, with the weight of one trial."""
+        return tuple(point for point in self.points if point.censored)
 
     @cached_property
     def visible(self) -> list[tuple[int, float]]:

@@ -128,22 +128,41 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
 def _left_out(found: Sequence[History]) -> Iterator[str]:
     """The runs that do not count, and those that count by their mean, with the reason."""
     out = [(history, point) for history in found for point in history.left_out]
-    if out:
-        newest = max(out, key=lambda pair: pair[1].at)
+    for pairs, why, then in (
+        ([pair for pair in out if not pair[1].censored], "whose mean is 0 or no number", "No ratio to 0 exists"),
+        ([pair for pair in out if pair[1].censored], "of whose trials half or more ran into their time limit, or whose "
+         "metric a limit does not bound", "They have no median"),
+    ):  # fmt: skip
+        if pairs:
+            yield (
+                f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}. {then}: look at these runs "
+                "yourself."
+            )
+    late = [(history, point) for history in found for point in history.by_median]
+    if late:
         yield (
-            f"Left out: {words.counted(len(out), 'figure')} of {_runs_of(out)}, whose mean is 0 or no number; the "
-            f"newest is {named(newest[0])} of {_day(newest[1].at)}. No ratio to 0 exists: look at these runs yourself."
+            f"{_figures_of(late)} {_have(late)} trials that ran into their time limit: the figure is the median of all "
+            f"trials, with these as the worst; the newest is {_newest(late)}."
         )
     zero = [(history, point) for history in found for point in history.by_mean]
     if zero:
         yield (
-            f"{words.counted(len(zero), 'figure')} of {_runs_of(zero)} hold a trial of 0: they count by the logarithm "
+            f"{_figures_of(zero)} hold a trial of 0: they count by the logarithm "
             "of their mean, and as odd runs where they are far off."
         )
 
 
-def _runs_of(pairs: Sequence[tuple[History, Point]]) -> str:
-    return words.counted(len({point.run for _, point in pairs}), "run")
+def _figures_of(pairs: Sequence[tuple[History, Point]]) -> str:
+    return f"{words.counted(len(pairs), 'figure')} of {words.counted(len({point.run for _, point in pairs}), 'run')}"
+
+
+def _have(pairs: Sequence[tuple[History, Point]]) -> str:
+    return "has" if len(pairs) == 1 else "have"
+
+
+def _newest(pairs: Sequence[tuple[History, Point]]) -> str:
+    history, point = max(pairs, key=lambda pair: pair[1].at)
+    return f"{named(history)} of {_day(point.at)}"
 
 
 def soon(history: History) -> tuple[int, float] | None:
@@ -239,9 +258,11 @@ def run_row(history: History, place: int) -> tuple[str, ...]:
     """Run, date, kernel, n, mean and interval."""
     point, unit = history.points[place], history.key.unit
     one = point.estimate
-    bounds = f"{words.quantity(one.low, unit)} to {words.quantity(one.high, unit)}" if point.n > 1 else "none"
+    has_interval = point.n > 1 and not point.censored
+    bounds = f"{words.quantity(one.low, unit)} to {words.quantity(one.high, unit)}" if has_interval else "none"
+    n = words.trial_count(point.n, point.censored)
     return (
-        point.run, f"{point.at:%Y-%m-%d %H:%M}", point.facts.get("kernel", "not known"), str(point.n),
+        point.run, f"{point.at:%Y-%m-%d %H:%M}", point.facts.get("kernel", "not known"), n,
         words.quantity(point.mean, unit), bounds,
     )  # fmt: skip
 
@@ -260,7 +281,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 _COLUMNS = (
-    "sweep", "box", "cell", "metric", "label", "unit", "run", "date", "kernel", "n", "mean", "low", "high", "sd",
+    "sweep", "box", "cell", "metric", "label", "unit", "run", "date", "kernel", "n", "censored", "mean", "low", "high",
+    "sd",
     "since",
 )  # fmt: skip
 
@@ -274,7 +296,8 @@ def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
         for place, point in enumerate(history.points):
             one, since = point.estimate, point.run if place in starts else since
             yield (key.sweep, key.box, key.cell, key.metric, key.label, key.unit, point.run, point.at.isoformat(),
-                   point.facts.get("kernel", ""), point.n, point.mean, one.low, one.high, one.sd, since)  # fmt: skip
+                   point.facts.get("kernel", ""), point.n, point.censored, point.mean, one.low, one.high, one.sd,
+                   since)  # fmt: skip
 
 
 def history_json(found: Sequence[History]) -> dict[str, Any]:
@@ -282,7 +305,9 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
     made = [
         {**asdict(history.key), "family": history.family,
          "runs": [{**asdict(point), "at": point.at.isoformat()} for point in history.points],
-         "left_out": [{"run": point.run, "mean": point.mean} for point in history.left_out],
+         "left_out": [
+             {"run": point.run, "mean": point.mean, "n": point.n, "censored": point.censored}
+             for point in history.left_out],
          "visible": [{"runs": runs, "size": size} for runs, size in history.visible],
          "changes": [change_json(history, change) for change in history.changes]}
         for history in found

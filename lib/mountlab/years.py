@@ -17,8 +17,8 @@ from mountlab.history import History, Key, Point, histories
 from mountlab.model import METRICS
 
 _POINTS = """
-    SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.mean, c.sd,
-        c.log_mean, c.log_sd
+    SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
+        c.mean, c.sd, c.log_mean, c.log_sd
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
@@ -146,11 +146,11 @@ def _points(rows: Sequence[tuple[Any, ...]], facts: Mapping[str, Mapping[str, st
         key = keys.setdefault(row[:8], Key(
             sweep=sweep, box=box, cell=cell, metric=metric, label=label, unit=unit, asked=asked, answer=bool(answer),
         ))  # fmt: skip
-        run, at, n, *moments = row[8:]
+        run, at, n, censored, *moments = row[8:]
         mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)
         yield key, Point(
-            run=run, at=at.replace(tzinfo=UTC), n=n, mean=mean, sd=sd, log_mean=log_mean, log_sd=log_sd,
-            facts=facts.get(run, {}),
+            run=run, at=at.replace(tzinfo=UTC), n=n, censored=censored, mean=mean, sd=sd, log_mean=log_mean,
+            log_sd=log_sd, facts=facts.get(run, {}),
         )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from mountlab.disk import shown
 from mountlab.errors import InputError, StoreError, did_you_mean, printable
 from mountlab.stamp import FIGURES
 
-VERSION = 2
+VERSION = 3
 """Of the tables below: a catalog of another one is made anew."""
 MEMORY = "1GB"
 THREADS = 2
@@ -37,8 +37,8 @@ TABLES = {
         workload VARCHAR, tool VARCHAR, factors JSON, metric VARCHAR, label VARCHAR, unit VARCHAR, value DOUBLE,
         step DOUBLE""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
-        metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, mean DOUBLE, sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE,
-        asked VARCHAR, answer BOOLEAN""",
+        metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, censored INTEGER, mean DOUBLE,
+        sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN""",
     "definitions": "asked VARCHAR PRIMARY KEY, definition JSON",
     "sources": "run VARCHAR, signature VARCHAR, problem VARCHAR",
     "about": "version INTEGER, figures INTEGER, made_at TIMESTAMP",
@@ -47,14 +47,31 @@ _OF_A_RUN = ("runs", "trials", "measurements", "cells", "sources")
 _CELLS = """
     INSERT INTO cells
     SELECT m.run, m.cell, any_value(m.filesystem), any_value(m.workload), any_value(m.tool), any_value(m.factors),
-        m.metric, m.label, m.unit, count(*), avg(m.value), stddev_samp(m.value),
-        CASE WHEN min(m.value) > 0 THEN avg(ln(m.value)) END,
-        CASE WHEN min(m.value) > 0 THEN stddev_samp(ln(m.value)) END, any_value(c.asked),
+        m.metric, m.label, m.unit, coalesce(any_value(d.n), count(*)), coalesce(any_value(d.censored), 0),
+        CASE WHEN any_value(d.n) IS NULL THEN avg(m.value) ELSE any_value(d.figure) END,
+        CASE WHEN any_value(d.n) IS NULL THEN stddev_samp(m.value) END,
+        CASE WHEN any_value(d.n) IS NULL AND min(m.value) > 0 THEN avg(ln(m.value)) END,
+        CASE WHEN any_value(d.n) IS NULL AND min(m.value) > 0 THEN stddev_samp(ln(m.value)) END, any_value(c.asked),
         any_value(list_contains(c.answers, m.metric))
     FROM (SELECT * FROM new_measurements WHERE NOT warmup AND isfinite(value)) AS m
     JOIN new_cells AS c ON c.run = m.run AND c.cell = m.cell
+    LEFT JOIN new_medians AS d ON d.run = m.run AND d.cell = m.cell AND d.metric = m.metric AND d.label = m.label
+        AND d.unit = m.unit
     GROUP BY m.run, m.cell, m.metric, m.label, m.unit
 """
+"""Mean and spread of the trials; the median, and no spread, where trials ran into their time limit."""
+_UNMEASURED = """
+    INSERT INTO cells
+    SELECT d.run, d.cell, any_value(t.filesystem), any_value(t.workload), any_value(t.tool), any_value(t.factors),
+        d.metric, d.label, d.unit, any_value(d.n), any_value(d.censored), NULL, NULL, NULL, NULL, any_value(c.asked),
+        true
+    FROM new_medians AS d
+    JOIN new_trials AS t ON t.run = d.run AND t.cell = d.cell
+    JOIN new_cells AS c ON c.run = d.run AND c.cell = d.cell
+    WHERE d.n = d.censored
+    GROUP BY d.run, d.cell, d.metric, d.label, d.unit
+"""
+"""The answer of cells of which every trial ran into its time limit."""
 _COPIES = """
     UPDATE runs SET copy_of = firsts.first
     FROM (SELECT run_id, min_by(run, (len(string_split(run, '/')), run)) AS first FROM runs GROUP BY run_id) AS firsts
@@ -119,6 +136,7 @@ def add(connection: Connection, read: Sequence[RunRows]) -> None:
         "new_trials": pa.concat_tables([each.trials for each in read]),
         "new_measurements": pa.concat_tables([each.measurements for each in read], promote_options="permissive"),
         "new_cells": pa.concat_tables([each.cells for each in read]),
+        "new_medians": pa.concat_tables([each.medians for each in read]),
     }
     for name, table in new.items():
         connection.register(name, table)
@@ -127,6 +145,7 @@ def add(connection: Connection, read: Sequence[RunRows]) -> None:
     connection.execute("INSERT INTO trials BY NAME SELECT * FROM new_trials")
     connection.execute("INSERT INTO measurements BY NAME SELECT * FROM new_measurements")
     connection.execute(_CELLS)
+    connection.execute(_UNMEASURED)
     for name in new:
         connection.unregister(name)
 

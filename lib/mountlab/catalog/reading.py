@@ -16,12 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mountlab import store
+from mountlab import analysis, store
 from mountlab.journal import FILE as JOURNAL
-from mountlab.model import Trial
+from mountlab.model import METRICS, Trial
 from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
@@ -59,6 +61,8 @@ class RunRows:
     measurements: pa.Table
     cells: pa.Table
     """cell, asked, answers: what was asked of each cell, and the metrics that the answer is about."""
+    medians: pa.Table
+    """The figures of cells with trials that ran into their time limit."""
     definitions: dict[str, str]
     """What was asked, by its hash, as JSON."""
 
@@ -93,7 +97,10 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
         measurements = kept[0]
     cells, definitions = _cells(info["parameters"], trials, answers)
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
-    return RunRows(row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), definitions)
+    medians = _named(name, _medians(trials, measurements, answers))
+    return RunRows(
+        row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), medians, definitions
+    )
 
 
 def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
@@ -167,6 +174,51 @@ def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, A
 def _whole(value: object) -> int | None:
     """A number that the database has room for."""
     return value if isinstance(value, int) and abs(value) < _ROOM else None
+
+
+# ── trials that ran into their time limit ────────────────────────────────────────────────────────────────────────────
+
+_MEDIAN_TYPES = pa.schema(
+    [(name, pa.string()) for name in ("cell", "metric", "label", "unit")]
+    + [("n", pa.int32()), ("censored", pa.int32()), ("figure", pa.float64())]
+)
+
+
+def _medians(
+    trials: Iterable[Mapping[str, Any]], measurements: pa.Table, answers: Mapping[str, Sequence[str]]
+) -> pa.Table:
+    """Return one row for each figure of a cell with trials at their limit, as in estimates.csv: the median of all
+    trials with these as the worst, null where there is none. A cell without any other trial has a row for each metric
+    of its answer."""
+    own = [row for row in trials if row["status"] == "timeout"]
+    late = analysis.censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in own)
+    figures = _values_of(measurements, late)
+    measured = {cell for cell, *_ in figures}
+    for row in own:
+        if (cell := str(row["cell"])) in late.keys() - measured:
+            names = answers.get(_workload_label(row), ())
+            figures |= {(cell, metric, "", METRICS[metric]): [] for metric in names}
+    rows = [(*key, *_median(key[1], values, len(late[key[0]]))) for key, values in figures.items()]
+    return pa.Table.from_pylist([dict(zip(_MEDIAN_TYPES.names, row, strict=True)) for row in rows], _MEDIAN_TYPES)
+
+
+def _values_of(measurements: pa.Table, cells: Iterable[str]) -> dict[tuple[str, ...], list[float]]:
+    """Return cell, metric, label and unit to the finite values of each figure but those of a mount."""
+    chosen = pc.and_(
+        pc.is_in(measurements["cell"], pa.array(list(cells), pa.string())), pc.invert(measurements["warmup"])
+    )
+    found: dict[tuple[str, ...], list[float]] = {}
+    names = ("cell", "metric", "label", "unit", "value")
+    for *key, value in measurements.filter(chosen).select(names).to_pandas().itertuples(index=False, name=None):
+        if key[1] not in analysis.OF_A_MOUNT and math.isfinite(value):
+            found.setdefault(tuple(key), []).append(float(value))
+    return found
+
+
+def _median(metric: str, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
+    """Return n, how many of them ran into the limit, and the figure."""
+    figure = analysis.censored_estimate(metric, np.array(values), late, level=0.95).figure  # no interval is kept
+    return len(values) + late, late, None if math.isnan(figure) else figure
 
 
 # ── what was asked of a cell ─────────────────────────────────────────────────────────────────────────────────────────

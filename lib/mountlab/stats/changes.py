@@ -5,12 +5,15 @@ The unit is the run: one figure (the logarithm of its mean) with an error of its
 a shift. Figures count in units of their spread, 1 / (tau^2 + s_i^2): s_i is the standard error inside a run, held
 against the pooled one (Smyth, Statistical Applications in Genetics 3, 2004), tau the spread between runs.
 
-- Every look: alpha spending (Lan and DeMets, Biometrika 70, 1983) with F(n) = exp(-30 / n) of the level spent up to run
-  n, Bonferroni over the windows of a look and over the family. It is a union bound: no look is left out, however many.
+- Every look: alpha spending (Lan and DeMets, Biometrika 70, 1983) with F(n) = exp(-50 / n) of the level spent up to run
+  n, a union bound over looks and over the family. Windows and looks overlap: the sum of their levels may be 1.7 times
+  the level, which the calibration tables hold to account.
 - Odd runs: level and spread are Huber's (proposal 2, Annals of Mathematical Statistics 35, 1964), and one run counts
-  for at most 3 spreads, so that two of them cannot make a change.
+  for at most 3.5 spreads, so that two of them cannot make a change.
 - Runs that are alike: the variance of a mean is that of a first-order autoregressive series, whose correlation is
-  estimated, corrected for its bias (Kendall, Biometrika 41, 1954) and drawn to 0.35 with the weight of 10 runs.
+  estimated, corrected for its bias (Kendall, Biometrika 41, 1954) and drawn to 0.35 with the weight of 20 runs. The
+  sample variance is corrected for it, too, and its degrees of freedom are fewer (Bayley and Hammersley, J. R. Stat.
+  Soc. Suppl. 8, 1946).
 - A change that was reported stays reported: nothing that comes later takes part in a look. The search goes on from its
   place; the spread is that of all runs about their own levels.
 - Its place: the posterior under a flat prior (Smith, Biometrika 62, 1975). Its size: the estimate and the interval
@@ -27,9 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.special import logsumexp, stdtr, stdtrit
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes half a second to load
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -39,11 +40,14 @@ SHORTEST = 4
 """Runs on either side of a change: an odd run, or two, are none."""
 MEMORY = 256
 """Runs on either side of a place that a test looks at."""
-_SPENT = 30.0
+_SPENT = 50.0
 """A run by which 1 / e of the level is spent."""
+_OVERLAP = 1.7
+"""By how much the levels of all tests may exceed the level in sum, since windows and looks overlap. By simulation:
+figures that correlate by 0.3 alarm in about 5 % over 1,000 looks, independent ones in fewer (METHODS.md)."""
 CLIP, _CLIP_SPREAD = 3.5, 2.0
 """Spreads that one run counts for at most: in a test, and in level and spread."""
-_CORRELATION, _BELIEF = 0.35, 10.0
+_CORRELATION, _BELIEF = 0.35, 20.0
 """What the correlation of neighbouring runs is drawn to, and the runs that this counts as."""
 _MODERATION = 4.0
 """Degrees of freedom that the pooled variance has beside that of one run."""
@@ -108,10 +112,11 @@ def fewest_runs(family: int, level: float = 0.95) -> int:
 def _can_show(runs: int, share: float) -> bool:
     after = _windows(runs - SHORTEST)
     before = runs - after
-    spread = (before - 1) / (runs - 2)  # all runs after the change are at the limit, and do not vary
-    factor = _inflation(np.full(len(after), _shrunken(-1 / before, before)), after)
-    most = CLIP * after / np.sqrt(factor * (after + after**2 / before) * spread)
-    return bool((most >= _limits(np.full(len(after), runs), runs - 2.0, share)).any())
+    correlation = np.full(len(after), _shrunken(-1 / before, before))
+    left = _left(correlation, before, after)
+    spread = (before - 1) / left  # all runs after the change are at the limit, and do not vary
+    most = CLIP * after / np.sqrt(_inflation(correlation, after) * (after + after**2 / before) * spread)
+    return bool((most >= _limits(np.full(len(after), runs), _effective(runs - 2.0, correlation), share)).any())
 
 
 def smallest_changes(levels: Sequence[Level], since: int, family: int, level: float = 0.95) -> list[tuple[int, float]]:
@@ -123,9 +128,11 @@ def smallest_changes(levels: Sequence[Level], since: int, family: int, level: fl
         return []
     fit = _fit(*_one(series, since, len(levels)))
     before, after = len(levels) - since, _windows(min(MEMORY, len(levels)))
-    limits = _limits(len(levels) + after, float(before) + after - 2, (1 - level) / family)
-    noise = np.sqrt(_inflation(fit.correlation, after) * (1 / after + 1 / before))
-    sizes = (limits + norm.ppf(_POWER)) * noise
+    nominal = float(before) + after - 2
+    limits = _limits(len(levels) + after, _effective(nominal, fit.correlation), (1 - level) / family)
+    unbiased = nominal / _left(fit.correlation, before, after)
+    noise = np.sqrt(unbiased * _inflation(fit.correlation, after) * (1 / after + 1 / before))
+    sizes = (limits + ndtri(_POWER)) * noise
     known = limits * noise < CLIP
     return [(int(a), float(size)) for a, size in zip(after[known], sizes[known] * fit.spread, strict=True)]
 
@@ -235,10 +242,11 @@ def _statistics(fit: _Fit, values: Floats, inside: Floats) -> tuple[Floats, Floa
     scale = 1 / np.sqrt(fit.between[:, None] + inside)
     off = np.clip((values - fit.level[:, None]) * scale, -CLIP, CLIP)
     total, weight, squares = (np.cumsum(each, axis=1)[:, after - 1] for each in (scale * off, scale**2, off**2))
-    degrees = fit.degrees[:, None] + after - 1
-    pooled = (fit.degrees[:, None] + squares - total**2 / weight) / degrees
-    factor = _inflation(fit.correlation[:, None], after)
-    return np.asarray(total / np.sqrt(factor * (weight + weight**2 / fit.weight[:, None]) * pooled)), degrees
+    own, correlation = fit.degrees[:, None], fit.correlation[:, None]
+    pooled = (own + squares - total**2 / weight) / _left(correlation, own + 1, after)
+    factor = _inflation(correlation, after)
+    statistic = total / np.sqrt(factor * (weight + weight**2 / fit.weight[:, None]) * pooled)
+    return np.asarray(statistic), _effective(own + after - 1, correlation)
 
 
 def _before(row: Floats, places: Places, width: int) -> Floats:
@@ -260,10 +268,10 @@ def _windows(most: int) -> Places:
 
 
 def _spending(looks: Places) -> Floats:
-    """Return the share of the level that one window of a look may spend: exp(-30 / n) - exp(-30 / (n - 1)), by the
-    number of windows that n runs have."""
+    """Return the share of the level that one window of a look may spend: 1.7 (exp(-50 / n) - exp(-50 / (n - 1))),
+    by the number of windows that n runs have."""
     runs = np.maximum(looks, 2)
-    spent = np.exp(-_SPENT / runs) - np.exp(-_SPENT / (runs - 1))
+    spent = _OVERLAP * (np.exp(-_SPENT / runs) - np.exp(-_SPENT / (runs - 1)))
     windows = np.searchsorted(_windows(MEMORY), runs - SHORTEST, side="right")
     return np.asarray(spent / np.maximum(windows, 1))
 
@@ -339,7 +347,8 @@ def _between(variance: Floats, trials: Floats) -> Floats:
 
 def _consistent(clip: float) -> float:
     """Return the mean square of a standard normal variable that is clipped."""
-    return float(norm.cdf(clip) - norm.cdf(-clip) - 2 * clip * norm.pdf(clip) + 2 * clip**2 * norm.sf(clip))
+    outside, height = ndtr(-clip), math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    return float(1 - 2 * outside - 2 * clip * height + 2 * clip**2 * outside)
 
 
 _CONSISTENT = _consistent(_CLIP_SPREAD)
@@ -350,10 +359,20 @@ def _shrunken(serial: Floats | float, runs: Floats | Places | int) -> Floats:
     return np.clip((runs * np.asarray(serial) + 1 + _BELIEF * _CORRELATION) / (runs + _BELIEF), 0, 0.9)
 
 
-def _inflation(correlation: Floats, runs: Places | int) -> Floats:
+def _inflation(correlation: Floats, runs: Floats | Places | int) -> Floats:
     """Return what the variance of a mean of so many runs is multiplied by, in an autoregressive series."""
     rest = 1 - correlation
     return np.asarray((1 + correlation) / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2))
+
+
+def _left(correlation: Floats, before: Floats | Places | int, after: Places) -> Floats:
+    """Return what sums of squares about two levels are divided by: runs less the squares that the levels take up."""
+    return np.asarray(before + after - _inflation(correlation, before) - _inflation(correlation, after))
+
+
+def _effective(degrees: NDArray[np.floating] | float, correlation: Floats) -> Floats:
+    """Return the degrees of freedom of the variance of an autoregressive series."""
+    return np.asarray(degrees * (1 - correlation**2) / (1 + correlation**2))
 
 
 def _one(series: _Series, start: int, end: int) -> tuple[Floats, Floats, Floats]:
@@ -412,8 +431,10 @@ def _size(series: _Series, ends: tuple[int, int, int], share: float, level: floa
     weights = float(before.weight[0] * before.spread[0] ** 2 / both.spread[0] ** 2), float(both.weight[0])
     error = math.sqrt(sum(factor / weight for factor, weight in zip(factors, weights, strict=True)))
     difference = float(both.level[0] - before.level[0])
-    reported = _Reported.of(at, *counts, share)
-    sizes = reported.sizes(abs(difference) / error, sum(counts) - 2.0, level)
+    error *= math.sqrt((sum(counts) - 2) / float(_left(both.correlation, counts[0], np.array([counts[1]]))[0]))
+    degrees = float(_effective(sum(counts) - 2.0, both.correlation)[0])
+    reported = _Reported.of(at, *counts, share, degrees / (sum(counts) - 2))
+    sizes = reported.sizes(abs(difference) / error, degrees, level)
     middle, near, far = (math.exp(math.copysign(error * size, difference)) for size in sizes)
     return middle, min(near, far), max(near, far)
 
@@ -430,30 +451,31 @@ class _Reported:
     runs: int
 
     @classmethod
-    def of(cls, at: int, before: int, runs: int, share: float) -> _Reported:
+    def of(cls, at: int, before: int, runs: int, share: float, effective: float) -> _Reported:
+        """`effective`: the share of the degrees of freedom that correlation leaves."""
         after = _windows(runs)
-        return cls(after, _limits(at + after, before + after - 2.0, share), before, runs)
+        return cls(after, _limits(at + after, effective * (before + after - 2.0), share), before, runs)
 
     def chance(self, found: Floats) -> Floats:
         """Return for each t that is found in the end how likely a limit was exceeded on the way."""
         ends = found * math.sqrt(self.runs + self.runs**2 / self.before)
         scale = np.sqrt(self.after + self.after**2 / self.before)
-        means = ends[:, None, None] * (self.after / self.runs)
-        paths = means + _bridges(self.runs)
         spreads = np.exp(_draws(self.runs)[:, :1] / math.sqrt(2 * (self.before + self.runs - 2)))
-        return np.asarray((np.abs(paths) >= self.limits * scale * spreads).any(axis=2).mean(axis=1))
+        room, bridges, share = self.limits * scale * spreads, _bridges(self.runs), self.after / self.runs
+        low, high = ((-room - bridges) / share).max(axis=1), ((room - bridges) / share).min(axis=1)
+        return np.asarray(((ends[:, None] <= low) | (ends[:, None] >= high)).mean(axis=1))
 
     def sizes(self, t: float, degrees: float, level: float) -> tuple[float, float, float]:
         """Return in standard errors the size of which t is the median, and the ends of its interval: those of which so
         large a t, or so small a one, has half of 1 - level. The sign is known: no end lies beyond 0."""
         tail = (1 - level) / 2
         if t > self.limits.max() + 6:
-            half = float(student.isf(tail, degrees))
+            half = -float(stdtrit(degrees, tail))
             return t, t - half, t + half
         found = np.linspace(t - 12, t + 12, 241)
         chance = self.chance(found)
         tried = np.linspace(0, t + 8, 161)
-        density = student.pdf(found - tried[:, None], degrees) * chance
+        density = (1 + (found - tried[:, None]) ** 2 / degrees) ** (-(degrees + 1) / 2) * chance  # times a constant
         above = (density * np.where(found == found[120], 0.5, found > t)).sum(axis=1) / density.sum(axis=1)
         above = np.maximum.accumulate(above)
         middle, near, far = (float(np.interp(each, above, tried)) for each in (0.5, tail, 1 - tail))
