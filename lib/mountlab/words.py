@@ -312,7 +312,7 @@ def trial_count(n: int, censored: int) -> str:
     """'10', or '10, 2 at the limit (median)': n of an estimate, with the trials that ran into the time limit."""
     if not censored:
         return str(n)
-    return f"{n}, {censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
+    return f"{n}, {'all' if censored == n else censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
 
 
 def pair_count(comparison: Comparison) -> str:
