@@ -79,7 +79,9 @@ def run_of(levels: dict[str, float], published: list[PublishedFigure], *, blocks
          "value": levels[cell.workload.factors["rw"]] * rng.lognormal(0, 0.01) * (9 if block == 0 else 1)}
         for block in range(blocks + 1) for cell in sweep.cells
     ]  # fmt: skip
-    return SimpleNamespace(sweep=sweep, measurements=pd.DataFrame(rows), comparisons=[], published=published, info={})
+    return SimpleNamespace(
+        sweep=sweep, measurements=pd.DataFrame(rows), comparisons=[], published=published, info={}, censored={}
+    )
 
 
 LEVELS = theirs(

@@ -141,6 +141,12 @@ def worst_value(metric: str) -> float:
     return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
 
 
+def worse_side(metrics: Sequence[str]) -> NDArray[np.float64]:
+    """Of each metric 1 where more is worse, -1 where less is, NaN where a time limit says nothing of it."""
+    worst = np.array([worst_value(metric) for metric in metrics])
+    return np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
+
+
 def estimate_frame(
     sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
 ) -> pd.DataFrame:
@@ -252,7 +258,9 @@ def percentile_frame(
     found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
     late = [late_trials(censored, key[0], "elapsed") for key in keys]
-    frame = frame.assign(n=found.n, censored=late, mean=found.figure, low=found.low, high=found.high, level=design.level)
+    frame = frame.assign(
+        n=found.n, censored=late, mean=found.figure, low=found.low, high=found.high, level=design.level
+    )
     frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
     for row in np.flatnonzero(late):
         own = estimate_censored(np.array(samples[row]), late[row], level=within, worst=math.inf)
@@ -393,9 +401,7 @@ def _with_ranks(
     ratios: Ratios, sides: tuple[NDArray[np.float64], NDArray[np.float64]], late: tuple[Flags, Flags],
     asked: Sequence[Question],
 ) -> Ratios:  # fmt: skip
-    worst = np.array([worst_value(each.metric) for each in asked])
-    bad = np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
-    return ranked_ratios(ratios, sides, late, bad)
+    return ranked_ratios(ratios, sides, late, worse_side([each.metric for each in asked]))
 
 
 class Question(NamedTuple):

@@ -315,6 +315,11 @@ def trial_count(n: int, censored: int) -> str:
     return f"{n}, {'all' if censored == n else censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
 
 
+def without_value(late: int) -> str:
+    """'2 trials ran into the time limit and have no value', for what is made of the values of trials."""
+    return f"{counted(late, 'trial')} ran into the time limit and {'has' if late == 1 else 'have'} no value"
+
+
 def pair_count(comparison: Comparison) -> str:
     """'10', or '10, 2 at the limit (median)': n of a comparison, with the blocks in which a side ran into its limit."""
     late = comparison.censored

@@ -40,10 +40,10 @@ def estimate_censored(values: Floats, censored: int, *, level: float, worst: flo
     """The median of `values` and of `censored` trials that are all as bad as `worst` (infinite for a time, 0 for a
     rate, NaN where nothing is known of them: then there is nothing), with the interval of order statistics.
 
-    An end that lies among the censored trials is `worst`; the near end is then the worst of the trials that ended, which
-    all censored ones are beyond. Where half or more are censored there is no figure, and the near end still holds. Too
-    few trials for an interval at this level: both ends are infinite, and `method` says so. Where none ended (n = 0
-    `values`) nothing is known, and all are NaN.
+    An end that lies among the censored trials is `worst`; the near end is then the worst of the trials that ended,
+    since all censored ones lie beyond it. Where half or more are censored there is no figure, and the near end still
+    holds. Too few trials for an interval at this level: both ends are infinite, and `method` says so. Where no trial
+    ended (no `values`) all are NaN.
     """
     ordered = np.sort(np.array([*values, *[worst] * censored]))
     n, rank = len(ordered), order_statistic(len(ordered), level)
