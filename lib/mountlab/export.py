@@ -29,8 +29,8 @@ from mountlab.units import base_unit
 Tables = Mapping[str, pd.DataFrame]
 FORMATS = ("csv", "xlsx", "parquet")
 STATISTICS = ("mean", "low", "high", "n", "censored")
-"""What a pivot shows, a table each; CSV and Parquet hold the means, and how many trials ran into their time limit where
-any did."""
+"""What a pivot shows, a table each, the last only where trials ran into their time limit; CSV and Parquet hold the means
+and the last."""
 _COUNTS = {"n": "n: trials", "censored": "censored: trials that ran into their time limit, whose cells show a median"}
 _NEVER_FACTORS = ("filesystem", "workload")
 _MOST_ROWS = 1_048_576
@@ -106,6 +106,8 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
         raise unknown_key(form, list(FORMATS), where="--format", what="format")
     name = "tables" if pivot is None else _pivot_name(pivot)
     wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
+    if pivot is not None and not wanted["censored"].select_dtypes("number").gt(0).to_numpy().any():
+        wanted = {title: frame for title, frame in wanted.items() if title != "censored"}
     if form == "xlsx":
         return {f"{name}.xlsx": workbook(wanted)}
     kept = wanted if pivot is None else _of_a_pivot(name, wanted)
@@ -114,9 +116,7 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
 
 
 def _of_a_pivot(name: str, wanted: Tables) -> Tables:
-    late = wanted["censored"]
-    any_late = late.select_dtypes("number").gt(0).to_numpy().any()
-    return {name: wanted["mean"]} | ({f"{name}-censored": late} if any_late else {})
+    return {name: wanted["mean"]} | ({f"{name}-censored": wanted["censored"]} if "censored" in wanted else {})
 
 
 def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
