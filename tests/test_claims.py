@@ -187,6 +187,23 @@ def test_a_row_has_figures_or_a_claim(changes: dict[str, Any], told: str) -> Non
     assert "p.yml" in str(raised.value)
 
 
+def test_two_levels_of_which_one_stalls_are_compared_by_the_median_of_all_blocks() -> None:
+    """Defect: the blocks in which a trial stalled were left out, and the rest had a mean and a verdict."""
+    run = run_of({"read": 200.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})], blocks=10)
+    slow = "ext4/fio rw=read bs=4KiB"
+    keep = (run.measurements["cell"] != slow) | run.measurements["block"].isin((0, 1, 2))
+    run.measurements = run.measurements[keep]
+    run.censored = {slow: frozenset(range(3, 11))}
+    (found,) = beside(run)
+    assert found.ours is not None
+    assert (found.ours.censored, found.ours.n) == (8, 10)
+    assert math.isnan(found.ours.ratio), "the median lies among blocks without a value"
+    assert found.agreement == "undecided", "8 of 10 blocks for slower: p is 0.11 by coin tosses"
+    run.censored = {slow: frozenset(range(1, 11))}
+    run.measurements = run.measurements[run.measurements["cell"] != slow]
+    assert beside(run)[0].agreement == "contradicts"
+
+
 @pytest.mark.parametrize("path", sorted((store.PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
 def test_what_a_sweep_compares_with_published_rows_is_in_it(path: Any) -> None:
     """Each row names file systems and a workload of the sweep, at one of its sizes; else it could never be measured."""

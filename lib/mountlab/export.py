@@ -29,8 +29,8 @@ from mountlab.units import base_unit
 Tables = Mapping[str, pd.DataFrame]
 FORMATS = ("csv", "xlsx", "parquet")
 STATISTICS = ("mean", "low", "high", "n", "censored")
-"""What a pivot shows, a table each, the last only where trials ran into their time limit; CSV and Parquet hold the means
-and the last."""
+"""What a pivot shows, a table each, the last only where trials ran into their time limit; CSV and Parquet hold the
+means and the last."""
 _COUNTS = {"n": "n: trials", "censored": "censored: trials that ran into their time limit, whose cells show a median"}
 _NEVER_FACTORS = ("filesystem", "workload")
 _MOST_ROWS = 1_048_576

@@ -444,12 +444,9 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     if not math.isfinite(comparison.ratio):
         noun = metric_noun(comparison.metric, comparison.label)
         pair = f"{comparison.candidate} and {comparison.baseline}"
-        late = (
-            f": trials ran into the time limit in {counted(comparison.censored, 'block')}"
-            if comparison.censored
-            else ""
-        )
-        return f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared{late}."
+        told = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
+        late = counted(comparison.censored, "block") if comparison.censored else ""
+        return f"{told}: trials ran into the time limit in {late}." if late else f"{told}."
     blocks = counted(comparison.n, _unit_of(comparison))
     why = f"; {why_no_interval(comparison)}" if comparison.n > 1 else ""
     return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."

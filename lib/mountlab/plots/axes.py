@@ -117,8 +117,8 @@ def in_alt(lines: Sequence[str]) -> str:
 
 
 def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, width: float = 2.2) -> None:
-    """A line from low to high; cut at the ends of the axis, with an arrowhead where it goes on. What is unknown (NaN, or
-    infinite on both sides) draws nothing."""
+    """A line from low to high; cut at the ends of the axis, with an arrowhead where it goes on. What is unknown
+    (NaN, or infinite on both sides) draws nothing."""
     if _unknown(low, high):
         return
     left, right = axes.get_xlim()
