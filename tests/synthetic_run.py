@@ -67,7 +67,7 @@ class SyntheticRun:
 
     @property
     def percentiles(self) -> pd.DataFrame:
-        return percentile_frame(self.sweep, self.histograms)
+        return percentile_frame(self.sweep, self.histograms, self.censored)
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         return {place: merge(each) for place, each in self.histograms.get(cell, {}).items()}

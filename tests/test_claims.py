@@ -79,7 +79,9 @@ def run_of(levels: dict[str, float], published: list[PublishedFigure], *, blocks
          "value": levels[cell.workload.factors["rw"]] * rng.lognormal(0, 0.01) * (9 if block == 0 else 1)}
         for block in range(blocks + 1) for cell in sweep.cells
     ]  # fmt: skip
-    return SimpleNamespace(sweep=sweep, measurements=pd.DataFrame(rows), comparisons=[], published=published, info={})
+    return SimpleNamespace(
+        sweep=sweep, measurements=pd.DataFrame(rows), comparisons=[], published=published, info={}, censored={}
+    )
 
 
 LEVELS = theirs(
@@ -183,6 +185,23 @@ def test_a_row_has_figures_or_a_claim(changes: dict[str, Any], told: str) -> Non
         parse_published({"study": "X", "source": "s", "rows": [{**ROW, **changes}]}, where="p.yml")
     assert told in str(raised.value)
     assert "p.yml" in str(raised.value)
+
+
+def test_two_levels_of_which_one_stalls_are_compared_by_the_median_of_all_blocks() -> None:
+    """Defect: the blocks in which a trial stalled were left out, and the rest had a mean and a verdict."""
+    run = run_of({"read": 200.0, "randread": 100.0}, [replace(LEVELS, factors={"rw": "read"})], blocks=10)
+    slow = "ext4/fio rw=read bs=4KiB"
+    keep = (run.measurements["cell"] != slow) | run.measurements["block"].isin((0, 1, 2))
+    run.measurements = run.measurements[keep]
+    run.censored = {slow: frozenset(range(3, 11))}
+    (found,) = beside(run)
+    assert found.ours is not None
+    assert (found.ours.censored, found.ours.n) == (8, 10)
+    assert math.isnan(found.ours.ratio), "the median lies among blocks without a value"
+    assert found.agreement == "undecided", "8 of 10 blocks for slower: p is 0.11 by coin tosses"
+    run.censored = {slow: frozenset(range(1, 11))}
+    run.measurements = run.measurements[run.measurements["cell"] != slow]
+    assert beside(run)[0].agreement == "contradicts"
 
 
 @pytest.mark.parametrize("path", sorted((store.PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)

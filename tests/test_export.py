@@ -38,7 +38,7 @@ def estimates(**changes: Any) -> pd.DataFrame:
     rows = [
         {"filesystem": cell.filesystem.name, "workload": cell.workload.name, **cell.workload.factors,
          "metric": f"{'write' if 'write' in cell.workload.factors['rw'] else 'read'}_bandwidth", "label": "",
-         "unit": "B/s", "n": 3, "mean": float(number + 1) * 1e6, "low": number * 1e6, "high": math.nan}
+         "unit": "B/s", "n": 3, "censored": 0, "mean": float(number + 1) * 1e6, "low": number * 1e6, "high": math.nan}
         for number, cell in enumerate(SWEEP.cells)
     ]  # fmt: skip
     return pd.DataFrame(rows[::-1]).assign(**changes)

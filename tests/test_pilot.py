@@ -157,7 +157,7 @@ def test_what_fresh_file_systems_would_cost_is_what_making_them_took_in_the_pilo
 
 def test_a_pilot_with_trials_at_their_limit_says_that_its_spread_is_of_the_others() -> None:
     pilot = run(planned())
-    pilot.trials.loc[5, "status"] = "timeout"
+    pilot.trials.loc[8, "status"] = "timeout"
     assert "1 trials" not in " ".join(forecast(planned(), pilot).notes)
     assert "1 trial of the pilot ran into" in " ".join(forecast(planned(), pilot).notes)
 

@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from mountlab import catalog, gate, sections, words
-from mountlab.analysis import censored_blocks, comparisons, estimate_frame
+from mountlab.across import across_boxes
+from mountlab.analysis import censored_blocks, comparisons, estimate_frame, percentile_frame
 from mountlab.calibrate import limits
 from mountlab.calibrate.tables import generator
 from mountlab.catalog.reading import check, read_run
 from mountlab.compare_runs import compare_runs
+from mountlab.export import Pivot, export_files, paper_files
 from mountlab.history_text import sentences
 from mountlab.model import Comparison, Trial
 from mountlab.params import ParameterError
@@ -26,6 +28,7 @@ from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows, family
 from mountlab.store import Run, load_run, read_journal, read_trials, write_derived
 from mountlab.terminal import answer_text
+from mountlab.tools.histograms import count
 from mountlab.years import Wanted, load_years
 from scipy import stats
 from test_analysis import frame, make, trial
@@ -45,10 +48,14 @@ LATE = "ran longer than 60 s and was ended (design.trial_timeout)"
         ([5, 1, 2, 3, 4, 6, 7, 8], 2, INF, (5.5, 2, INF)),
         ([5, 1, 2, 3, 4, 6, 7, 8], 2, 0.0, (3.5, 0, 7)),
         ([1, 2, 3, 4, 5], 5, INF, (NAN, 2, INF)),
+        ([3, 1, 2], 9, INF, (NAN, 3, INF)),
+        ([3, 1, 2], 9, 0.0, (NAN, 0, 1)),
+        ([], 6, INF, (NAN, NAN, NAN)),
         ([1, 2, 3], 1, INF, (2.5, -INF, INF)),
         ([1, 2, 3], 1, NAN, (NAN, NAN, NAN)),
     ],
-    ids=["one of ten", "two of ten", "of a rate", "a half", "too few for an interval", "of an amount"],
+    ids=["one of ten", "two of ten", "of a rate", "a half", "most", "most, of a rate", "all", "too few for an interval",
+         "of an amount"],
 )  # fmt: skip
 def test_the_median_counts_them_as_the_worst(
     values: list[float], late: int, worst: float, expected: tuple[float, float, float]
@@ -159,6 +166,50 @@ def test_times_of_mkfs_are_not_those_of_a_trial() -> None:
         censored=censored_blocks([replace(trial(sweep.cells[0], 3), status="timeout")]),
     )  # fmt: skip
     assert own[["n", "censored", "mean"]].to_numpy().tolist() == [[2, 0, 3.0]]
+
+
+def test_a_run_without_timeouts_is_what_it_was_and_has_no_more_to_compute() -> None:
+    sweep = make()
+    whole = frame(sweep, {"a/w": {1: 2.0, 2: 4.0}}, "elapsed")
+    found = estimate_frame(sweep, whole, run_id="r", box="b")
+    assert found["censored"].tolist() == [0]
+    assert found["method"].tolist() == ["mean, t interval"]
+
+
+# --- cells that never ended -------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_never_ended_has_a_row_that_says_so() -> None:
+    """Defect: it had none, so that it looked like a cell that the sweep leaves out."""
+    sweep = replace(make(), metrics=("elapsed",))
+    values = frame(sweep, {"a/w": {1: 2.0, 2: 4.0}, "c/w": {1: 2.0, 2: 3.0}}, "elapsed")
+    found = estimate_frame(sweep, values, run_id="r", box="b", censored={"b/w": frozenset({1, 2})})
+    assert found["cell"].tolist() == ["a/w", "b/w", "c/w"], "in the order of the sweep"
+    row = found.set_index("cell").loc["b/w"]
+    assert (row["run_id"], row["filesystem"], row["metric"], row["unit"]) == ("r", "b", "elapsed", "s")
+    assert (row["n"], row["censored"]) == (2, 2)
+    assert math.isnan(row["mean"])
+    assert row["method"] == "no figure; 2 of 2 trials ran into the time limit"
+
+
+def test_where_no_trial_of_a_run_ended_every_cell_has_its_row() -> None:
+    sweep = replace(make(), metrics=("elapsed",))
+    empty = frame(sweep, {"a/w": {1: 2.0}}, "elapsed").iloc[:0]
+    found = estimate_frame(sweep, empty, run_id="r", box="b", censored={"a/w": frozenset({1}), "b/w": frozenset({1})})
+    assert dict(zip(found["cell"], found["n"], strict=True)) == {"a/w": 1, "b/w": 1}
+
+
+def test_latency_curves_are_of_all_trials() -> None:
+    """The 3rd of five is the median, two being slower than all that ended."""
+    cell = make().cells[0]
+    each = [count([1000 * scale] * 2000) for scale in (1, 2, 3)]
+    found = percentile_frame(make(), {cell.id: {"read.clat_ns": each}}, {cell.id: frozenset({4, 5})})
+    row = found.set_index("percent").loc[50.0]
+    assert (row["n"], row["censored"]) == (5, 2)
+    assert row["mean"] == pytest.approx(3e-6, rel=0.01)
+    assert "2 of 5 trials" in row["method"]
+    alone = percentile_frame(make(), {cell.id: {"read.clat_ns": each}}).set_index("percent").loc[50.0]
+    assert alone["mean"] == pytest.approx(2e-6, rel=0.01)
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------
@@ -289,6 +340,43 @@ def test_runs_share_no_blocks_so_that_such_a_cell_is_not_compared_and_the_gate_c
 def test_ranks_are_of_the_same_comparisons(results_dir: Path) -> None:
     run = load_run(a_run(results_dir, *[(COLD[0], block) for block in (1, 2, 3)]))
     assert {rank.text for rank in ranks(run) if rank.workload == "r cache=cold"} == {"1 to 2"}, "n = 3 decides nothing"
+
+
+def test_no_analysis_of_variance_is_made_of_the_trials_that_ended(results_dir: Path) -> None:
+    run = load_run(a_run(results_dir, COLD))
+    told = sections.explained(run).text
+    assert "No analysis of variance of" in told
+    assert "1 trial ran into the time limit and has no value" in told
+
+
+def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> None:
+    run = load_run(a_run(results_dir, COLD))
+    whole = load_run(a_run(results_dir / "whole"))
+    for name in ("every_trial", "run_order", "distributions", "bar_charts"):
+        assert f"(1 of {COLD[0]})" in getattr(sections, name)(run).text
+        assert "Not drawn" not in getattr(sections, name)(whole).text
+
+
+def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path) -> None:
+    run, wanted = load_run(a_run(results_dir, COLD)), Pivot.read("filesystem:cache", "read_bandwidth", None)
+    found = export_files({"estimates": run.estimates}, run.sweep, "csv", wanted)
+    assert [name for name in found if "censored" in name] == ["read_bandwidth-by-cache-censored.csv"]
+    assert "3, 1 at the limit" in b"".join(paper_files(run, "markdown", wanted).values()).decode()
+    whole = load_run(a_run(results_dir / "whole"))
+    assert list(export_files({"estimates": whole.estimates}, whole.sweep, "csv", wanted)) == [
+        "read_bandwidth-by-cache.csv"
+    ]
+
+
+def test_over_boxes_such_a_cell_has_no_figure_and_its_ratio_is_said_to_be_a_median(results_dir: Path) -> None:
+    whole, late = two_runs(results_dir)
+    boxes = [replace(run, info={**run.info, "box": {"name": name}}) for run, name in ((whole, "x"), (late, "y"))]
+    found = across_boxes(boxes)
+    (cell,) = [each for each in found.cells if each.cell.id == COLD[0] and each.metric == "read_bandwidth"]
+    assert [each is None for each in cell.estimates] == [False, True]
+    told = {each.code: each.message for each in found.caveats}
+    assert told["timed-out-ratios"].startswith("on y trials ran into their time limit")
+    assert COLD[0] in told["not-on-all-boxes"]
 
 
 def test_what_each_trial_says_of_itself() -> None:

@@ -123,7 +123,7 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
     measured, absent = _measured(runs, dict(missing or {}))
     boxes, level = tuple(map(box_of, measured)), level_of(measured)
     smallest = smallest_effect_of(measured)
-    figures = shared_figures(measured)
+    figures = shared_figures(measured, whole=True)
     common = [common_cells(measured[0].sweep, other.sweep) for other in measured[1:]]
     found = differences_over(measured[0], measured[1:], common)
     differences = tuple(each for each in found if each.what != "box")  # their names differ: that is the factor
@@ -183,7 +183,7 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
     keys = list(dict.fromkeys(key for own in by_box for key in own))
     if not keys:
         return
-    table = np.array([[_log_of(own.get(key)) for own in by_box] for key in keys])
+    table = np.array([_logs_of([own.get(key) for own in by_box]) for key in keys])
     found = over_boxes(table)
     together = family(found, level=level, smallest_effect=smallest_effect)
     further = further_box(found, level)
@@ -201,6 +201,13 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
             on_each, _over(next(each for each in on_each if each), row, level), float(further.low[place]),
             float(further.high[place]), spreads[place], adjusted[place],
         )  # fmt: skip
+
+
+def _logs_of(on_each: Sequence[Comparison | None]) -> list[float]:
+    """The log ratio of each box, NaN where there is none. Where trials ran into the time limit it is the median of the
+    blocks; where this has no value on one box there is none over boxes: the others are not a fair choice of boxes."""
+    unknown = any(each is not None and each.censored and not math.isfinite(each.ratio) for each in on_each)
+    return [math.nan if unknown else _log_of(each) for each in on_each]
 
 
 def _log_of(comparison: Comparison | None) -> float:
@@ -227,12 +234,12 @@ def _in_blocks(
     key: tuple[str, ...], by_box: Sequence[Mapping[tuple[str, ...], Comparison]],
     blocks: Sequence[Mapping[tuple[str, str, str], Mapping[int, float]]],
 ) -> list[list[float]]:  # fmt: skip
-    """The ratios of the blocks of each box."""
+    """The ratios of the blocks of each box; none of a box on which trials ran into the time limit."""
     found = []
     for own, values in zip(by_box, blocks, strict=True):
         comparison = own.get(key)
         logs: list[float] = []
-        if comparison:
+        if comparison and not comparison.censored:
             cells = (words.cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline))
             ours, theirs = (values.get((cell, comparison.metric, comparison.label), {}) for cell in cells)
             logs = log_ratios(ours, theirs)
@@ -252,6 +259,7 @@ def _caveats(
             message=f"{name} has no figures, and nothing here is about it: {in_one_line(why)}",
         )  # fmt: skip
     yield from _not_everywhere(boxes, figures)
+    yield from _at_the_limit(boxes, runs)
     yield from _one_machine(runs, boxes)
     if len(boxes) < FEW_BOXES:
         yield Caveat(
@@ -281,6 +289,20 @@ def _one_machine(runs: Sequence[RunView], boxes: Sequence[str]) -> Iterator[Cave
                 code="one-machine", severity="warning", scope="run",
                 message=f"{words.listed(names)} have the same host name ({hostname}) and processor. If they are one "
                 "machine, they are one box: intervals over boxes are then too narrow, and about runs.",
+            )  # fmt: skip
+
+
+def _at_the_limit(boxes: Sequence[str], runs: Sequence[RunView]) -> Iterator[Caveat]:
+    """Boxes on which ratios are medians, since trials ran into the time limit."""
+    for name, run in zip(boxes, runs, strict=True):
+        late = [each for each in run.comparisons if each.censored]
+        without = sum(not math.isfinite(each.ratio) for each in late)
+        if late:
+            gone = f" {without} of them have no value, and these have no ratio over boxes." if without else ""
+            yield Caveat(
+                code="timed-out-ratios", severity="warning", scope="run",
+                message=f"on {name} trials ran into their time limit: {words.counted(len(late), 'ratio')} of that box "
+                f"are medians over blocks and count so over boxes; their blocks are left out of the spread.{gone}",
             )  # fmt: skip
 
 

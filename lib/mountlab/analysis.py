@@ -85,7 +85,7 @@ def factor_names(sweep: Sweep) -> list[str]:
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
     by_cell: dict[str, set[str]] = {}
-    for name, metric in measurements[["cell", "metric"]].drop_duplicates().itertuples(index=False, name=None):
+    for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
         by_cell.setdefault(name, set()).add(metric)
     present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
@@ -96,6 +96,11 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
     return {w.label: wanted[w.label] or own[w.label] for w in sweep.workloads}
 
 
+def _rows_of(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
+    """The rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
+    return zip(*(frame[name].tolist() for name in frame), strict=True)
+
+
 def counted(measurements: pd.DataFrame) -> pd.DataFrame:
     """Without the warm-up trials."""
     return measurements[~measurements["warmup"].astype(bool)]
@@ -104,8 +109,7 @@ def counted(measurements: pd.DataFrame) -> pd.DataFrame:
 def by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int, float]]:
     """(cell, metric, label) to block to value, blocks in the order of the rows."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
-    columns = (measurements[name] for name in ("cell", "metric", "label", "block", "value"))
-    for cell, metric, label, block, value in zip(*columns, strict=True):
+    for cell, metric, label, block, value in _rows_of(measurements[["cell", "metric", "label", "block", "value"]]):
         found.setdefault((cell, metric, label), {})[int(block)] = float(value)
     return found
 
@@ -126,6 +130,11 @@ def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
     return {cell: frozenset(blocks) for cell, blocks in found.items()}
 
 
+def late_trials(censored: Censored, cell: str, metric: str) -> int:
+    """How many counted trials of a cell ran into the time limit and so have no figure of this metric."""
+    return 0 if metric in OF_A_MOUNT else len(censored.get(cell, ()))
+
+
 def worst_value(metric: str) -> float:
     """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial says
     nothing about: amounts, and what was spent of processors."""
@@ -137,11 +146,18 @@ def censored_estimate(metric: str, values: NDArray[np.float64], late: int, level
     return estimate_censored(values, late, level=level, worst=worst_value(metric))
 
 
+def worse_side(metrics: Sequence[str]) -> NDArray[np.float64]:
+    """Of each metric 1 where more is worse, -1 where less is, NaN where a time limit says nothing of it."""
+    worst = np.array([worst_value(metric) for metric in metrics])
+    return np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
+
+
 def estimate_frame(
     sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
 ) -> pd.DataFrame:
     """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A cell with
-    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored).
+    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored); one
+    without any other trial has rows without a figure.
 
     The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
     covers what the design's level says. All samples are computed at once.
@@ -163,18 +179,21 @@ def estimate_frame(
     columns |= {"cell": samples.keys["cell"]}
     columns |= _with_censored(samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
-    return rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+    rows = rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+    return _with_unended(sweep, measurements, rows, censored, run_id=run_id, box=box) if censored else rows
 
 
 def _with_censored(
     samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
 ) -> dict[str, list[Any]]:
     """The columns of the estimates that are others where a cell has censored trials."""
+    if not censored:
+        return {}
     names = ("n", "censored", "mean", "low", "high", "sd", "cv", "method")
-    table = {name: list(columns[name]) for name in names} if censored else {}
+    table = {name: list(columns[name]) for name in names}
     ends = np.cumsum(samples.sizes)
-    for row, (cell, metric) in enumerate(zip(samples.keys["cell"], samples.keys["metric"], strict=True)):
-        if (late := len(censored.get(cell, ()))) and metric not in OF_A_MOUNT:
+    for row, (cell, metric) in enumerate(_rows_of(samples.keys[["cell", "metric"]])):
+        if late := late_trials(censored, cell, metric):
             values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
             own = censored_estimate(metric, values, late, level)
             new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
@@ -183,15 +202,47 @@ def _with_censored(
     return table
 
 
+def _with_unended(
+    sweep: Sweep, measurements: pd.DataFrame, estimates: pd.DataFrame, censored: Censored, *, run_id: str, box: str
+) -> pd.DataFrame:
+    """With a row for each figure of the answer of the cells whose counted trials all ran into the time limit."""
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    ended, factors = set(estimates["cell"].tolist()), factor_names(sweep)
+    rows = [
+        {
+            "run_id": run_id, "box": box, "filesystem": cell.filesystem.name, "tool": workload.tool,
+            "workload": workload.name, **{name: workload.factors.get(name, "") for name in factors}, "metric": metric,
+            "label": label, "unit": METRICS[metric], "n": late, "censored": late,
+            **dict.fromkeys(("mean", "low", "high", "sd", "cv"), math.nan), "level": sweep.design.level,
+            "method": estimate_censored(np.empty(0), late, level=sweep.design.level, worst=worst_value(metric)).method,
+            "cell": cell.id,
+        }
+        for cell in sweep.cells if cell.id not in ended
+        for workload in (cell.workload,)
+        for metric in metrics[workload.label]
+        for label in labels.get((workload.label, metric), ("",))
+        if (late := late_trials(censored, cell.id, metric))
+    ]  # fmt: skip
+    if not rows:
+        return estimates
+    more = pd.DataFrame(rows)[list(estimates.columns)]
+    places = {cell.id: place for place, cell in enumerate(sweep.cells)}
+    whole = pd.concat([estimates, more], ignore_index=True) if len(estimates) else more
+    return whole.sort_values("cell", key=lambda cells: cells.map(places), kind="stable", ignore_index=True)
+
+
 PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
 """The percentiles of a latency curve."""
 PERCENTILE_COLUMNS = (
-    "cell", "filesystem", "workload", "place", "percent", "n", "mean", "low", "high", "level", "method",
+    "cell", "filesystem", "workload", "place", "percent", "n", "censored", "mean", "low", "high", "level", "method",
 )  # fmt: skip
 
 
-def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequence[Histogram]]]) -> pd.DataFrame:
-    """The latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is.
+def percentile_frame(
+    sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequence[Histogram]]], censored: Censored = NONE_CENSORED
+) -> pd.DataFrame:
+    """The latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is. Where
+    trials ran into the time limit they are medians, as the figures of `estimate_frame`.
 
     `histograms`: cell to place in fio's report ('read.clat_ns') to the histogram of each counted trial. Columns as
     PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
@@ -211,9 +262,17 @@ def percentile_frame(sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequenc
     values = np.array([value for each in samples for value in each], dtype=float)
     found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
-    return frame.assign(
-        n=found.n, mean=found.figure, low=found.low, high=found.high, level=design.level, method=found.method
+    late = [late_trials(censored, key[0], "elapsed") for key in keys]
+    frame = frame.assign(
+        n=found.n, censored=late, mean=found.figure, low=found.low, high=found.high, level=design.level
     )
+    frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
+    for row in np.flatnonzero(late):
+        own = estimate_censored(np.array(samples[row]), late[row], level=within, worst=math.inf)
+        frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
+            len(samples[row]) + late[row], own.figure, own.low, own.high, own.method,
+        )  # fmt: skip
+    return frame
 
 
 def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:
@@ -272,7 +331,7 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
 def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
     """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
     samples = _samples(counted(measurements), FIGURE, [cell.id for cell in sweep.cells])
-    names = samples.keys[list(FIGURE)].itertuples(index=False, name=None)
+    names = _rows_of(samples.keys[list(FIGURE)])
     return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
 
 
@@ -347,9 +406,7 @@ def _with_ranks(
     ratios: Ratios, sides: tuple[NDArray[np.float64], NDArray[np.float64]], late: tuple[Flags, Flags],
     asked: Sequence[Question],
 ) -> Ratios:  # fmt: skip
-    worst = np.array([worst_value(each.metric) for each in asked])
-    bad = np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
-    return ranked_ratios(ratios, sides, late, bad)
+    return ranked_ratios(ratios, sides, late, worse_side([each.metric for each in asked]))
 
 
 class Question(NamedTuple):
@@ -390,7 +447,7 @@ def _by_block(
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
     table[samples.ids, columns] = samples.values
-    names = samples.keys[["cell", "metric", "label"]].itertuples(index=False, name=None)
+    names = _rows_of(samples.keys[list(FIGURE)])
     rows = {key: row for row, key in enumerate(names)}
     candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
     baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
@@ -402,7 +459,7 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
     every part (the methods of pg_test_fsync), in the order in which they came."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     rows = measurements[["filesystem", "cell", "metric", "label"]].drop_duplicates()
-    for filesystem, cell, metric, label in rows.itertuples(index=False):
+    for filesystem, cell, metric, label in _rows_of(rows):
         found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
 

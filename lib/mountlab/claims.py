@@ -14,6 +14,7 @@ from mountlab import analysis, words
 from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, higher_is_better
 from mountlab.run_view import Measured
 from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
+from mountlab.stats.censored import SIGN_METHOD, ranked_ratios
 
 NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
 
@@ -68,7 +69,7 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
     A claim that both are the same, within a bound of its own, is held against our interval; every other against our
     verdict. Without an interval nothing is decided.
     """
-    if ours is None or not math.isfinite(ours.ratio):
+    if ours is None or not (math.isfinite(ours.ratio) or ours.censored):
         return "not measured"
     if not words.has_interval(ours):
         return "undecided"
@@ -111,23 +112,23 @@ def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
     everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it allows for
-    the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as missing."""
+    the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as missing. Where a
+    trial ran into the time limit, it is the median over blocks with the sign test (stats.censored)."""
     pairs = _pairs(theirs, run)
     if not pairs:
         return None
     values = analysis.by_block(analysis.counted(run.measurements))
-    blocks: dict[int, list[float]] = {}
-    for ours, other in pairs:
-        mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in (ours, other))
-        for block in mine.keys() & base.keys():
-            if min(mine[block], base[block]) > 0:
-                blocks.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
-    whole = [math.exp(sum(logs) / len(logs)) for logs in blocks.values() if len(logs) == len(pairs)]
-    if not whole:
+    whole, late = _mean_ratios(theirs, pairs, values), _late_blocks(theirs, pairs, run)
+    blocks = sorted({*whole, *late[0], *late[1]})
+    if not blocks:
         return None
     design, workload = run.sweep.design, pairs[0][0].workload
-    steps = (np.array([_step(theirs, pairs, run, values)]), 0.0)
-    ratios = compare_rows(np.array([whole]), np.ones((1, len(whole))), steps=steps)
+    sides = np.array([[whole.get(block, math.nan) for block in blocks]]), np.ones((1, len(blocks)))
+    ratios = compare_rows(*sides, steps=(np.array([_step(theirs, pairs, run, values)]), 0.0))
+    censored = len(late[0] | late[1])
+    if censored:
+        flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
+        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), analysis.worse_side([theirs.metric]))
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
         ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,
@@ -140,11 +141,37 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     )  # fmt: skip
     found = Comparison(
         baseline=theirs.baseline, candidate=theirs.candidate, workload=workload.name, tool=workload.tool,
-        factors=theirs.factors, metric=theirs.metric, label=theirs.label, ratio=ratio, low=low, high=high,
-        n=len(whole), level=design.level, p=p, p_adjusted=p, verdict=said, method=RATIO_METHOD, low_all=low,
-        high_all=high, low_same=low_same, high_same=high_same, level_same=level_same,
+        factors=theirs.factors, metric=theirs.metric, label=theirs.label,
+        ratio=math.nan if censored and ratio in (0.0, math.inf) else ratio, low=low, high=high, n=int(ratios.n[0]),
+        level=design.level, p=p, p_adjusted=p, verdict=said, method=SIGN_METHOD if censored else RATIO_METHOD,
+        low_all=low, high_all=high, low_same=low_same, high_same=high_same, level_same=level_same, censored=censored,
     )  # fmt: skip
     return words.together(found)
+
+
+def _mean_ratios(
+    theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]],
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+) -> dict[int, float]:  # fmt: skip
+    """The geometric mean of the ratios of all pairs, in each block in which every pair has one."""
+    logs: dict[int, list[float]] = {}
+    for pair in pairs:
+        mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
+        for block in mine.keys() & base.keys():
+            if min(mine[block], base[block]) > 0:
+                logs.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
+    return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
+
+
+def _late_blocks(
+    theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared
+) -> tuple[set[int], set[int]]:
+    """The blocks in which a candidate, and in which a baseline, ran into the time limit."""
+    if theirs.metric in analysis.OF_A_MOUNT:
+        return set(), set()
+    sides = ([run.censored.get(pair[place].id, frozenset()) for pair in pairs] for place in (0, 1))
+    ours, other = (set[int]().union(*side) for side in sides)
+    return ours, other
 
 
 def _step(
@@ -154,7 +181,8 @@ def _step(
     """The step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
     steps = analysis.figure_steps(run.sweep, run.measurements)
     keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
-    return math.hypot(*(steps[key] / fmean(values[key].values()) for key in keys)) / len(pairs)
+    means = {key: fmean(values[key].values()) for key in keys if key in values}
+    return math.hypot(*(steps[key] / means[key] for key in keys if means.get(key))) / len(pairs)
 
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:

@@ -28,8 +28,10 @@ from mountlab.units import base_unit
 
 Tables = Mapping[str, pd.DataFrame]
 FORMATS = ("csv", "xlsx", "parquet")
-STATISTICS = ("mean", "low", "high", "n")
-"""What a pivot shows, a table each; CSV and Parquet hold the means only."""
+STATISTICS = ("mean", "low", "high", "n", "censored")
+"""What a pivot shows, a table each, the last only where trials ran into their time limit; CSV and Parquet hold the
+means and the last."""
+_COUNTS = {"n": "n: trials", "censored": "censored: trials that ran into their time limit, whose cells show a median"}
 _NEVER_FACTORS = ("filesystem", "workload")
 _MOST_ROWS = 1_048_576
 """Of a sheet."""
@@ -104,11 +106,17 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
         raise unknown_key(form, list(FORMATS), where="--format", what="format")
     name = "tables" if pivot is None else _pivot_name(pivot)
     wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
+    if pivot is not None and not wanted["censored"].select_dtypes("number").gt(0).to_numpy().any():
+        wanted = {title: frame for title, frame in wanted.items() if title != "censored"}
     if form == "xlsx":
         return {f"{name}.xlsx": workbook(wanted)}
-    kept = wanted if pivot is None else {name: wanted["mean"]}
+    kept = wanted if pivot is None else _of_a_pivot(name, wanted)
     write = _csv if form == "csv" else _parquet
     return {f"{title}.{form}": write(frame) for title, frame in kept.items()}
+
+
+def _of_a_pivot(name: str, wanted: Tables) -> Tables:
+    return {name: wanted["mean"]} | ({f"{name}-censored": wanted["censored"]} if "censored" in wanted else {})
 
 
 def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
@@ -161,7 +169,7 @@ def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[st
 
 
 def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int, statistic: str) -> pd.DataFrame:
-    factor = base_unit(pivot.unit)[1] if pivot.unit and statistic != "n" else 1.0  # type: ignore[index]
+    factor = base_unit(pivot.unit)[1] if pivot.unit and statistic not in _COUNTS else 1.0  # type: ignore[index]
     values = rows.assign(**{statistic: rows[statistic] / factor}) if factor != 1 else rows
     wide = values.pivot(index=list(keys), columns=pivot.column, values=statistic).sort_index()
     wide = wide[[column for column in wide.columns if wide[column].notna().any()]]
@@ -170,7 +178,7 @@ def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int
     joined = {"-".join(keys[leading:]): index[list(keys[leading:])].agg("-".join, axis=1).tolist()}
     cells = {str(column): wide[column].tolist() for column in wide.columns}
     table = pd.DataFrame({**first, **joined, **cells})
-    table.attrs["title"] = f"{statistic}: {pivot.heading}" if statistic != "n" else "n: trials"
+    table.attrs["title"] = _COUNTS.get(statistic, f"{statistic}: {pivot.heading}")
     return table
 
 

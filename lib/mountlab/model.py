@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
 
 T = TypeVar("T")
@@ -226,7 +227,7 @@ class Workload:
     clients: tuple[str, ...] = ()
     """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
 
-    @property
+    @cached_property
     def label(self) -> str:
         return " ".join([self.name, *(f"{key}={value}" for key, value in self.factors.items())])
 

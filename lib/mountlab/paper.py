@@ -102,12 +102,12 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
     means = frames["mean"]
     cells = [name for name in means if pd.api.types.is_float_dtype(means[name])]
     scale = Scale(1.0, unit) if unit else scale_for(base, float(means[cells].abs().max().max()))
-    three = [frames[name].reindex(columns=means.columns) for name in ("mean", "low", "high")]
+    parts = [frames[name].reindex(columns=means.columns) for name in ("mean", "low", "high", "n", "censored")]
     columns = []
     for name in means:
-        values = zip(*(each[name].tolist() for each in three), strict=True)
+        values = zip(*(each[name].tolist() for each in parts), strict=True)
         columns.append(
-            [_cell(mean, low, high, scale.factor) for mean, low, high in values]
+            [_cell(mean, low, high, n, late, scale.factor) for mean, low, high, n, late in values]
             if name in cells
             else means[name].tolist()
         )
@@ -116,7 +116,10 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
     return Table(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)
 
 
-def _cell(mean: float, low: float, high: float, factor: float) -> str:
+def _cell(mean: float, low: float, high: float, n: float, late: float, factor: float) -> str:
+    """Empty for what is no cell; with n where trials ran into the time limit."""
+    if late > 0:
+        return f"{_known(mean, low, high, factor)} (n = {words.trial_count(int(n), int(late))})"
     return "" if math.isnan(mean) else mean_text(mean, low, high, factor=factor)
 
 

@@ -160,8 +160,9 @@ class _Pilot:
         used = [cell.id for cell in sweep.cells if cell.id in known]
         if not used:
             raise _does_not_fit(sweep, pilot)
-        ok = pilot.trials[(pilot.trials["status"] == "ok") & ~pilot.trials["warmup"].astype(bool)]
-        took = {str(cell): float(s) for cell, s in ok.groupby("cell")["elapsed_s"].mean().items() if math.isfinite(s)}
+        ran = pilot.trials["status"].isin(("ok", "timeout")) & ~pilot.trials["warmup"].astype(bool)
+        means = pilot.trials[ran].groupby("cell")["elapsed_s"].mean()
+        took = {str(cell): float(s) for cell, s in means.items() if math.isfinite(s)}
         return cls(sweep, values, answer_metrics(sweep, frame), answer_labels(frame), used, took)
 
     def rows(self, workload: Workload) -> list[Row]:
@@ -340,10 +341,13 @@ def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[st
 
 
 def _timed_out(pilot: PilotRun) -> Iterator[str]:
-    late = int((pilot.trials["status"] == "timeout").sum())
+    late = int(((pilot.trials["status"] == "timeout") & ~pilot.trials["warmup"].astype(bool)).sum())
     if late:
         trials = "1 trial" if late == 1 else f"{late} trials"
-        yield f"{trials} of the pilot ran into the time limit: the spread is that of the others"
+        yield (
+            f"{trials} of the pilot ran into the time limit: the spread is that of the others, so that cells with such "
+            "trials need more blocks than foreseen here"
+        )
 
 
 def _other_box(pilot: PilotRun, facts: Mapping[str, Any]) -> Iterator[str]:

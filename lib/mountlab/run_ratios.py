@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mountlab.analysis import answer_labels, counted, figure_steps
+from mountlab.analysis import answer_labels, counted, figure_steps, late_trials
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Comparison, Sweep, Until, higher_is_better
 from mountlab.run_view import ComparedRun
@@ -62,8 +62,10 @@ class Figures:
         """The same, without a value for cells of which a trial ran into its time limit: runs share no blocks in which
         such a trial has a rank, and the others alone are the quick ones."""
         found = cls.of(run)
-        late = {each.subject for each in run.caveats if each.code == "timed-out"}
-        return replace(found, values={row: [] if row[0] in late else own for row, own in found.values.items()})
+        late = (bool(late_trials(run.censored, cell, metric)) for cell, metric, _ in found.values)
+        return replace(
+            found, values={row: [] if out else own for (row, own), out in zip(found.values.items(), late, strict=True)}
+        )
 
 
 @dataclass(frozen=True)
@@ -195,10 +197,13 @@ class SharedFigure:
     """To which those of each run are rounded; 0 where none shows."""
 
 
-def shared_figures(runs: Sequence[ComparedRun], *, metrics: Sequence[str] = ()) -> list[SharedFigure]:
+def shared_figures(
+    runs: Sequence[ComparedRun], *, metrics: Sequence[str] = (), whole: bool = False
+) -> list[SharedFigure]:
     """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
-    name them. `metrics` takes the place of those that the answers are about."""
-    figures = [Figures.of(run) for run in runs]
+    name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells of
+    which a trial ran into its time limit."""
+    figures = [Figures.whole(run) if whole else Figures.of(run) for run in runs]
     cells: dict[Row, Cell] = {}
     for run, own in zip(runs, figures, strict=True):
         for cell, row in _own_rows(run, own, metrics):

@@ -22,6 +22,9 @@ class Measured(Protocol):
     def sweep(self) -> Sweep: ...
     @property
     def measurements(self) -> pd.DataFrame: ...
+    @property
+    def censored(self) -> Mapping[str, frozenset[int]]:
+        """Cell to the counted blocks in which its trial ran into the time limit."""
 
 
 class PilotRun(Measured, Protocol):
@@ -51,9 +54,6 @@ class AnsweredRun(ComparedRun, Protocol):
 
 class RunView(PilotRun, AnsweredRun, Protocol):
     """Of a run that is reported."""
-
-    @property
-    def censored(self) -> Mapping[str, frozenset[int]]: ...
 
     @property
     def estimates(self) -> pd.DataFrame: ...

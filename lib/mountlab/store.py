@@ -348,7 +348,7 @@ class Run(Shown):
     def percentiles(self) -> pd.DataFrame:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
         analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
-        return analysis.percentile_frame(self.sweep, self._histograms)
+        return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
 
     def __repr__(self) -> str:
         """Without the frames, which would fill a terminal."""

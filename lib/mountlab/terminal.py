@@ -46,7 +46,8 @@ def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
 def _verdict(each: Comparison, smallest_effect: float) -> str:
     if words.has_interval(each):
         return words.verdict_text(each.verdict, smallest_effect)
-    return f"none: {words.why_no_interval(each)}" if each.n else "none: no block has both"
+    missing = "time limit in all blocks" if each.censored else "no block has both"
+    return f"none: {words.why_no_interval(each)}" if each.n else f"none: {missing}"
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:

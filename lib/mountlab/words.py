@@ -312,13 +312,23 @@ def trial_count(n: int, censored: int) -> str:
     """'10', or '10, 2 at the limit (median)': n of an estimate, with the trials that ran into the time limit."""
     if not censored:
         return str(n)
-    return f"{n}, {censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
+    return f"{n}, {'all' if censored == n else censored} at the limit ({'median' if 2 * censored < n else 'no figure'})"
+
+
+def without_value(late: int) -> str:
+    """'2 trials ran into the time limit and have no value', for what is made of the values of trials."""
+    return f"{counted(late, 'trial')} ran into the time limit and {'has' if late == 1 else 'have'} no value"
 
 
 def pair_count(comparison: Comparison) -> str:
     """'10', or '10, 2 at the limit (median)': n of a comparison, with the blocks in which a side ran into its limit."""
     late = comparison.censored
-    return f"{comparison.n}, {late} at the limit (median)" if late else str(comparison.n)
+    return f"{comparison.n}, {late} at the limit ({_kind(comparison)})" if late else str(comparison.n)
+
+
+def _kind(comparison: Comparison) -> str:
+    """What the ratio of a comparison with trials at the time limit is."""
+    return "median" if math.isfinite(comparison.ratio) else "only a bound" if comparison.n else "no ratio"
 
 
 def counted_pairs(comparison: Comparison) -> str:
@@ -434,7 +444,9 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     if not math.isfinite(comparison.ratio):
         noun = metric_noun(comparison.metric, comparison.label)
         pair = f"{comparison.candidate} and {comparison.baseline}"
-        return f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared."
+        told = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
+        late = counted(comparison.censored, "block") if comparison.censored else ""
+        return f"{told}: trials ran into the time limit in {late}." if late else f"{told}."
     blocks = counted(comparison.n, _unit_of(comparison))
     why = f"; {why_no_interval(comparison)}" if comparison.n > 1 else ""
     return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."

@@ -9,14 +9,14 @@ import numpy as np
 
 from mountlab.calibrate.document import Share, Table
 from mountlab.calibrate.processes import NOISE, Floats, Generator
-from mountlab.calibrate.tables import CELLS, LEVEL, MARGIN, Effort, generator
+from mountlab.calibrate.tables import LEVEL, MARGIN, Effort, generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, compare_rows, family
 from mountlab.stats.estimates import estimate_samples
 
 STALLS, STALLED_TIMES = 0.2, 50.0
 """How many trials stall, and how many times as long such a trial would have taken."""
-EFFECT = 1.2
+EFFECT, CELLS = 1.2, 20
 MAKING_SD, TRIAL_SD = 0.02, 0.01
 SIZES = (5, 10, 20, 30)
 

@@ -117,8 +117,9 @@ def in_alt(lines: Sequence[str]) -> str:
 
 
 def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, width: float = 2.2) -> None:
-    """A line from low to high; cut at the ends of the axis, with an arrowhead where it goes on. NaN draws nothing."""
-    if not (math.isfinite(low) and math.isfinite(high)):
+    """A line from low to high; cut at the ends of the axis, with an arrowhead where it goes on. What is unknown
+    (NaN, or infinite on both sides) draws nothing."""
+    if _unknown(low, high):
         return
     left, right = axes.get_xlim()
     axes.plot([max(low, left), min(high, right)], [y, y], color=colour, linewidth=width, solid_capstyle="butt")
@@ -127,9 +128,14 @@ def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, widt
             axes.plot([x], [y], head, color=colour, markersize=4.5, clip_on=False)
 
 
+def _unknown(low: float, high: float) -> bool:
+    """Whether an interval says nothing. One end may be open, where trials ran into their time limit."""
+    return math.isnan(low) or math.isnan(high) or (low == -math.inf and high == math.inf)
+
+
 def upright(axes: Axes, x: float, low: float, high: float, *, colour: str, width: float = 1.6) -> None:
     """As `interval`, from bottom to top. The axes have their limits by then."""
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if _unknown(low, high):
         return
     bottom, top = axes.get_ylim()
     axes.vlines([x], [max(low, bottom)], [min(high, top)], color=colour, linewidth=width)

@@ -44,7 +44,7 @@ def plot_response(
     swept options of the workload (a name of the sweep) make panels. `measurements` and `estimates`: frames of a Run;
     `filesystems`: all of the sweep, in its order. Raises InputError where nothing of that was measured.
     """
-    means = _cells(estimates, metric, factor, workload, label)
+    means = [row for row in _cells(estimates, metric, factor, workload, label) if math.isfinite(float(row["mean"]))]
     require(means, f"estimate of {metric} by {factor} under {workload}")
     trials = _cells(measurements[~measurements["warmup"].astype(bool)], metric, factor, workload, label)
     marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in means}))

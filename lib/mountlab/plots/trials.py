@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -84,6 +85,7 @@ def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) 
 def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
     """From the smallest mean to the largest, as a title."""
     heading = words.metric_heading(metric)
+    means = [mean for mean in means if math.isfinite(mean.mean)]
     if not means:
         return f"{heading}: every trial"
     ends = (min(means, key=lambda m: m.mean), max(means, key=lambda m: m.mean))

@@ -10,7 +10,7 @@ import pandas as pd
 from mountlab import html, plots, words
 from mountlab.analysis import counted
 from mountlab.checks import steadiness
-from mountlab.html import Html
+from mountlab.html import Html, Text
 from mountlab.model import METRICS
 from mountlab.plots import Plot
 from mountlab.run_view import RunView
@@ -22,6 +22,7 @@ from mountlab.tools.histograms import Histogram
 
 MOST_ROWS, MOST_PANELS = 36, 12
 """Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""
+MOST_NAMED = 4
 _COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
 """The latencies that metrics are about; fio may keep others beside them."""
 _LOGGED = ("read_bandwidth", "write_bandwidth")
@@ -46,10 +47,20 @@ def _shown(run: RunView, *kinds: Kind) -> list[Picture]:
     return [picture for picture in chosen(shape(run)) if picture.kind in kinds]
 
 
-def _side_by_side(drawn: Iterable[Plot], why_none: str) -> Html:
-    """The plots beside each other; where there is none, why."""
+def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
+    """The plots beside each other, and which trials are in none of them; where there is no plot, why."""
     shown = [Html(plot._repr_html_()) for plot in drawn]
-    return html.columns(*shown) if shown else html.nothing(why_none)
+    return html.joined(html.columns(*shown), _not_drawn(run)) if shown else html.nothing(why_none)
+
+
+def _not_drawn(run: RunView) -> Text:
+    """How many trials of which cells have no value that could be drawn."""
+    late = {cell: len(blocks) for cell, blocks in run.censored.items()}
+    if not late:
+        return ""
+    cells = words.listed([f"{count} of {cell}" for cell, count in list(late.items())[:MOST_NAMED]])
+    more = f" and {words.counted(len(late) - MOST_NAMED, 'more cell')}" if len(late) > MOST_NAMED else ""
+    return html.paragraph(f"Not drawn: {words.without_value(sum(late.values()))} ({cells}{more}).", kind="meta")
 
 
 # ── over the swept options ───────────────────────────────────────────────────────────────────────────────────────────
@@ -62,7 +73,7 @@ def response_plots(run: RunView) -> Iterator[Plot]:
 
 def responses(run: RunView) -> Html:
     """The plots over swept options, side by side."""
-    return _side_by_side(response_plots(run), "No size and no number was swept, and no two options together.")
+    return _side_by_side(run, response_plots(run), "No size and no number was swept, and no two options together.")
 
 
 def _over_factors(run: RunView, picture: Picture) -> Plot:
@@ -96,7 +107,7 @@ def trial_plots(run: RunView) -> Iterator[Plot]:
 
 def every_trial(run: RunView) -> Html:
     """The plots of every trial, side by side."""
-    return _side_by_side(trial_plots(run), _NO_TRIAL)
+    return _side_by_side(run, trial_plots(run), _NO_TRIAL)
 
 
 def bar_plots(run: RunView) -> Iterator[Plot]:
@@ -113,7 +124,7 @@ def bar_charts(run: RunView) -> Html:
     drawn = list(bar_plots(run))
     if not drawn:
         return html.nothing(_NO_TRIAL)
-    return html.details(words.counted(len(drawn), "bar chart"), _side_by_side(drawn, _NO_TRIAL))
+    return html.details(words.counted(len(drawn), "bar chart"), _side_by_side(run, drawn, _NO_TRIAL))
 
 
 def run_order_plots(run: RunView) -> Iterator[Plot]:
@@ -128,7 +139,7 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
 
 def run_order(run: RunView) -> Html:
     """The plots in run order, side by side."""
-    return _side_by_side(run_order_plots(run), _NO_TRIAL)
+    return _side_by_side(run, run_order_plots(run), _NO_TRIAL)
 
 
 def distribution_plots(run: RunView) -> Iterator[Plot]:
@@ -142,7 +153,7 @@ def distribution_plots(run: RunView) -> Iterator[Plot]:
 
 def distributions(run: RunView) -> Html:
     """The distributions, side by side."""
-    return _side_by_side(distribution_plots(run), _NO_TRIAL)
+    return _side_by_side(run, distribution_plots(run), _NO_TRIAL)
 
 
 def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
@@ -182,7 +193,7 @@ def latency_plots(run: RunView) -> Iterator[Plot]:
 
 def latencies(run: RunView) -> Html:
     """The plots of latencies, side by side."""
-    return _side_by_side(latency_plots(run), "No latency histogram was kept; fio keeps them.")
+    return _side_by_side(run, latency_plots(run), "No latency histogram was kept; fio keeps them.")
 
 
 def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
@@ -201,7 +212,7 @@ def series_plots(run: RunView) -> Iterator[Plot]:
 
 def inside_trials(run: RunView) -> Html:
     """The courses of the trials, side by side."""
-    return _side_by_side(series_plots(run), "No log over time was kept (fio: log_avg_msec).")
+    return _side_by_side(run, series_plots(run), "No log over time was kept (fio: log_avg_msec).")
 
 
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
@@ -250,7 +261,7 @@ def device_bytes(run: RunView) -> Html:
     counted_ones = {each.filesystem for each in _delivered(run)}
     without = [name for name in names_of(run) if name not in counted_ones]
     note = html.paragraph(f"Without a device that is counted: {words.listed(without)}.", kind="meta") if without else ""
-    return html.joined(_side_by_side(byte_plots(run), ""), note)
+    return html.joined(_side_by_side(run, byte_plots(run), ""), note)
 
 
 PLOTS: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {

@@ -179,10 +179,10 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
         yield Rows(rows, f"{row}: {words.metric_noun(metric)}, {scale.unit}")
 
 
-def _interval(mean: Mean, figures: words.Figures) -> str:
+def _interval(mean: Mean, figures: words.Figures) -> Text:
     """The interval; of a cell with trials that ran into their time limit, also how many, and what the figure is."""
     interval = figures.interval or "no interval"
-    return f"{interval} n = {words.trial_count(mean.n, mean.censored)}" if mean.censored else interval
+    return html.stacked(interval, f"n = {words.trial_count(mean.n, mean.censored)}") if mean.censored else interval
 
 
 def _scale(means: Sequence[Mean]) -> Scale:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mountlab import html, words
+from mountlab.analysis import late_trials
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.run_view import RunView
 from mountlab.sections.shared import (
@@ -103,11 +104,15 @@ def _analysed(run: RunView) -> list[tuple[str, str, str]]:
 
 def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:
     level = run.sweep.design.level
+    what = f"{words.metric_noun(metric, label)} under {workload}"
+    cells = [cell.id for cell in run.sweep.cells if cell.workload.name == workload]
+    late = sum(late_trials(run.censored, cell, metric) for cell in cells)
+    if late:
+        return html.paragraph(f"No analysis of variance of {what}: {words.without_value(late)}.")
     found = variance_explained(run.measurements, workload=workload, metric=metric, label=label, level=level)
     if found.empty:
         return None
     rows = [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
-    what = f"{words.metric_noun(metric, label)} under {workload}"
     head = [
         Column("Effect"), Column("Share", "number"), Column(f"{words.percent(level)} interval", "interval"),
         Column("df", "number"), Column("F", "number"), Column("p", "number"),

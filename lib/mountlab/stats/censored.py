@@ -40,15 +40,20 @@ def estimate_censored(values: Floats, censored: int, *, level: float, worst: flo
     """The median of `values` and of `censored` trials that are all as bad as `worst` (infinite for a time, 0 for a
     rate, NaN where nothing is known of them: then there is nothing), with the interval of order statistics.
 
-    An end that lies among the censored trials is `worst`. Where half or more are censored there is no figure, and the
-    other end still holds. Too few trials for an interval at this level: both ends are infinite, and `method` says so.
+    An end that lies among the censored trials is `worst`; the near end is then the worst of the trials that ended,
+    since all censored ones lie beyond it. Where half or more are censored there is no figure, and the near end still
+    holds. Too few trials for an interval at this level: both ends are infinite, and `method` says so. Where no trial
+    ended (no `values`) all are NaN.
     """
     ordered = np.sort(np.array([*values, *[worst] * censored]))
     n, rank = len(ordered), order_statistic(len(ordered), level)
     told, known = f"{censored} of {n} trials ran into the time limit", 2 * censored < n
     if math.isnan(worst):
         return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}, which bounds no such metric")
+    if not len(values):
+        return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}")
     low, high = (ordered[rank - 1], ordered[-rank]) if rank else (-math.inf, math.inf)
+    low, high = (min(low, max(values)), high) if worst > 0 else (low, max(high, min(values)))
     method = f"{'median' if known else 'no figure'}; {told}{'' if rank else NO_INTERVAL}"
     return CensoredEstimate(float(np.median(ordered)) if known else math.nan, float(low), float(high), method)
 
