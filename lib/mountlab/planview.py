@@ -183,7 +183,8 @@ def _commands(plan: Plan) -> Iterator[str]:
     most = "at most " if plan.sweep.design.until and not plan.lasting else ""
     for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
         once = ", and once without its options, to see what the kernel shows by itself" if name in controls else ""
-        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else f"made {most}{times[name]} times{once}:")
+        made = f"made {most}{words.counted(times[name], 'time')}{once}:"
+        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
     for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials) if not trial.skip}.values():

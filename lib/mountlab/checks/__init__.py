@@ -60,6 +60,10 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         severity="warning", about="Some figures are not there on every box.",
         advice="Look at the failed and left-out cells of the box that has none.",
     ),
+    "timed-out-ratios": Told(
+        severity="warning", about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
+        advice="See what stalls there, or raise design.trial_timeout.",
+    ),
     "one-machine": Told(
         severity="warning", about="Boxes that are one machine, by its host name and processor, are counted as several.",
         advice="Name each machine once: what holds over boxes is about machines.",
