@@ -272,7 +272,7 @@ def percentile_frame(
         frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
             len(samples[row]) + late[row], own.figure, own.low, own.high, own.method,
         )  # fmt: skip
-    return frame
+    return frame[frame["mean"].notna()].reset_index(drop=True)
 
 
 def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:

@@ -31,7 +31,7 @@ _NO_TRIAL = "No trial succeeded."
 
 def shape(run: RunView) -> Shape:
     """The shape of the run's sweep, and what was measured of it."""
-    known = run.estimates[["cell", "metric", "label"]].fillna("")
+    known = run.estimates.loc[run.estimates["mean"].notna(), ["cell", "metric", "label"]].fillna("")
     logs = (run.series.get(trial_id, ()) for trial_id, _ in _good(run))
     logged = {each.metric for series in logs for each in series if len(each.points) > 1}
     places = set(run.percentiles["place"])
