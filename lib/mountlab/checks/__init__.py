@@ -57,14 +57,6 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         advice="Look at its reason; `batch --resume` tries it again.",
     ),
     "timed-out-ratios": Told(
-        severity="warning", about="Trials of a box ran into their time limit: its ratios are medians over blocks.",
-        advice="Look at the trials at the limit in the report of that box.",
-    ),
-    "not-on-all-boxes": Told(
-        severity="warning", about="Some figures are not there on every box.",
-        advice="Look at the failed and left-out cells of the box that has none.",
-    ),
-    "timed-out-ratios": Told(
         severity="warning", about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
         advice="See what stalls there, or raise design.trial_timeout.",
     ),
