@@ -22,12 +22,14 @@ from mountlab.model import Comparison, Trial
 from mountlab.params import ParameterError
 from mountlab.ranks import ranks
 from mountlab.runner import as_trial
+from mountlab.sections.figures import shape
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows, family
 from mountlab.store import Run, load_run, read_journal, read_trials, write_derived
 from mountlab.terminal import answer_text
 from mountlab.tools.histograms import count
 from scipy import stats
+from synthetic_run import SWEPT, synthetic_run
 from test_analysis import frame, make, trial
 from test_store import NOW, brought_back, create, ok, the_plan
 
@@ -324,13 +326,19 @@ def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> Non
 
 @pytest.mark.parametrize("cells", [1, 2, 8], ids=["one cell", "two cells", "all"])
 def test_every_section_is_made_where_cells_have_no_figure(results_dir: Path, cells: int) -> None:
-    """Defect: a plot over a swept option raised where no level of it had a figure."""
     names = list(dict.fromkeys(each.cell.id for each in the_plan().trials))[:cells]
     run = load_run(a_run(results_dir, *[(name, block) for name in names for block in (0, 1, 2, 3)]))
     for name in ("answer", "overview", "tables", "explained", "responses", "every_trial", "run_order", "distributions",
                  "bar_charts", "latencies", "inside_trials", "device_bytes", "caveats", "trials"):  # fmt: skip
         assert getattr(sections, name)(run).text
     assert "all at the limit (no figure)" in sections.tables(run).text
+
+
+def test_nothing_is_drawn_over_options_where_no_cell_has_a_figure() -> None:
+    """Defect: a plot was asked for, which raised InputError."""
+    run = synthetic_run(workloads=SWEPT)
+    assert shape(run).levels
+    assert not shape(replace(run, estimates=run.estimates.assign(mean=NAN))).levels
 
 
 def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path) -> None:
