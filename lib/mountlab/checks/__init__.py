@@ -56,6 +56,10 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
         severity="warning", about="A box of the sweep has no figures: what holds over boxes is said without it.",
         advice="Look at its reason; `batch --resume` tries it again.",
     ),
+    "not-on-all-boxes": Told(
+        severity="warning", about="Some figures are not there on every box.",
+        advice="Look at the failed and left-out cells of the box that has none.",
+    ),
     "timed-out-ratios": Told(
         severity="warning", about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
         advice="See what stalls there, or raise design.trial_timeout.",
