@@ -379,9 +379,10 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
     rows = frame(the_sweep, values)
     estimates = estimate_frame(the_sweep, rows, run_id="r", box="b").set_index("cell")
     kept = {cell: {b: v for b, v in by_block.items() if b > 0} for cell, by_block in values.items()}
+    steps, metric = figure_steps(the_sweep, rows), ("write_bandwidth", "")
     assert list(estimates.index) == [cell.id for cell in the_sweep.cells if kept[cell.id]]
     for cell, row in estimates.iterrows():
-        alone = estimate(list(kept[str(cell)].values()))
+        alone = estimate(list(kept[str(cell)].values()), step=steps[str(cell), *metric])
         names = ["mean", "low", "high", "sd", "cv", "n"]
         expected = [getattr(alone, name) for name in names]
         assert [row[name] for name in names] == pytest.approx(expected, rel=1e-12, nan_ok=True)
@@ -389,7 +390,10 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         ours, theirs = (kept[f"{fs}/w bs={each.factors['bs']}"] for fs in (each.candidate, each.baseline))
         sides = [[v for v in side.values() if v > 0] for side in (ours, theirs)]
         pairs = [(ours[b], theirs[b]) for b in sorted(ours.keys() & theirs.keys()) if ours[b] > 0 and theirs[b] > 0]
-        alone_ratio = compare(pairs) if each.method == RATIO_METHOD else compare_unpaired(*sides)
+        names = (f"{fs}/w bs={each.factors['bs']}" for fs in (each.candidate, each.baseline))
+        own = tuple(steps.get((name, *metric), 0.0) for name in names)
+        paired = each.method == RATIO_METHOD
+        alone_ratio = compare(pairs, steps=own) if paired else compare_unpaired(*sides, steps=own)
         found, wanted = ([getattr(x, k) for k in ("ratio", "low", "high", "p", "n")] for x in (each, alone_ratio))
         assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 

@@ -93,7 +93,15 @@ def test_estimates_can_be_recomputed_from_the_journal_and_the_raw_output_alone(r
         row = saved[(saved.filesystem == filesystem) & (saved.rw == rw) & (saved.metric == metric)].squeeze()
         half = stats.t.ppf(0.975, len(values) - 1) * values.std() / np.sqrt(len(values))
         by_hand = [values.mean(), values.mean() - half, values.mean() + half, values.std()]
-        assert np.allclose([row["mean"], row.low, row.high, row.sd], by_hand, rtol=1e-9)
+        assert np.allclose([row["mean"], row.sd], [by_hand[0], by_hand[3]], rtol=1e-9)
+        # Where trials take about as many whole milliseconds, what rounding may hide is added.
+        assert row.low <= by_hand[1] * (1 + 1e-9)
+        assert row.high >= by_hand[2] * (1 - 1e-9)
+        took = saved[(saved.filesystem == filesystem) & (saved.rw == rw) & (saved.metric == "elapsed")].squeeze()[
+            "mean"
+        ]
+        if values.std() > 0.51 * values.mean() * 1e-3 / took:
+            assert np.allclose([row.low, row.high], by_hand[1:3], rtol=1e-9)
 
 
 def bandwidth(report: Path) -> float:

@@ -21,11 +21,11 @@ from sweeps import DD_WRITE, TMPFS
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 STEADY_OR_NOT = """#!/bin/sh
-# Always the same rate, or any between 1 and 256 MiB/s.
-rate=100
-[ "$1" = restless ] && rate=$(($(od -An -N1 -tu1 /dev/urandom) + 1))
+# Always the same rate, of five digits so that rounding hides little, or any between 1 and 256 MiB/s.
+rate=12345
+[ "$1" = restless ] && rate=$((($(od -An -N1 -tu1 /dev/urandom) + 1) * 1024))
 sleep "$2"
-echo "rate: $rate MiB/s"
+echo "rate: $rate KiB/s"
 """
 RULE = {"half_width": "5%", "min": 3, "max": 6}
 
