@@ -21,9 +21,9 @@ from sweeps import DD_WRITE, TMPFS
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 STEADY_OR_NOT = """#!/bin/sh
-# Always the same rate, of five digits so that rounding hides little, or any between 1 and 256 MiB/s.
+# Always the same rate, of five digits so that rounding hides little, or any up to 75 MiB/s.
 rate=12345
-[ "$1" = restless ] && rate=$((($(od -An -N1 -tu1 /dev/urandom) + 1) * 1024))
+[ "$1" = restless ] && rate=$((($(od -An -N1 -tu1 /dev/urandom) + 1) * 300))
 sleep "$2"
 echo "rate: $rate KiB/s"
 """
