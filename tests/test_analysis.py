@@ -39,7 +39,6 @@ from mountlab.stats import (
     estimate,
     holm,
 )
-from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.sequential import nominal_level
 from mountlab.tools.histograms import FEWEST_BEYOND, count, percentile
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
@@ -391,12 +390,12 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         ours, theirs = (kept[f"{fs}/w bs={each.factors['bs']}"] for fs in (each.candidate, each.baseline))
         names = (f"{fs}/w bs={each.factors['bs']}" for fs in (each.candidate, each.baseline))
         own = tuple(steps.get((name, *metric), 0.0) for name in names)
-        sides = [np.array([[side.get(b, math.nan) for b in range(1, 7)]]) for side in (ours, theirs)]
-        alone_ratio = compare_rows(sides[0], sides[1], steps=own)
-        low, high = alone_ratio.bounds(0.95)
-        columns = (alone_ratio.ratio, low, high, alone_ratio.p(), alone_ratio.n)
-        found = [getattr(each, key) for key in ("ratio", "low", "high", "p", "n")]
-        assert found == pytest.approx([float(column[0]) for column in columns], rel=1e-12, nan_ok=True)
+        sides = [[v for v in side.values() if v > 0] for side in (ours, theirs)]
+        pairs = [(ours[b], theirs[b]) for b in sorted(ours.keys() & theirs.keys()) if ours[b] > 0 and theirs[b] > 0]
+        paired = each.method == RATIO_METHOD
+        alone_ratio = compare(pairs, steps=own) if paired else compare_unpaired(*sides, steps=own)
+        found, wanted = ([getattr(x, k) for k in ("ratio", "low", "high", "p", "n")] for x in (each, alone_ratio))
+        assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.slow

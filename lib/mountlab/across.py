@@ -159,15 +159,11 @@ def _measured(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list[Run
 
 
 def _cells(runs: Sequence[RunView], figures: Sequence[SharedFigure], level: float) -> Iterator[CellOverBoxes]:
-    spreads = [spread(each.values, level=level, steps=_steps_of_known(each)) for each in figures]
+    spreads = [spread(each.values, level=level, steps=each.steps) for each in figures]
     adjusted = alike_p(spreads, rule_of(runs, level))
     for each, found, p in zip(figures, spreads, adjusted, strict=True):
         estimates = estimates_of(runs, each.values, each.steps, level=level, unit=each.unit)
         yield CellOverBoxes(each.cell, each.metric, each.label, each.unit, estimates, found, p)
-
-
-def _steps_of_known(figure: SharedFigure) -> list[float]:
-    return [step for own, step in zip(figure.values, figure.steps, strict=True) if own]
 
 
 def differs(part: CellOverBoxes | RatioOverBoxes, level: float) -> bool:

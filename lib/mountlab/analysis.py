@@ -214,7 +214,7 @@ def _with_unended(
             "workload": workload.name, **{name: workload.factors.get(name, "") for name in factors}, "metric": metric,
             "label": label, "unit": METRICS[metric], "n": late, "censored": late,
             **dict.fromkeys(("mean", "low", "high", "sd", "cv"), math.nan), "level": sweep.design.level,
-            "method": estimate_censored(np.empty(0), late, level=sweep.design.level, worst=worst_value(metric)).method,
+            "method": censored_estimate(metric, np.empty(0), late, sweep.design.level).method,
             "cell": cell.id,
         }
         for cell in sweep.cells if cell.id not in ended
@@ -268,7 +268,7 @@ def percentile_frame(
     )
     frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
     for row in np.flatnonzero(late):
-        own = estimate_censored(np.array(samples[row]), late[row], level=within, worst=math.inf)
+        own = censored_estimate("elapsed", np.array(samples[row]), late[row], within)  # a time, as latencies are
         frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
             len(samples[row]) + late[row], own.figure, own.low, own.high, own.method,
         )  # fmt: skip
@@ -357,7 +357,7 @@ def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
     return found
 
 
-FILESYSTEM_STEPS = dict.fromkeys(("mkfs_time", "mount_time"), Step(absolute=1e-9))
+FILESYSTEM_STEPS = dict.fromkeys(OF_A_MOUNT, Step(absolute=1e-9))
 """What the box's own clock says, in whole nanoseconds, whatever the tool."""
 
 

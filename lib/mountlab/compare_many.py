@@ -157,7 +157,7 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
         for row, ratios in by_row.items()
     }
     steps = {row: [each.steps.get(row, 0.0) for each in figures] for row in by_row}
-    spreads = {row: spread(each, level=level, steps=_of_known(steps[row], each)) for row, each in samples.items()}
+    spreads = {row: spread(each, level=level, steps=steps[row]) for row, each in samples.items()}
     adjusted = alike_p(list(spreads.values()), rule_of(runs, level))
     return [
         _cell(runs, row, by_row[row], samples[row], steps[row], spreads[row], p, level)
@@ -175,10 +175,6 @@ def _cell(
         estimates=estimates_of(runs, samples, steps, level=level, unit=one.unit),
         spread=found, p_adjusted=p, ratios=tuple(ratios.get(place) for place in range(len(samples))),
     )  # fmt: skip
-
-
-def _of_known(steps: Sequence[float], samples: Sequence[Sequence[float]]) -> list[float]:
-    return [step for step, own in zip(steps, samples, strict=True) if own]
 
 
 def estimates_of(

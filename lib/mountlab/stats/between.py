@@ -49,7 +49,7 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95, steps: Se
     """The spread between and inside runs, from the values of one figure in each run.
 
     Needs two runs with a value, and one with two; all values above 0. Else all is NaN: `within` too, but where only the
-    second run is missing. `steps`: to what the values of each run are rounded, in their unit (0, (): unknown); a
+    second run is missing. `steps`: to what the values of each sample are rounded, in their unit (0, (): unknown); a
     difference that this makes is no spread between runs. Without any spread inside runs, and without a step, p and the
     bounds are NaN.
     """
@@ -63,16 +63,17 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95, steps: Se
     if runs <= 1:
         found = Spread(math.nan, math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
     else:
-        found = _between(logs, within, _rounding(logs, steps, within), level)
+        found = _between(logs, within, _rounding(samples, steps, within), level)
     tail = (1 - level) / 2
     low, high = (math.sqrt(inside / float(scipy.stats.chi2.ppf(share, n - runs))) for share in (1 - tail, tail))
     return replace(found, within_low=low, within_high=high)
 
 
-def _rounding(logs: Sequence[Floats], steps: Sequence[float], within: float) -> float:
-    """The variance that rounding adds to the log mean of a run, on average over the runs."""
-    shares = [step / math.exp(own.mean()) for own, step in zip(logs, steps, strict=False)]
-    return float(np.mean(common_variance(np.array(shares), np.array(math.sqrt(within))))) if shares else 0.0
+def _rounding(samples: Sequence[Sequence[float]], steps: Sequence[float], within: float) -> float:
+    """The variance that rounding adds to the log mean of a run, on average over the runs that have values."""
+    pairs = zip(samples, steps or [0.0] * len(samples), strict=True)
+    shares = [step / math.exp(np.log(own).mean()) for own, step in pairs if len(own)]
+    return float(np.mean(common_variance(np.array(shares), np.array(math.sqrt(within)))))
 
 
 def _between(logs: Sequence[Floats], within: float, rounding: float, level: float) -> Spread:

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.stats.comparisons import Flags, Ratios
+from mountlab.stats.comparisons import Flags, Ratios, logarithms
 from mountlab.stats.estimates import NO_INTERVAL, Floats, order_statistic
 
 SIGN_METHOD = "median of the ratios of the blocks, order statistics, trials at their time limit counted as the worst"
@@ -138,8 +138,7 @@ def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flag
 
 
 def _log_scores(values: Floats, late: Flags, bad: Floats) -> Floats:
-    logs = np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
-    return np.where(late, (bad * math.inf)[:, None], logs)
+    return np.where(late, (bad * math.inf)[:, None], logarithms(values))
 
 
 def _median(logs: NDArray[np.float64]) -> float:

@@ -169,15 +169,17 @@ def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN
     Paired by block where `is_paired` says so; else by Welch, which uses every value but lets the differences between
     blocks stand as noise.
     """
-    ours, theirs = _Side.of(candidate, steps[0]), _Side.of(baseline, steps[1])
-    differences = ours.logs - theirs.logs
-    pairs, least = np.count_nonzero(~np.isnan(differences), axis=1), np.minimum(ours.n, theirs.n)
-    paired = is_paired(pairs, ours.n, theirs.n)
+    logs = [logarithms(side) for side in (candidate, baseline)]
+    differences = logs[0] - logs[1]
+    pairs, *counts = (np.count_nonzero(~np.isnan(each), axis=1) for each in (differences, *logs))
+    paired = is_paired(pairs, counts[0], counts[1])
+    alone = paired[:, None] & np.isnan(differences)  # such a value takes no part in a paired comparison
+    ours, theirs = (_Side.of(np.where(alone, math.nan, own), step) for own, step in zip(logs, steps, strict=True))
     found = np.full((3, len(paired)), math.nan)
     found[:, paired] = _paired(differences[paired], ours.only(paired), theirs.only(paired))
     found[:, ~paired] = _welch(ours.only(~paired), theirs.only(~paired))
     mean, se, df = found
-    return Ratios(mean, se, df, np.where(paired, pairs, least), paired)
+    return Ratios(mean, se, df, np.where(paired, pairs, np.minimum(counts[0], counts[1])), paired)
 
 
 def is_paired(pairs: NDArray[np.int64], ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> Flags:
@@ -199,7 +201,7 @@ def compare_rows_unpaired(candidate: Floats, baseline: Floats, *, steps: Steps =
     A side with fewer than two values has a ratio and no interval; one with none has neither. `n` is that of the side
     with fewer values.
     """
-    ours, theirs = _Side.of(candidate, steps[0]), _Side.of(baseline, steps[1])
+    ours, theirs = (_Side.of(logarithms(side), step) for side, step in zip((candidate, baseline), steps, strict=True))
     mean, se, df = _welch(ours, theirs)
     return Ratios(mean, se, df, np.minimum(ours.n, theirs.n), np.zeros(len(mean), dtype=bool))
 
@@ -389,14 +391,15 @@ def _positive(values: Sequence[float], level: float) -> Floats:
     return sample
 
 
-def _logs(values: Floats) -> Floats:
+def logarithms(values: Floats) -> Floats:
+    """Of values of any shape; NaN where a value is missing or not positive."""
     return np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
 
 
 def log_step(values: Floats, step: Floats | float) -> Floats:
     """The steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric means.
     NaN for a row without a positive value."""
-    return _Side.of(values, step).step
+    return _Side.of(logarithms(values), step).step
 
 
 @dataclass(frozen=True)
@@ -412,10 +415,9 @@ class _Side:
     """That of the logarithms: the step as a share of the geometric mean."""
 
     @classmethod
-    def of(cls, values: Floats, step: Floats | float) -> _Side:
-        logs = _logs(values)
+    def of(cls, logs: Floats, step: Floats | float) -> _Side:
         n = np.count_nonzero(~np.isnan(logs), axis=1)
-        mean, sd = _moments_of_known(logs, n)
+        mean, sd = moments_of_known(logs, n)
         return cls(logs, n, mean, sd, step * _exp(-mean))
 
     def only(self, rows: Flags) -> _Side:
@@ -429,7 +431,7 @@ def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
     spread of each side. The differences may be alike all the same; they then vary no less than rounding does.
     """
     n = np.count_nonzero(~np.isnan(differences), axis=1)
-    mean, sd = _moments_of_known(differences, n)
+    mean, sd = moments_of_known(differences, n)
     common = common_variance(ours.step, ours.sd) + common_variance(theirs.step, theirs.sd)
     least = (ours.step**2 + theirs.step**2) / 12
     variance = np.maximum(sd**2 / np.maximum(n, 1) + common, least / np.maximum(n, 1))
@@ -499,7 +501,7 @@ def _off(log_p: Floats, size: Floats, df: Floats, n: NDArray[np.int64]) -> Float
     return np.asarray(log_p - np.log(np.maximum(own, _NEVER)))
 
 
-def _moments_of_known(rows: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def moments_of_known(rows: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Mean and standard deviation of what each row holds; NaN where it holds too little."""
     known, found = ~np.isnan(rows), np.full((2, len(rows)), math.nan)
     for size in np.unique(n[n > 0]):

@@ -30,6 +30,8 @@ from mountlab.stats.comparisons import (
     compare_rows_unpaired,
     joint_bounds,
     log_step,
+    logarithms,
+    moments_of_known,
     share_of_error,
     welch_df,
 )
@@ -184,11 +186,9 @@ def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Fl
 
 def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
     """How many values each row has, and the variance of their logarithms; NaN for fewer than two."""
-    logs = np.log(values, out=np.full(values.shape, math.nan), where=values > 0)
+    logs = logarithms(values)
     n = np.count_nonzero(~np.isnan(logs), axis=1)
-    mean = np.nansum(logs, axis=1) / np.maximum(n, 1)
-    squares = np.nansum((logs - mean[:, None]) ** 2, axis=1)
-    return n, np.divide(squares, n - 1, out=np.full(len(n), math.nan), where=n > 1)
+    return n, moments_of_known(logs, n)[1] ** 2
 
 
 # ── what it would take ───────────────────────────────────────────────────────────────────────────────────────────────
