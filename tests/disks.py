@@ -77,10 +77,11 @@ class Disks:
         return place
 
     def mount_elsewhere(self, device: str) -> int:
-        """Mount it in a mount namespace of its own; gives the process that holds it."""
+        """Mount it, read-only so that nothing is written by itself, in a mount namespace of its own; gives the process
+        that holds it."""
         place = self.directory / "elsewhere"
         place.mkdir()
-        hidden = f"mount {device} {place} && sync -f {place} && echo mounted && read _"
+        hidden = f"mount -o ro {device} {place} && sync -f {place} && echo mounted && read _"
         if subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
             pytest.skip("a mount cannot be hidden here: unshare -m does not work (inside a chroot, say)")
         holder = self.process("unshare", "-m", "sh", "-c", hidden)

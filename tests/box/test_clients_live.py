@@ -204,7 +204,8 @@ def test_a_client_that_is_slow_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         return {name: text + "rate=2m\n" * name.endswith("/c-jobs.fio") for name, text in real(*given, **more).items()}
 
     monkeypatch.setattr(fio_clients, "files", held_back)
-    path = measure(tmp_path, {"w": {**WRITE, "clients": ["a", "c"]}}, repeats=2, drop_caches=False)
+    # Four trials: with two, on a busy machine, the interval of the ratio holds almost anything.
+    path = measure(tmp_path, {"w": {**WRITE, "clients": ["a", "c"]}}, repeats=4, drop_caches=False)
     run = store.load_run(path)
     stragglers = [caveat.message for caveat in run.caveats if caveat.code == "straggler"]
     assert len(stragglers) == 1, [(share.client, share.ratios) for share in shares(run.sweep, run.measurements)]

@@ -197,7 +197,7 @@ def second_of_btrfs(made: Disks) -> str:
     """The mount names the first device only."""
     first, second = made.loop(size=BTRFS_SIZE), made.loop(size=BTRFS_SIZE)
     disks.btrfs(another_id(), first, second)
-    made.mount(first)
+    made.mount(first, "-o", "ro")  # else btrfs itself writes its super blocks, whenever it likes
     return second
 
 

@@ -95,8 +95,9 @@ def test_estimates_can_be_recomputed_from_the_journal_and_the_raw_output_alone(r
         by_hand = [values.mean(), values.mean() - half, values.mean() + half, values.std()]
         assert np.allclose([row["mean"], row.sd], [by_hand[0], by_hand[3]], rtol=1e-9)
         # Where trials take about as many whole milliseconds, what rounding may hide is added.
-        assert row.low <= by_hand[1] * (1 + 1e-9)
-        assert row.high >= by_hand[2] * (1 - 1e-9)
+        tiny = 1e-9 * values.mean()
+        assert row.low <= by_hand[1] + tiny  # below zero where trials vary a great deal
+        assert row.high >= by_hand[2] - tiny
         took = saved[(saved.filesystem == filesystem) & (saved.rw == rw) & (saved.metric == "elapsed")].squeeze()[
             "mean"
         ]
