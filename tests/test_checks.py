@@ -238,15 +238,15 @@ def with_ios(*ios: int, metrics: tuple[str, ...] = (), label: str = "") -> Evide
 
 
 def test_a_percentile_that_one_trial_has_too_few_ios_for_is_missing_with_the_reason() -> None:
-    warning = the_only("few-ios", with_ios(20_000, 9_999, metrics=("read_latency_p99_9", "read_latency_p99")))
+    warning = the_only("few-operations", with_ios(20_000, 9_999, metrics=("read_latency_p99_9", "read_latency_p99")))
     assert (warning.severity, warning.metrics) == ("warning", "read_latency_p99_9")
     assert "9,999 I/Os, and 10,000 are needed" in warning.message
-    assert found("few-ios", with_ios(20_000, 10_000, metrics=("read_latency_p99_9",))) == []
+    assert found("few-operations", with_ios(20_000, 10_000, metrics=("read_latency_p99_9",))) == []
     assert found("figures-missing", with_ios(20_000, 9_999, metrics=("read_latency_p99_9",))) == []
 
 
 def test_percentiles_that_were_not_asked_for_are_told_to_be_missing_in_one_note() -> None:
-    note = the_only("few-ios", with_ios(5_000, 100, label="job"))
+    note = the_only("few-operations", with_ios(5_000, 100, label="job"))
     assert (note.severity, note.scope) == ("note", "run")
     assert "100 I/Os, and 200 are needed" in note.message
     assert "2 others" in note.message
@@ -603,7 +603,7 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
     assert findings.passed == [
-        "failed-trials", "excluded", "few-ios", "figures-missing", "too-few", "noisy", "too-short", "rounded",
+        "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy", "too-short", "rounded",
     ], "a check that looked at nothing has not passed"  # fmt: skip
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
 

@@ -115,7 +115,7 @@ def test_a_percentile_that_too_few_ios_left_out_is_no_failure(ios: int, outcome:
     assert {each.outcome for each in gate.judged} == {outcome}
     reasons = {each.reason.replace("\xa0", " ") for each in gate.judged}
     assert all("the change has no figure of it" in each for each in reasons)
-    assert all(("few-ios" in each and "812" in each and "10,000" in each) == (ios == 812) for each in reasons)
+    assert all(("few-operations" in each and "812" in each and "10,000" in each) == (ios == 812) for each in reasons)
 
 
 @pytest.mark.parametrize("ended", [0, 3])

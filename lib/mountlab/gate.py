@@ -187,7 +187,7 @@ def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
         return "its trials ran into their time limit (timed-out)"
     ios = fewest_ios(run.measurements).get((figure.cell.id, figure.metric.partition("_")[0]))
     if figure.metric in PERCENT_OF and ios and not enough(ios, PERCENT_OF[figure.metric]):
-        return f"{too_few(figure.metric, ios).rstrip('.')} (few-ios)"
+        return f"{too_few(figure.metric, ios).rstrip('.')} (few-operations)"
     return ""
 
 

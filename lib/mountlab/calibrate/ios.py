@@ -61,7 +61,7 @@ def percentiles_of_few_ios(effort: Effort) -> Table:
             shares = tuple(found[ios][place] if enough(ios, percent) else None for ios in IOS)
             rows.append((f"{name}: p{percent:g}", shares))
         rows.append((f"{name}: p99.9, were it shown", tuple(found[ios][-1] for ios in IOS)))
-    return Table("few-ios", says, effort.sweeps, ("latencies", *(f"{ios:,} I/Os" for ios in IOS)), tuple(rows))
+    return Table("few-operations", says, effort.sweeps, ("latencies", *(f"{ios:,} I/Os" for ios in IOS)), tuple(rows))
 
 
 def _covered(name: str, quantile: Quantile, ios: int, cells: int) -> list[Share]:

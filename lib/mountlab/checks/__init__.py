@@ -89,8 +89,8 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
 """Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
-    "imported", "failed-trials", "excluded", "few-ios", "figures-missing", "too-few", "noisy", "too-short", "rounded",
-    "outlier", "two-modes",
+    "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy", "too-short",
+    "rounded", "outlier", "two-modes",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""
 ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"

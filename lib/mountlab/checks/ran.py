@@ -169,12 +169,12 @@ def few_ios(evidence: Evidence) -> Iterator[Caveat]:
         ]  # fmt: skip
         for metric, ios in lacks:
             if metric in evidence.sweep.metrics:
-                yield of_cell(cell, "few-ios", "warning", f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
+                yield of_cell(cell, "few-operations", "warning", f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
             elif metric in _MAIN_PERCENTILES:
                 others.append(f"{cell.id}: {too_few(metric, ios)}")
     if others:
         more = f" So it is with {len(others) - 1} others." if len(others) > 1 else ""
-        yield of_run("few-ios", "note", f"{others[0]}{more} {_WHY_IOS}")
+        yield of_run("few-operations", "note", f"{others[0]}{more} {_WHY_IOS}")
 
 
 _PERCENTILES = tuple(PERCENT_OF)
@@ -293,7 +293,7 @@ CHECKS = (
         foresee=left_out,
     ),
     Check(
-        code="few-ios",
+        code="few-operations",
         severities=("warning", "note"),
         advice="Run trials longer, take smaller blocks, or ask for a lower percentile.",
         find=few_ios,
