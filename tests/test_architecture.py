@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper", "process"} | BOX),
     "parsing": BASE | {"tools"},
     "audit": {"errors"},
-    "plain_files": {"errors"},
+    "plain_files": {"errors", "disk"},
     "disk": {"errors"},
     "journal": BASE | {"disk"},
     "stamp": {"disk"},

@@ -69,7 +69,9 @@ from mountlab.model import (
 from mountlab.outcome import is_late
 from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
 from mountlab.parsing import parsed
-from mountlab.plain_files import check_text, refuse_others
+from mountlab.plain_files import check_below as check_below
+from mountlab.plain_files import check_text, read_below, refuse_others
+from mountlab.plain_files import resolved_below as resolved_below
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
@@ -135,9 +137,10 @@ def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolv
     return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
 
 
-def reader_in(directory: Path) -> Callable[[str], str]:
-    """Reads the files that a sweep names; relative paths are looked up in `directory`."""
-    return lambda name: read_text(directory / name, "file named by the sweep", "correct its path in the sweep file")
+def reader_in(directory: Path) -> Callable[[str, str], str]:
+    """Reads the files that a sweep names: those in `directory` and below it, and no others. Of a sweep file that is its
+    own directory, also for what `-p` names; of parameters without a file it is the current one."""
+    return lambda name, where: read_below(directory, name, where)
 
 
 def load_box(name: str) -> Box:
@@ -155,7 +158,8 @@ def box_names() -> list[str]:
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
-    """The figures of the named files of params/published/."""
+    """The figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
+    check_plain(names, "published")
     paths = [PARAMS / "published" / f"{name}.yml" for name in names]
     texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
     return [figure for path, text in zip(paths, texts, strict=True)
