@@ -33,7 +33,7 @@ KEYS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 PLACES = (
     "{tmp}/outside", "../outside", "x/../../outside", "out/outside", "link", "circle", "pipe", "socket", ".", "sub",
-    "/dev/zero", "/proc/self/environ", "huge", ".hidden", "sub/.hidden", "nothing", "a\\0b", "x" * 5000, "chain",
+    "/dev/zero", "/proc/self/environ", "huge", ".hidden", "sub/.hidden", "nothing", "a\0b", "x" * 5000, "chain",
     "//etc/passwd", "sub/up/outside",
 )  # fmt: skip
 

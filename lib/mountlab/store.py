@@ -77,6 +77,7 @@ from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
 from mountlab.stamp import Stamp, stamped, truth_of
+from mountlab.text import visible
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
@@ -883,5 +884,10 @@ def comparison_frame(run: Run) -> pd.DataFrame:
     return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
 
 
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
+    return visible(str(frame.to_csv(index=False)))
+
+
 def _write_csv(path: Path, frame: pd.DataFrame) -> None:
-    replace_file(path, frame.to_csv(index=False).encode())
+    replace_file(path, csv_text(frame).encode())
