@@ -74,7 +74,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def is_plain(text: str, *, table: bool) -> None:
-    """Fail where a character steers, turns or hides, and where a line is one of theirs. A field of CSV may have lines."""
+    """Fail where a character steers, turns or hides, and where a line is theirs (a field of CSV may have lines)."""
     assert visible(text) == text
     assert "\r" not in text
     assert table or not [line for line in text.splitlines() if line.strip().startswith(FORGED)]

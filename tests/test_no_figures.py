@@ -103,18 +103,27 @@ def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
     assert main(["index", str(results)]) == 0
 
 
-def test_alone_it_is_a_catalog_too(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alone_it_is_a_catalog_too(alone: Path) -> None:
     assert main(["catalog", str(alone)]) == 0
     sql = "SELECT count(*) AS n, count(*) FILTER (figures_from IS NULL) AS none FROM runs"
     assert main(["query", sql, "--results", str(alone)]) == 0
-    assert (
-        main(["query", "SELECT sum(value) AS total, any_value(warmup) FROM measurements", "--results", str(alone)]) == 0
-    )
-    capsys.readouterr()
-    assert main(["history", "--results", str(alone)]) == 2
+    sql = "SELECT sum(value) AS total, any_value(warmup) FROM measurements"
+    assert main(["query", sql, "--results", str(alone)]) == 0
+
+
+@pytest.mark.parametrize("make", [failed, derived, of_an_earlier_version, without_trials])
+def test_a_history_of_nothing_says_so(make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make(tmp_path / "results" / "empty")
+    assert main(["history", "--results", str(tmp_path / "results")]) == 2
     said = capsys.readouterr().err
     assert "nothing was measured that fits" in said
     assert "no trial of any run gave a figure" in said
+
+
+def test_a_history_of_time_limits_is_one_without_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    timed_out(tmp_path / "results" / "empty")
+    assert main(["history", "--results", str(tmp_path / "results")]) == 0
+    assert "none shown" in capsys.readouterr().out
 
 
 def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> None:
