@@ -142,6 +142,10 @@ class BoxFile(_File):
     whichever of them is free."""
 
 
+SMALLEST_FIGURE, LARGEST_FIGURE = 1e-30, 1e30
+"""Of a published figure: a ratio needs both sides above nothing, and finite."""
+
+
 class PublishedRow(_File):
     """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
 
@@ -161,9 +165,9 @@ class PublishedRow(_File):
     """The name of the file system in the sweep."""
     baseline: str
     """What it was compared with."""
-    candidate_value: float | None = None
+    candidate_value: Annotated[float, Field(ge=SMALLEST_FIGURE, le=LARGEST_FIGURE)] | None = None
     """The figure as published."""
-    baseline_value: float | None = None
+    baseline_value: Annotated[float, Field(ge=SMALLEST_FIGURE, le=LARGEST_FIGURE)] | None = None
     """The figure as published."""
     unit: str | None = None
     """Of both figures, as published."""
@@ -577,6 +581,13 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     return [
         PublishedFigure(study=file.study, source=file.source, **row.model_dump(exclude_none=True)) for row in file.rows
     ]
+
+
+def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
+    """The published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
+    known = {key: value for key, value in row.items() if key not in ("study", "source")}
+    checked = validated(PublishedRow, known, where, kept=True).model_dump(exclude_none=True)
+    return PublishedFigure(study=str(row["study"]), source=str(row["source"]), **checked)
 
 
 def _check_claim(row: PublishedRow, where: str) -> None:

@@ -44,7 +44,7 @@ from mountlab.evidence import (
     through_cache_below,
     unseen,
 )  # fmt: skip
-from mountlab.foreign import check_info, check_plain, check_trials, kept_box
+from mountlab.foreign import check_imported, check_info, check_plain, check_trials, kept_box, known_level
 from mountlab.hold import held, holder
 from mountlab.journal import FILE as JOURNAL
 from mountlab.journal import append, mend
@@ -67,7 +67,16 @@ from mountlab.model import (
     Workload,
 )
 from mountlab.outcome import is_late
-from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
+from mountlab.params import (
+    Resolved,
+    as_yaml,
+    kept_published,
+    parse_box,
+    parse_excluded,
+    parse_published,
+    parse_yaml,
+    resolve,
+)
 from mountlab.parsing import parsed
 from mountlab.plain_files import check_below as check_below
 from mountlab.plain_files import check_text, read_below, refuse_others
@@ -451,8 +460,10 @@ def read_sweep(path: Path) -> Resolved:
     info = read_info(path)
     refuse_others(path, shown(path))
     if "imported" in info:
-        return Resolved(TypeAdapter(Sweep).validate_python(info["imported"]["sweep"]), info["parameters"])
-    resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json", kept=True)
+        imported = TypeAdapter(Sweep).validate_python(info["imported"]["sweep"])
+        check_imported(imported, f"{shown(path)}/run.json: imported")
+        return Resolved(imported, info["parameters"])
+    resolved = resolve(known_level(info["parameters"]), where=f"{shown(path)}/run.json", kept=True)
     return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
 
 
@@ -569,7 +580,7 @@ def _load_run(path: Path) -> Run:
         censored=censored, comparisons=Several(analysis.comparisons(sweep, measurements, censored)),
         caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
-        published=[PublishedFigure(**each) for each in info["published"]],
+        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
         truth=own.truth,
     )  # fmt: skip
