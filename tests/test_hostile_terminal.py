@@ -146,21 +146,22 @@ def test_the_texts_of_this_test_do_reach_the_terminal(results: Path, capsys: pyt
 def test_a_plan_with_an_earlier_run_is_plain_too(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = store.load_run(results / "a")
-    session = SimpleNamespace(plan=None, facts=run.info["facts"])
+    here = json.loads((TOUR / "run.json").read_text())["facts"]  # other ones than those of the pilot, which it names
+    session = SimpleNamespace(plan=None, facts=here)
 
     @contextmanager
     def planned(*_: object, **__: object) -> Iterator[Any]:
         yield session
 
     monkeypatch.setattr(workflow, "planned", planned)
-    monkeypatch.setattr("mountlab.planview.plan_text", lambda *_: f"a plan {EVIL}")
+    monkeypatch.setattr("mountlab.planview.plan_text", lambda *_: "a plan")
     sweep = results / "s.yml"
     sweep.write_text((TOUR / "sweep.yml").read_text())
     assert main(["plan", str(sweep), "--pilot", str(results / "a")]) == 0
     said = capsys.readouterr().out
-    assert visible(said) == said
-    assert "[U+001B]" in said
+    is_plain(said, table=False)
+    assert "another hostname: " in said
+    assert f"{visible(STEERING)}[U+000A]{FORGED}" in said
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
