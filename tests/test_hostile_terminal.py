@@ -26,7 +26,10 @@ from hypothesis import strategies as st
 from mountlab import __main__, store, workflow
 from mountlab.__main__ import main
 from mountlab.errors import InputError, MountlabWarning
+from mountlab.progress import Bar
+from mountlab.runner import as_trial
 from mountlab.text import Guarded, drawn_on, one_line, plain_cell, visible
+from test_progress import NOW, make
 
 FORGED = "error: everything is lost"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u200b\x08"
@@ -323,3 +326,17 @@ def test_the_copies_of_this_test_are_of_all_free_keys() -> None:
     info = json.loads((TOUR / "run.json").read_text())
     checked = {"schema", "run_id", "status", "box", "seed", "order", "parameters", "left_out"}
     assert set(copy.copy(info)) - set(FREE) <= checked
+
+
+def test_a_bar_below_the_guard_draws_and_shows_texts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, below = make(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", Guarded(below))
+    with Bar(plan, done=set()) as bar:
+        bar.begin(plan.trials[0])
+        bar.end(plan.trials[0], as_trial(plan.trials[0], "failed", f"no space {STEERING}", NOW, 2.0))
+        bar.notice(f"lost: {STEERING}")
+    drawn = below.getvalue()
+    assert "\r" in drawn  # the bar goes over its own line
+    assert "[U+000D]" not in drawn
+    assert drawn.count(visible(STEERING)) == 2
+    assert visible(drawn.replace("\r", "").replace("\x1b[A", "")) == drawn.replace("\r", "").replace("\x1b[A", "")
