@@ -18,7 +18,7 @@ PACKAGE = ROOT / "lib" / "mountlab"
 
 # --- the table: which module may import which -------------------------------------------------------------------------
 
-BASE = {"errors", "units", "model", "seeds"}
+BASE = {"text", "errors", "units", "model", "seeds"}
 CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
@@ -37,7 +37,8 @@ BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progres
 SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "clients", "runner", "report"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "text": set(),
+    "errors": {"text"},
     "seeds": set(),
     "units": {"errors"},
     "model": {"errors", "units"},
@@ -58,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper", "process"} | BOX),
     "parsing": BASE | {"tools"},
     "audit": {"errors"},
-    "plain_files": {"errors"},
+    "plain_files": {"errors", "disk"},
     "disk": {"errors"},
     "journal": BASE | {"disk"},
     "stamp": {"disk"},
@@ -102,7 +103,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | SHELL
     | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
     | {"audit", "catalog", "years", "chronicle", "everywhere"},
-    "__main__": {"errors", "verbs"},
+    "__main__": {"errors", "text", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""
 

@@ -6,6 +6,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -358,6 +361,91 @@ def test_a_query_can_neither_write_nor_reach_another_file(
     assert refused.value.exit_code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret", "secret.csv"], frame
     assert catalog.ask(connection, "SELECT count(*) FROM runs").rows == [(SMALL.count,)]
+
+
+@pytest.mark.parametrize("sql", ["", " ", "\n\t", "-- nothing", "/* nothing */", ";", " ; ; "])
+def test_no_query_is_said(sql: str, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", sql, "--results", str(made)]) == 2
+    said = capsys.readouterr().err
+    assert "there is no query" in said
+    assert "DESCRIBE runs" in said
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2;", "SELECT 1; DROP TABLE runs"])
+def test_several_queries_are_refused_and_none_of_them_is_run(
+    sql: str, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", sql, "--results", str(made)]) == 2
+    assert "only one query at a time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 AS x;", "SELECT 1 AS x -- one", "-- one\nSELECT 1 AS x", "SELECT ';' AS x"])
+def test_one_query_is_one_whatever_stands_around_it(sql: str, connection: database.Connection) -> None:
+    assert len(catalog.ask(connection, sql).rows) == 1
+
+
+def test_a_query_that_is_no_text_is_refused(connection: database.Connection) -> None:
+    with pytest.raises(InputError, match="text in UTF-8"):
+        catalog.ask(connection, "SELECT '\udcff'")
+
+
+ENDLESS = {
+    "a cross join": "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b",
+    "a recursion": "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t",
+    "a join of our tables": "SELECT count(*) FROM measurements a, measurements b, measurements c, measurements d",
+}
+
+
+@pytest.mark.parametrize("sql", ENDLESS.values(), ids=ENDLESS)
+def test_a_query_without_end_is_cancelled_and_the_connection_goes_on(sql: str, connection: database.Connection) -> None:
+    started = time.monotonic()
+    with pytest.raises(InputError, match="takes too long and was cancelled") as caught:
+        catalog.ask(connection, sql, limit_s=0.5)
+    assert time.monotonic() - started < 20
+    assert (caught.value.exit_code, caught.value.got) == (2, "more than 0.5 s")
+    assert "--time-limit" in caught.value.allowed
+    assert "WHERE" in caught.value.next_step
+    assert catalog.ask(connection, "SELECT count(*) FROM runs", limit_s=30).rows == [(SMALL.count,)]
+
+
+def test_the_time_limit_is_one_of_the_command_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", ENDLESS["a cross join"], "--time-limit", "500ms", "--results", str(made)]) == 2
+    assert "more than 0.5 s" in capsys.readouterr().err
+    for text in ("0s", "60", "infinite", "25h", "-1s"):
+        assert main(["query", "SELECT 1", f"--time-limit={text}", "--results", str(made)]) == 2, text
+        assert "--time-limit" in capsys.readouterr().err
+
+
+def test_a_query_that_does_not_stop_when_it_is_cancelled_ends_the_process(made: Path) -> None:
+    """DuckDB looks for a cancel between two pieces of its work, and one list is one piece."""
+    code = "import sys; from mountlab.verbs import years; years._LATE_S = 0.5\n"
+    code += "from mountlab.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    words = ["query", "SELECT list_sort(range(80000000))", "--time-limit", "300ms", "--results", str(made)]
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("takes too long and was cancelled") == 1
+    assert time.monotonic() - started < 30
+
+
+def test_an_answer_beyond_what_memory_is_for_is_refused(
+    connection: database.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="too many rows"):
+        catalog.ask(connection, "SELECT * FROM range(100000000000)")
+    with pytest.raises(InputError, match="1GB of memory"):
+        catalog.ask(connection, "SELECT list(a.range) FROM range(1000000000) AS a")
+    monkeypatch.setattr(database, "MOST_ROWS", 3)
+    assert len(catalog.ask(connection, "SELECT * FROM range(3)").rows) == 3
+    with pytest.raises(InputError, match="too many rows") as caught:
+        catalog.ask(connection, "SELECT * FROM range(4)")
+    assert "GROUP BY" in caught.value.next_step
+
+
+def test_maps_and_nested_values_are_data(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT MAP {DATE '2020-01-01': [MAP {1: 2}]} AS m, {'a': chr(127)} AS s"
+    assert main(["query", sql, "--json", "--results", str(made)]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"m": {"2020-01-01": [{"1": 2}]}, "s": {"a": "\x7f"}}]
 
 
 def test_a_query_leaves_the_file_as_it_is(

@@ -202,7 +202,7 @@ def test_text_from_a_log_is_no_formula_in_a_spreadsheet() -> None:
     evil = '=HYPERLINK("http://x/","y")'
     frame = pd.DataFrame({"reason": [evil, "+1", "a\x07b", ""], "value": [1.5, math.inf, math.nan, 2.0]})
     sheet = openpyxl.load_workbook(io.BytesIO(workbook({"t": frame})))["t"]
-    assert [cell.value for cell in sheet["A"]] == ["reason", evil, "+1", "a\ufffdb", None]
+    assert [cell.value for cell in sheet["A"]] == ["reason", evil, "+1", "a[U+0007]b", None]
     assert sheet["A2"].data_type == "s"
     assert [cell.value for cell in sheet["B"]] == ["value", 1.5, None, None, 2]
 

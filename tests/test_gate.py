@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from mountlab import __main__, errors, store
-from mountlab.errors import PlanError
+from mountlab.errors import ParameterError, PlanError
 from mountlab.gate import EXIT_CODES, Gate, Judged, judge
 from mountlab.gate_view import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
 from mountlab.model import Caveat
@@ -381,3 +381,10 @@ def test_a_figure_turned_round_keeps_its_bounds() -> None:
     assert each.ratio == (0.5, 0.4, 0.625)
     assert replace(each, metric="elapsed").ratio == (2.0, 1.6, 2.5)
     assert replace(each, at_least=0.0, at_most=math.inf).ratio == (0.5, 0.0, math.inf)
+
+
+@pytest.mark.parametrize("margin", [-0.01, 10.01, math.inf, math.nan])
+def test_a_margin_out_of_range_is_refused(margin: float) -> None:
+    with pytest.raises(ParameterError, match="not a margin") as caught:
+        judge([], [], margin=margin)
+    assert caught.value.allowed == "0% to 1000%"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import random
@@ -22,8 +23,9 @@ import yaml
 from hostile_input import CANARY, STRINGS, Hostile
 from mountlab import export, report, reproduce, store
 from mountlab.batch_params import parse_batch
-from mountlab.errors import MountlabError, StoreError
+from mountlab.errors import MountlabError, ParameterError, StoreError
 from mountlab.foreign import kept_box
+from mountlab.importer import import_patterns
 from mountlab.model import Box, ScratchDevice
 from test_hostile_input import no_control_characters, nothing_is_touched
 
@@ -202,6 +204,52 @@ def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeyp
     report.execute(tmp_path / "n.ipynb", tmp_path / "out" / "n.ipynb", {})
     assert "no\\n" in (tmp_path / "out" / "n.ipynb").read_text()
     assert not (tmp_path / CANARY).exists()
+
+
+@pytest.mark.parametrize("key", ["candidate_value", "baseline_value"])
+@pytest.mark.parametrize("value", [math.inf, 1e308, 1e-320, 0, -1, "x", [1], True])
+def test_a_published_figure_of_a_run_is_a_figure(key: str, value: Any, run: Path) -> None:
+    info = json.loads((run / "run.json").read_text())
+    changed(run, published=[{**info["published"][0], key: value}])
+    with pytest.raises(ParameterError, match="wrong type or value") as caught:
+        store.load_run(run)
+    assert caught.value.where.endswith(f"run.json: published: {key}")
+
+
+def test_a_claim_without_figures_is_one(run: Path) -> None:
+    info = json.loads((run / "run.json").read_text())
+    row = {key: value for key, value in info["published"][0].items() if not key.endswith("_value")}
+    changed(run, published=[{**row, "claim": "same", "within": 0.1}])
+    (claim,) = store.load_run(run).published
+    assert (claim.claim, claim.within, math.isnan(claim.ratio)) == ("same", 0.1, True)
+
+
+def test_a_run_with_a_level_of_an_earlier_version_stays_readable(run: Path) -> None:
+    info = json.loads((run / "run.json").read_text())
+    changed(run, parameters={**info["parameters"], "design": {"level": 0.9999999999999999}})
+    assert store.load_run(run).sweep.design.level == 0.999999
+    for level in (1.0, 1.5, math.nan, "0.95"):
+        changed(run, parameters={**info["parameters"], "design": {"level": level}})
+        with pytest.raises(ParameterError, match="wrong type or value"):
+            store.load_run(run)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc", "a\nb", "a\x1b[2Jb", ""])
+@pytest.mark.parametrize("place", ["name", "box", "filesystems", "workloads", "published"])
+def test_a_name_in_an_imported_sweep_is_one(place: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "ext4-1.txt").write_text("1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s\n")
+    raw = {"question": "?", "tool": "dd", "files": [f"{tmp_path}/{{filesystem}}-{{repeat}}.txt"]}
+    path = import_patterns(raw, results=tmp_path / "results")
+    assert len(store.load_run(path).trials) == 1
+    imported = json.loads((path / "run.json").read_text())["imported"]
+    sweep = imported["sweep"]
+    if place in ("filesystems", "workloads"):
+        sweep[place][0]["name"] = name
+    else:
+        sweep[place] = [name] if place == "published" else name
+    changed(path, imported=imported)
+    with nothing_is_touched(), pytest.raises(StoreError, match="lead elsewhere"):
+        store.load_run(path)
 
 
 # --- anything at all --------------------------------------------------------------------------------------------------

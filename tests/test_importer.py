@@ -274,14 +274,36 @@ def test_what_an_import_file_gets_wrong_is_said(raw: dict[str, Any], names: list
         assert "did you mean 'files'" in caught.value.next_step
 
 
-def test_files_above_and_deep_below_the_import_file_are_found(tmp_path: Path, results_dir: Path) -> None:
-    write(tmp_path, {"old/x/y/ext4.txt": dd(0.3), "new/tmpfs.txt": dd(0.1)})
-    (tmp_path / "maps").mkdir()
-    (tmp_path / "maps" / "m.yml").write_text(
-        "{question: '?', tool: dd, files: ['../old/**/{filesystem}.txt', '../new/{filesystem}.txt']}"
+def test_files_deep_below_the_import_file_are_found(tmp_path: Path, results_dir: Path) -> None:
+    write(tmp_path, {"old/x/y/ext4.txt": dd(0.3), "new/tmpfs.txt": dd(0.1), "old/.hidden/xfs.txt": dd(0.2)})
+    (tmp_path / "m.yml").write_text(
+        "{question: '?', tool: dd, files: ['old/**/{filesystem}.txt', 'new/{filesystem}.txt']}"
     )
-    run = load_run(import_file(tmp_path / "maps" / "m.yml", results=results_dir))
+    run = load_run(import_file(tmp_path / "m.yml", results=results_dir))
     assert set(run.trials["filesystem"]) == {"ext4", "tmpfs"}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["../old/{filesystem}.txt", "{tmp}/old/{filesystem}.txt", "x/../../old/{filesystem}.txt", "out/{filesystem}.txt",
+     ".h/{filesystem}.txt"],
+)  # fmt: skip
+def test_an_import_file_reads_no_log_outside_of_its_directory(pattern: str, tmp_path: Path, results_dir: Path) -> None:
+    """What it names is kept in the run, word for word, and published with it."""
+    write(tmp_path, {"old/ext4.txt": dd(0.3), "maps/.h/ext4.txt": dd(0.3)})
+    (tmp_path / "maps" / "out").symlink_to(tmp_path / "old")
+    asked = {"question": "?", "tool": "dd", "files": pattern.replace("{tmp}", str(tmp_path))}
+    (tmp_path / "maps" / "m.yml").write_text(json.dumps(asked))
+    with pytest.raises(StoreError, match=r"lies beside it|leads out") as caught:
+        import_file(tmp_path / "maps" / "m.yml", results=results_dir)
+    assert caught.value.where.endswith("m.yml: files")
+    assert not results_dir.exists() or list(results_dir.iterdir()) == []
+
+
+def test_who_types_a_pattern_may_name_logs_anywhere(tmp_path: Path, results_dir: Path) -> None:
+    write(tmp_path, {"old/ext4.txt": dd(0.3)})
+    raw = {"question": "?", "tool": "dd", "files": [f"{tmp_path}/old/{{filesystem}}.txt"]}
+    assert set(load_run(import_patterns(raw, results=results_dir)).trials["filesystem"]) == {"ext4"}
 
 
 def test_no_import_file_is_said(tmp_path: Path) -> None:

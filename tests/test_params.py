@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from mountlab.errors import ParameterError
+from mountlab.errors import ParameterError, StoreError
 from mountlab.model import Filesystem
 from mountlab.params import (
     SWEEP_KEYS,
@@ -125,15 +126,56 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("design", "where"),
-    [({"repeats": 0}, "repeats"), ({"warmup": -1}, "warmup"), ({"level": 1.0}, "level"),
-     ({"smallest_effect": 1.5}, "smallest_effect"),
-     ({"seed": -1}, "seed")],
+    ("design", "where", "allowed"),
+    [({"repeats": 0}, "repeats", "1 or more, 10000 or less"), ({"repeats": 10**9}, "repeats", "10000 or less"),
+     ({"repeats": 10**99}, "repeats", "10000 or less"), ({"warmup": -1}, "warmup", "0 or more, 100 or less"),
+     ({"retries": 10**9}, "retries", "0 or more, 10 or less"),
+     ({"smallest_effect": 1.5}, "smallest_effect", "0 or more, less than 1"),
+     ({"smallest_effect": math.nan}, "smallest_effect", "0 or more, less than 1"),
+     ({"seed": -1}, "seed", "greater than or equal to 0"),
+     ({"trial_timeout": "infinite"}, "trial_timeout", "'60s'"),
+     ({"trial_timeout": "9" * 90 + "h"}, "trial_timeout", "at most 168h"),
+     ({"until": {"half_width": "3%", "budget": "9" * 90 + "h"}}, "until.budget", "at most 8784h"),
+     ({"until": {"half_width": "9" * 90 + "%"}}, "until.half_width", "above 0%, up to 50%"),
+     ({"until": {"half_width": "3%", "confidence": "99.9999999%"}}, "until.confidence", "up to 99.9%")],
 )  # fmt: skip
-def test_a_design_out_of_bounds_is_refused(design: dict[str, Any], where: str) -> None:
+def test_a_design_out_of_bounds_is_refused_with_the_whole_range(
+    design: dict[str, Any], where: str, allowed: str
+) -> None:
     error = refusal(changed(design=design))
     assert error.where == f"s.yml: design.{where}"
-    assert "Input should be" in error.allowed
+    assert allowed in error.allowed
+
+
+@pytest.mark.parametrize(
+    "level",
+    [0.9999999999999999, 1 - 1e-12, 0.9999995, 1, 1.0, 0, -0.5, 0.4999, 95, math.nan, math.inf, "0.95", "95%", True],
+)
+def test_a_level_out_of_range_is_refused_with_the_range(level: object) -> None:
+    """At 0.9999999999999999 nothing is left over to be corrected: a report once ended in a traceback."""
+    error = refusal(changed(design={"level": level}))
+    assert error.where == "s.yml: design.level"
+    assert error.allowed.endswith("0.5 or more, 0.999999 or less")
+    assert error.got.startswith(repr(level))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999, 0.999999])
+def test_a_level_in_range_is_taken(level: float) -> None:
+    assert resolve(changed(design={"level": level}), where="s.yml").sweep.design.level == level
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/b", "..", "", "a\\b", "a b"])
+def test_published_figures_are_named_and_not_a_path(name: str) -> None:
+    error = refusal(changed(published=["a-ramdisk-2013", name]))
+    assert (error.where, error.got) == ("s.yml: published", repr(name))
+    with pytest.raises(StoreError, match="lead elsewhere"):
+        load_published((name,))
+
+
+def test_a_box_that_waits_for_ever_is_refused() -> None:
+    with pytest.raises(ParameterError, match="never be cleaned") as caught:
+        parse_box({"host": "lab", "grace": "9" * 90 + "h"}, name="b", where="b.yml")
+    assert caught.value.allowed == "5s to 168h"
 
 
 def test_a_trial_without_time_is_refused() -> None:

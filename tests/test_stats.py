@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mountlab.errors import ParameterError
 from mountlab.model import Verdict
-from mountlab.stats import RATIO_METHOD, compare, estimate, holm, p_equivalent, verdict
+from mountlab.stats import RATIO_METHOD, compare, compare_unpaired, estimate, holm, p_equivalent, verdict
 from scipy import stats
 
 VALUES = st.lists(st.floats(min_value=1e-3, max_value=1e12), min_size=2, max_size=12)
@@ -135,10 +136,13 @@ def test_values_that_are_not_finite_are_refused(bad: float) -> None:
         compare([(1.0, 2.0), (bad, 1.0)])
 
 
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5, math.nan])
-def test_a_level_outside_0_and_1_is_refused(level: float) -> None:
-    with pytest.raises(ValueError, match="a level lies between 0 and 1"):
-        estimate([1.0, 2.0], level=level)
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, math.nan, math.inf, 0.9999999999999999, "0.95", True])
+def test_a_level_out_of_range_is_refused_with_the_range(level: Any) -> None:
+    for asked in (lambda: estimate([1.0, 2.0], level=level), lambda: compare([(1.0, 2.0)], level=level),
+                  lambda: compare_unpaired([1.0, 2.0], [3.0, 4.0], level=level)):  # fmt: skip
+        with pytest.raises(ParameterError, match="not a level") as caught:
+            asked()
+        assert caught.value.allowed == "a share from 0.01 to 0.999999: 0.95 is 95 %"
 
 
 # --- ratios -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mountlab.errors import ParameterError
 from mountlab.stats.anova import COLUMNS, explained, variance_table
 from scipy import stats
 
@@ -295,8 +296,9 @@ def test_values_that_are_not_finite_are_refused(bad: float) -> None:
 
 
 def test_a_level_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="a level between 0 and 1"):
-        variance_table(np.array([1.0, 2.0]), {"fs": ["a", "b"]}, level=95)
+    for level in (95, 0.9999999999999999):
+        with pytest.raises(ParameterError, match="not a level"):
+            variance_table(np.array([1.0, 2.0]), {"fs": ["a", "b"]}, level=level)
 
 
 # --- from measurements ------------------------------------------------------------------------------------------------

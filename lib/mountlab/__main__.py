@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from traceback import format_exception
+from types import TracebackType
+from typing import Any, TextIO, cast
 
 from mountlab.errors import InputError, MountlabError, MountlabWarning, Stopped
+from mountlab.text import Guarded, visible
 from mountlab.verbs import parser
 from mountlab.verbs.shared import Arguments
 
@@ -18,12 +21,30 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; what goes wrong is one clear error on standard error."""
-    parsed = parser().parse_args(arguments)
-    verb: Callable[[Arguments], int] = parsed.verb
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", MountlabWarning)
-        warnings.showwarning = _warn(warnings.showwarning)
-        return _code(verb, parsed)
+    sys.excepthook = _uncaught
+    with _guarded():
+        parsed = parser().parse_args(arguments)
+        verb: Callable[[Arguments], int] = parsed.verb
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", MountlabWarning)
+            warnings.showwarning = _warn(warnings.showwarning)
+            return _code(verb, parsed)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """All that a command prints goes through `text.visible`: runs, logs and sweep files are anybody's."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", tuple(map(Guarded, before)))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback of our own fault as visible text: the message of an error may quote a run."""
+    sys.stderr.write(visible("".join(format_exception(kind, error, trace))))
 
 
 def _warn(show: Callable[..., None]) -> Callable[..., None]:

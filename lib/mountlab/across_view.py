@@ -16,6 +16,7 @@ from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison, Verdict
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.stats.between import Spread
+from mountlab.text import lines_of
 from mountlab.units import scale_for
 
 SIGNS: Mapping[Verdict, str] = {
@@ -138,7 +139,7 @@ def _percent(share: float) -> str:
 
 def across_text(across: Across) -> str:
     """For the terminal: the boxes, the answer, one row a ratio, one row a figure."""
-    return "\n".join(_lines(across))
+    return lines_of(_lines(across))
 
 
 def _lines(across: Across) -> Iterator[str]:

@@ -37,6 +37,8 @@ MEASUREMENT_COLUMNS = (
     "value",
     "step",
 )
+_DTYPES = {"block": "int64", "warmup": "bool", "factors": "object", "value": "float64", "step": "float64"}
+"""Of these columns; the others are text. A frame without rows tells no types by itself."""
 FIGURE = ("cell", "metric", "label")
 """What tells the figures of a run apart."""
 _ESTIMATE_TAIL = (
@@ -59,7 +61,8 @@ def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame
     }
     columns["factors"] = [dict(trial.factors) for trial in trials]
     columns |= {name: [getattr(each, name) for each in measurements] for name in MEASUREMENT_COLUMNS[8:]}
-    return pd.DataFrame(columns, columns=list(MEASUREMENT_COLUMNS))
+    frame = pd.DataFrame(columns, columns=list(MEASUREMENT_COLUMNS))
+    return frame if pairs else frame.astype({name: _DTYPES.get(name, "str") for name in MEASUREMENT_COLUMNS})
 
 
 def without_partial(measurements: pd.DataFrame) -> pd.DataFrame:

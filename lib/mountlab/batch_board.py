@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab import html
-from mountlab.errors import printable
 from mountlab.html import Column, Html, Rows
+from mountlab.text import one_line
 
 _BAR = 10
 """How many characters the bar of a box has."""
@@ -36,7 +36,7 @@ def lines(rows: Sequence[Row], pools: Mapping[str, int], *, width: int) -> list[
     names = max((len(row.box) for row in rows), default=0)
     texts = [f"{row.box:{names}} |{_bar(row)}| {row_text(row)}" for row in rows]
     texts += [f"{'':{names}} {text}" for text in _waiting(pools)]
-    return [_cut(printable(text), width) for text in texts]
+    return [_cut(one_line(text), width) for text in texts]
 
 
 def _cut(text: str, width: int) -> str:

@@ -15,6 +15,7 @@ from mountlab.batch_queue import Queue, machine_of
 from mountlab.batch_store import BatchDirectory, notebook_path, parameters_of, sweep_path
 from mountlab.batch_view import NOTEBOOK_S, Planned
 from mountlab.errors import BoxError, MountlabError, StoreError
+from mountlab.text import drawn_on
 
 DEFAULT_BOX = "local"
 """The box of a notebook that takes one, where neither the batch nor a sweep names it."""
@@ -117,7 +118,7 @@ def plan_batch(
 ) -> list[Planned]:
     """What is still to be done, and how long each item takes."""
     todo = unfinished(batch, directory.outcomes) if directory else batch.items
-    items = tqdm(todo, desc="planning", bar_format=_PLANNING, file=sys.stderr, leave=False, delay=1.0)
+    items = tqdm(todo, desc="planning", bar_format=_PLANNING, file=drawn_on(sys.stderr), leave=False, delay=1.0)
     return [planned_anywhere(item, directory, results) for item in items]
 
 

@@ -20,6 +20,7 @@ from mountlab.batch_params import Item, Outcome, on_box
 from mountlab.batch_queue import Order, Queue
 from mountlab.batch_store import BatchDirectory
 from mountlab.batch_view import Ahead, Planned
+from mountlab.text import drawn_on, one_line, visible
 
 _FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} items, {elapsed} elapsed{postfix}"
 _MOST_NEWS = 8
@@ -38,13 +39,16 @@ class Progress:
         # In a log each refresh would be a line of its own: there a line for each item is enough.
         self._live = sys.stderr.isatty()
         pause_s = 0.2 if self._live else 3600.0
-        self._bar: Any = tqdm(total=len(planned), bar_format=_FORMAT, file=sys.stderr, mininterval=pause_s, leave=True)
+        self._stream = drawn_on(sys.stderr)
+        self._bar: Any = tqdm(
+            total=len(planned), bar_format=_FORMAT, file=self._stream, mininterval=pause_s, leave=True
+        )
 
     def begin(self, item: Item) -> None:
         self._running, self._run, self._began = item, None, time.monotonic()
         if not self._live:
             left = words_left(self._ahead.seconds())
-            self._bar.write(f"{item.id}: {item.label}; {left}", file=sys.stderr)
+            self._bar.write(one_line(f"{item.id}: {item.label}; {left}"), file=self._stream)
         self.tick()
 
     def tick(self) -> None:
@@ -53,7 +57,7 @@ class Progress:
         running_s = time.monotonic() - self._began
         left = words_left(self._ahead.seconds(running_s=running_s, running=self._running.id))
         failed = f", {self._failed} failed" if self._failed else ""
-        self._bar.set_description_str(f"{self._running.id}{self._done()}", refresh=False)
+        self._bar.set_description_str(one_line(f"{self._running.id}{self._done()}"), refresh=False)
         self._bar.set_postfix_str(f"{left}{failed}", refresh=True)
 
     def _done(self) -> str:
@@ -67,7 +71,7 @@ class Progress:
         self._ahead.end(item.id, outcome.elapsed_s)
         if outcome.state != "done":
             self._failed += outcome.state == "failed"
-            self._bar.write(how_it_ended(item, outcome), file=sys.stderr)
+            self._bar.write(visible(how_it_ended(item, outcome)), file=self._stream)
         self._bar.update(1)
 
     def __enter__(self) -> Progress:
@@ -210,7 +214,7 @@ class Log:
         return False
 
     def say(self, text: str) -> None:
-        sys.stderr.write(f"{errors.printable(text)}\n")
+        sys.stderr.write(f"{visible(text)}\n")
         sys.stderr.flush()
 
     log = say
@@ -236,7 +240,7 @@ class Screen:
         """The line of the box says it."""
 
     def say(self, text: str) -> None:
-        self._write([errors.printable(text), *self._lines], keep=1)
+        self._write([visible(text), *self._lines], keep=1)
 
     def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
         lines = batch_board.lines(rows, pools, width=shutil.get_terminal_size().columns)
@@ -246,8 +250,9 @@ class Screen:
     def _write(self, lines: Sequence[str], keep: int = 0) -> None:
         """In the place of the lines that are there; the first `keep` of them are never drawn over."""
         up = f"\x1b[{len(self._lines)}F" if self._lines else ""
-        sys.stderr.write(f"{up}\x1b[J" + "".join(f"{line}\n" for line in lines))
-        sys.stderr.flush()
+        stream = drawn_on(sys.stderr)
+        stream.write(f"{up}\x1b[J" + "".join(f"{line}\n" for line in lines))
+        stream.flush()
         self._lines = list(lines[keep:])
 
     def close(self) -> None:

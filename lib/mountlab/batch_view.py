@@ -15,6 +15,7 @@ from mountlab.errors import in_one_line
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import PublishedFigure, Severity
 from mountlab.run_view import RunView
+from mountlab.text import lines_of
 
 STATE_WORDS: dict[State | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
@@ -111,7 +112,7 @@ def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     running = sum(not each.problem for each in planned)
     how = "one after another" if takes_s >= whole else "the boxes at the same time"
     total = f"{words.counted(running, 'item')} would run, {how}: about {words.duration_text(takes_s)} in all."
-    return "\n".join([batch.title, "", *(line.rstrip() for line in lines), "", total])
+    return lines_of([" ".join(batch.title.split()), "", *(line.rstrip() for line in lines), "", total])
 
 
 def _plan_row(each: Planned) -> tuple[str, str, str, str]:
@@ -153,7 +154,7 @@ def summary_text(view: BatchView) -> str:
         outcome = view.outcomes[item.id]
         lines += ["", f"{outcome.state}: {item.id}", *(f"  {line}" for line in outcome.reason.splitlines())]
         lines += [f"  notebook: {view.name}/{outcome.notebook}"] if outcome.notebook else []
-    return "\n".join(lines)
+    return lines_of(lines)
 
 
 def verdict(view: BatchView) -> str:

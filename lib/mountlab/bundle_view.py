@@ -10,6 +10,7 @@ from mountlab.crate import SPDX, description
 from mountlab.html import Html, Text
 from mountlab.page import page
 from mountlab.paper import markdown_text
+from mountlab.text import lines_of
 
 _FILES = {
     "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",
@@ -169,12 +170,7 @@ def citation(bundle: Bundle) -> dict[str, object]:
 
 def checked_text(checked: Checked) -> str:
     """What became of checksums and figures, for a terminal."""
-    return "\n".join(map(_printable, _checked_lines(checked)))
-
-
-def _printable(line: str) -> str:
-    """A line with what would steer a terminal, or turn its direction, written out: names of files are anybody's."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    return lines_of(_checked_lines(checked))
 
 
 def _checked_lines(checked: Checked) -> Iterator[str]:

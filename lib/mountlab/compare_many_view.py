@@ -15,6 +15,7 @@ from mountlab.compare_view import about, named_difference, shown_fact
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
+from mountlab.text import lines_of
 from mountlab.units import scale_for
 
 _SIGNS = {"faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided"}
@@ -117,7 +118,7 @@ def _verdict_word(many: ManyRuns, verdict: str) -> str:
 
 def many_text(many: ManyRuns) -> str:
     """For the terminal: the runs, the answer, one row a figure."""
-    return "\n".join(_lines(many))
+    return lines_of(_lines(many))
 
 
 def _lines(many: ManyRuns) -> Iterator[str]:

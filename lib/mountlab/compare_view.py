@@ -19,6 +19,7 @@ from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
 from mountlab.run_ratios import CellRatio
 from mountlab.run_view import ComparedRun
+from mountlab.text import lines_of
 from mountlab.units import scale_for
 
 _SENTENCES, _OPEN = 4, 2
@@ -29,7 +30,7 @@ _SENTENCES, _OPEN = 4, 2
 
 def comparison_text(compared: RunComparison) -> str:
     """For the terminal: the two runs, what differs, one row a ratio, the caveats."""
-    return "\n".join(_lines(compared))
+    return lines_of(_lines(compared))
 
 
 def _lines(compared: RunComparison) -> Iterator[str]:

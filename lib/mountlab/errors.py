@@ -34,8 +34,9 @@ An error says what happened, where, what was got, what is allowed and what to do
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
+
+from mountlab.text import visible
 
 EXIT_CODES: dict[int, str] = {
     0: "Done.",
@@ -77,7 +78,7 @@ class MountlabError(Exception):
         lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
         if self.evidence:
             lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
-        return printable("\n".join(lines))
+        return visible("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
@@ -101,14 +102,6 @@ class Stopped(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """What IPython asks for before it makes a traceback."""
         return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
-
-
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """Text from anywhere as a terminal may have it: what would move its cursor, or turn text round, is spelt out."""
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def _short(text: str) -> str:

@@ -16,7 +16,6 @@ import openpyxl
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 
 from mountlab import paper, words
@@ -24,6 +23,7 @@ from mountlab.errors import ParameterError
 from mountlab.model import METRICS, Sweep
 from mountlab.options import unknown_key
 from mountlab.run_view import RunView
+from mountlab.text import plain_cell, visible
 from mountlab.units import base_unit
 
 Tables = Mapping[str, pd.DataFrame]
@@ -205,23 +205,19 @@ def _check_factors(own: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequenc
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    """CSV in which no text is a formula to a spreadsheet: one that could be gets an apostrophe in front."""
-    columns = {name: column if pd.api.types.is_numeric_dtype(column) else column.map(_no_formula)
+    """CSV in which no text is a formula to a spreadsheet or steers a terminal (`text.plain_cell`)."""
+    columns = {name: column if pd.api.types.is_numeric_dtype(column) else column.map(plain_cell)
                for name, column in frame.items()}  # fmt: skip
-    return str(pd.DataFrame(columns).rename(columns=_no_formula).to_csv(index=False)).encode()
-
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a cell begins that a spreadsheet takes for a formula, in full-width letters too."""
-
-
-def _no_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return str(pd.DataFrame(columns).rename(columns=plain_cell).to_csv(index=False)).encode()
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
+    """Parquet with every text as it was: programs read it, and no terminal. A column without a value is one of text."""
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(frame, preserve_index=False), sink)
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    known = [field.with_type(pyarrow.large_string()) if pyarrow.types.is_null(field.type) else field
+             for field in table.schema]  # fmt: skip
+    pyarrow.parquet.write_table(table.cast(pyarrow.schema(known, table.schema.metadata)), sink)
     return sink.getvalue()
 
 
@@ -247,13 +243,13 @@ def _sheet(book: Any, title: str, frame: pd.DataFrame) -> None:
     rows = [*note, list(frame.columns), *frame.itertuples(index=False, name=None)]
     for number, row in enumerate(rows, start=1):
         for place, value in enumerate(row, start=1):
-            cell = sheet.cell(number, place)
+            field = sheet.cell(number, place)
             text = isinstance(value, str)
-            cell.value = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value) if text else _plain(value)
+            field.value = visible(value) if text else _plain(value)
             if text:
-                cell.data_type = "s"  # else text that begins with '=' would be a formula
+                field.data_type = "s"  # else text that begins with '=' would be a formula
             if number == len(note) + 1:
-                cell.font = Font(bold=True)
+                field.font = Font(bold=True)
     sheet.freeze_panes = sheet.cell(len(note) + 2, 1)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mountlab.errors import MountlabError, StoreError
-from mountlab.model import Box, Trial
+from mountlab.model import Box, Sweep, Trial
 from mountlab.params import parse_box
+from mountlab.units import LEVELS, check_level
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
 """A name of ours: no directory, no '..', no option, nothing that a shell or a terminal heeds."""
@@ -48,6 +49,24 @@ def check_plain(names: Iterable[object], where: str) -> None:
                 "a name that would lead elsewhere", where=where, got=ascii(name)[:200],
                 allowed="letters, digits, '_', '.', '+' and '-', the first of them a letter or a digit",
             )  # fmt: skip
+
+
+def check_imported(sweep: Sweep, where: str) -> None:
+    """Raise StoreError for a name in a sweep of imported logs that would lead elsewhere, ParameterError for a level out
+    of range."""
+    named = (sweep.name, sweep.box, *(fs.name for fs in sweep.filesystems), *(each.name for each in sweep.workloads))
+    check_plain([*named, *sweep.published], where)
+    check_level(sweep.design.level, where=f"{where}.sweep.design.level")
+
+
+def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and what
+    such a run has measured stays readable."""
+    design = parameters.get("design")
+    level = design.get("level") if isinstance(design, Mapping) else None
+    if not isinstance(level, float) or not LEVELS[1] < level < 1:
+        return parameters
+    return {**parameters, "design": {**(design or {}), "level": LEVELS[1]}}
 
 
 def kept_box(kept: Mapping[str, Any], where: str) -> Box:

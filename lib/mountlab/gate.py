@@ -16,7 +16,7 @@ import numpy as np
 
 from mountlab.checks.ran import fewest_ios, too_few
 from mountlab.compare_runs import caveats_of, differences_of
-from mountlab.errors import PlanError
+from mountlab.errors import ParameterError, PlanError
 from mountlab.model import PERCENT_OF, Caveat, Cell, higher_is_better
 from mountlab.run_ratios import (
     SharedFigure,
@@ -33,6 +33,8 @@ from mountlab.tools.histograms import enough
 
 Outcome = Literal["fails", "cannot tell", "passes"]
 WORST_FIRST: tuple[Outcome, ...] = ("fails", "cannot tell", "passes")
+LARGEST_MARGIN = 10.0
+"""A change that may be eleven times as bad is judged by no figure."""
 EXIT_CODES: Mapping[Outcome, int] = {"passes": 0, "fails": 1, "cannot tell": 5}
 """What the verb ends with."""
 
@@ -112,9 +114,13 @@ def judge(
     `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
 
     A figure that the baseline has and the change has not, fails, unless the change says why it is missing. Raises
-    PlanError where a run is named twice, where the runs have no cell in common, and where the baseline has no figure of
-    the metrics.
+    ParameterError for a margin out of range, PlanError where a run is named twice, where the runs have no cell in
+    common, and where the baseline has no figure of the metrics.
     """
+    if not 0 <= margin <= LARGEST_MARGIN:
+        raise ParameterError(
+            "not a margin", where="--worse-than", got=f"{100 * margin:g}%", allowed=f"0% to {100 * LARGEST_MARGIN:g}%"
+        )
     runs = (*baseline, *change)
     _check(runs)
     figures = [each for each in shared_figures(runs, metrics=metrics) if any(each.values[: len(baseline)])]

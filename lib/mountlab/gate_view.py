@@ -10,9 +10,9 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from mountlab import words
 from mountlab.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
-from mountlab.html import visible
 from mountlab.run_view import ComparedRun
 from mountlab.stats.power import MOST_BLOCKS, POWER
+from mountlab.text import lines_of, visible
 
 _SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
 _FAR = 2
@@ -114,7 +114,7 @@ def gate_text(gate: Gate) -> str:
     rows = [_row(gate, each) for each in gate.judged]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return visible("\n".join([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)]))
+    return lines_of([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)])
 
 
 def _error(gate: Gate) -> str:

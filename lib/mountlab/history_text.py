@@ -9,9 +9,9 @@ from typing import Any
 
 from mountlab import words
 from mountlab.as_json import plain
-from mountlab.errors import printable
 from mountlab.history import LEVEL, By, Group, History, Point, Turn, grouped
 from mountlab.stats.changes import Change, fewest_runs
+from mountlab.text import lines_of
 
 Changed = tuple[History, Change]
 _MOST_TOLD, _MOST_ROWS = 6, 40
@@ -203,7 +203,7 @@ def _false_alarms(found: Sequence[History]) -> str:
 
 def history_text(found: Sequence[History], *, by: By | None = None) -> str:
     """For the terminal: the answer, what changed where, and the runs where there are few histories."""
-    return printable("\n".join(_lines(found, by)))
+    return lines_of(_lines(found, by))
 
 
 def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:

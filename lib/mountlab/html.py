@@ -15,6 +15,7 @@ from jinja2 import Environment, StrictUndefined
 
 from mountlab import words
 from mountlab.model import Caveat
+from mountlab.text import visible
 
 _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
@@ -70,18 +71,6 @@ class Html:
 
 
 Text = str | Html
-
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
-)
-"""What turns text around, hides in it, or is no character: controls for the direction of writing, control characters,
-characters without a width, halves of surrogate pairs, tags. Joiners, which some scripts are written with, are none."""
-
-
-def visible(text: str) -> str:
-    """Text in which nothing hides: 'a[U+202E]b' for what would show as 'a' and, from right to left, what follows."""
-    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def _shown(value: object) -> object:

@@ -28,12 +28,12 @@ from mountlab.filesystems import FAMILIES
 from mountlab.logs import FORMATS
 from mountlab.model import METRICS, Design, Filesystem, Scalar, Sweep, Workload
 from mountlab.options import read_value, unknown_key
-from mountlab.params import check_choices, validated
+from mountlab.params import check_choices, check_names, validated
 from mountlab.tools import TOOLS
+from mountlab.units import LEVELS
 from mountlab.workload_params import check_factor
 
 UNKNOWN_TYPE = "not known"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _SPECIAL = re.compile(r"[*?{]")
 _FIXED = ("filesystem", "workload", "repeat")
@@ -80,7 +80,7 @@ class ImportFile(_File):
     """Files of `params/published` whose figures are set beside yours."""
     box: str = "unknown"
     """The name of the machine that made the logs."""
-    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    level: Annotated[float, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
     """Of the intervals, as a share."""
     smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
     """The smallest difference that matters to you, as a share."""
@@ -147,8 +147,8 @@ class Layout:
 def read_import(raw: Mapping[str, Any], *, where: str) -> ImportFile:
     """An import file's mapping, checked. Raises ParameterError for the first thing that is wrong."""
     file = validated(ImportFile, raw, where)
-    for name in (*file.filesystems, *file.workloads, file.name, file.box):
-        _check_name(name, where)
+    check_names((*file.filesystems, *file.workloads, file.name, file.box), where)
+    check_names(file.published or (), f"{where}: published")
     for name, entry in file.filesystems.items():
         if entry.type is not None and entry.type not in FAMILIES:
             raise unknown_key(entry.type, FAMILIES, where=f"{where}: filesystems.{name}.type", what="file system type")
@@ -247,7 +247,7 @@ def _log(file: ImportFile, name: str, says: Mapping[str, str], where: str) -> Lo
             "which file system a log is of is not said", where=f"{where}: {name}", got="no {filesystem}",
             allowed="{filesystem} in the pattern, or files below an entry of filesystems",
         )  # fmt: skip
-    _check_name(says["filesystem"], f"{where}: {name}")
+    check_names([says["filesystem"]], f"{where}: {name}")
     return LogFile(name, says["filesystem"], _workload(file, says, f"{where}: {name}"), says.get("repeat", ""))
 
 
@@ -259,7 +259,7 @@ def _workload(file: ImportFile, says: Mapping[str, str], where: str) -> Workload
         raise ParameterError(
             "which workload a log is of is not said", where=where, got=name or "nothing", allowed=allowed
         )
-    _check_name(name, where)
+    check_names([name], where)
     given = dict(file.workloads.get(name, {}))
     tool = given.pop("tool", file.tool)
     _check_tool(tool, f"{where}: tool")
@@ -284,11 +284,6 @@ def _options(tool: str, given: Mapping[str, Any], factors: Mapping[str, str], wh
 def _filesystem(file: ImportFile, name: str) -> Filesystem:
     entry = file.filesystems.get(name, ImportedFilesystem())
     return Filesystem(name=name, type=entry.type or UNKNOWN_TYPE, options=tuple(entry.options or ()))
-
-
-def _check_name(name: str, where: str) -> None:
-    if not _NAME.match(name):
-        raise ParameterError("a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name))
 
 
 def _check_tool(name: object, where: str) -> None:

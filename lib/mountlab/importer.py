@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +35,25 @@ class _Read:
 
 
 def import_file(path: Path, *, results: Path = store.RESULTS) -> Path:
-    """Import what a YAML file describes; file names are relative to it. Returns the new run directory.
+    """Import what a YAML file describes, of logs in its own directory and below it: their text is kept in the run.
+    Returns the new run directory.
 
     Raises StoreError or ParameterError. An output without figures becomes a failed trial.
     """
     raw = parse_yaml(store.read_text(path, "import file", "name a YAML file"), where=store.shown(path))
-    return _import({"name": path.stem, **raw}, path.parent, where=store.shown(path), results=results)
+    return _import({"name": path.stem, **raw}, path.parent, where=store.shown(path), results=results, below=True)
 
 
 def import_patterns(raw: Mapping[str, Any], *, results: Path = store.RESULTS) -> Path:
-    """Import what the keys of an import file say, file names relative to the current directory."""
+    """Import what the keys of an import file say, file names relative to the current directory: the person who types
+    them may name logs anywhere."""
     return _import({"name": "logs", **raw}, Path(), where="import", results=results)
 
 
-def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path) -> Path:
+def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, below: bool = False) -> Path:
     file = read_import(raw, where=where)
-    files = {name: path for source in sources(file) for name, path in _found(source, base)}
+    found = partial(_found_below, where=f"{where}: files") if below else _found
+    files = {name: path for source in sources(file) for name, path in found(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
     sweep = _sweep(whole, reads, where)
@@ -59,6 +63,15 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path) ->
         trials=tuple(_trials(reads)), files={read.log.name: hashlib.sha256(read.data).hexdigest() for read in reads},
     )  # fmt: skip
     return store.keep_imported(run, results=results)
+
+
+def _found_below(source: Source, base: Path, where: str) -> Iterator[tuple[str, Path]]:
+    """The same of an import file, without hidden files. Raises StoreError for a pattern or a link that leads out of its
+    directory."""
+    store.check_below(source.pattern, where)
+    for name, _ in _found(source, base):
+        if not any(part.startswith(".") for part in name.split("/")):
+            yield name, store.resolved_below(base, name, where)
 
 
 def _found(source: Source, base: Path) -> Iterator[tuple[str, Path]]:

@@ -16,7 +16,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mountlab.html import Html, visible, words_of
+from mountlab.html import Html, words_of
+from mountlab.text import visible
 
 TEMPLATE = Path(__file__).parent / "template"
 """Frame, style, script, and what nbconvert makes of the cells of a notebook."""

@@ -7,7 +7,7 @@ A list in the options of a workload is a factor: the workload is run once for ea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,11 +23,13 @@ from mountlab.safe_yaml import Raw, check_texts, parse_value
 from mountlab.safe_yaml import as_yaml as as_yaml
 from mountlab.safe_yaml import parse_yaml as parse_yaml
 from mountlab.tools import TOOLS
-from mountlab.units import TimeText, parse_seconds
+from mountlab.units import LEVELS, TimeText, parse_seconds
 from mountlab.until_params import UntilFile, read_until
 from mountlab.workload_params import check_compared, read_exclusions, read_workloads
 
 Model = TypeVar("Model", bound=BaseModel)
+Reader = Callable[[str, str], str]
+"""The text of a file that a sweep names: its name, and the key that names it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
@@ -59,7 +61,7 @@ class DesignFile(_File):
     """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
     """Whether the box's page cache is emptied before each trial whose workload says nothing else (`cache`)."""
-    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    level: Annotated[float, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
     """Of the intervals, as a share: 0.95 is 95 %. Under `until` its `confidence` takes this place."""
     estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
     """How the trials of a cell are summed up. METHODS.md says which is for what."""
@@ -140,6 +142,10 @@ class BoxFile(_File):
     whichever of them is free."""
 
 
+SMALLEST_FIGURE, LARGEST_FIGURE = 1e-30, 1e30
+"""Of a published figure: a ratio needs both sides above nothing, and finite."""
+
+
 class PublishedRow(_File):
     """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
 
@@ -159,9 +165,9 @@ class PublishedRow(_File):
     """The name of the file system in the sweep."""
     baseline: str
     """What it was compared with."""
-    candidate_value: float | None = None
+    candidate_value: Annotated[float, Field(ge=SMALLEST_FIGURE, le=LARGEST_FIGURE)] | None = None
     """The figure as published."""
-    baseline_value: float | None = None
+    baseline_value: Annotated[float, Field(ge=SMALLEST_FIGURE, le=LARGEST_FIGURE)] | None = None
     """The figure as published."""
     unit: str | None = None
     """Of both figures, as published."""
@@ -229,13 +235,14 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 def resolve(
     raw: Mapping[str, Any], *, where: str, overrides: Mapping[str, Any] | None = None,
-    read: Callable[[str], str] | None = None, kept: bool = False,
+    read: Reader | None = None, kept: bool = False,
 ) -> Resolved:  # fmt: skip
     """Apply presets and overrides to a sweep file's mapping and check the whole.
 
-    `read` gives the text of a file that the sweep names (`job_file`), which takes the place of the name: a run holds
-    all that it takes to repeat it. `kept`: of a run that was measured, whose texts are shown as they are. Raises
-    ParameterError for the first thing that is wrong, and what `read` raises.
+    `read` gives the text of a file that the sweep names (`job_file`) and takes its name and the key that has it. The
+    text takes the place of the name: a run holds all that it takes to repeat it. `kept`: of a run that was measured,
+    whose texts are shown as they are. Raises ParameterError for the first thing that is wrong, and what `read`
+    raises.
     """
     if not kept:
         check_texts(raw, where)
@@ -303,14 +310,14 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
         target[path[-1]] = value
 
 
-def _with_texts(merged: Raw, read: Callable[[str], str] | None, where: str) -> Raw:
+def _with_texts(merged: Raw, read: Reader | None, where: str) -> Raw:
     entries = merged.get("workloads")
     if not isinstance(entries, dict):
         return merged
     return {**merged, "workloads": {n: _with_text(entry, read, f"{where}.{n}") for n, entry in entries.items()}}
 
 
-def _with_text(entry: Any, read: Callable[[str], str] | None, where: str) -> Any:
+def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
     """With the text of each file that the workload names in the place of its name."""
     tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
     keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
@@ -318,7 +325,7 @@ def _with_text(entry: Any, read: Callable[[str], str] | None, where: str) -> Any
     return {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
 
 
-def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: str, where: str) -> str:
+def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str) -> str:
     if not isinstance(path, str) or not path:
         raise ParameterError(
             "a file is named by its path", where=where, got=repr(path), allowed="one path, beside the sweep file",
@@ -330,7 +337,7 @@ def _text_of(path: object, read: Callable[[str], str] | None, entry: Raw, key: s
             "there is no directory here from which to read a file", where=where, got=path,
             allowed=f"its text, as `{key}`", next_step="name the sweep by its file",
         )  # fmt: skip
-    return read(path)
+    return read(path, where)
 
 
 def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False) -> Model:
@@ -358,24 +365,42 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
         hint = "YAML reads yes, no, on and off as true and false: put the word in quotes"
     elif isinstance(got, int) and first["type"] in ("string_type", "bool_type"):
         hint = "YAML reads 1:30 and 0o17 as numbers: put text in quotes, and give sizes and times their units"
+    ends = _range(model, path)
+    allowed = ends if ends and first["type"].startswith(("greater_than", "less_than")) else first["msg"]
     return ParameterError(
-        "wrong type or value", where=place, got=f"{got!r} ({type(got).__name__})", allowed=first["msg"], next_step=hint
+        "wrong type or value", where=place, got=f"{got!r} ({type(got).__name__})",
+        allowed=", ".join(dict.fromkeys(part for part in (allowed, ends) if part)), next_step=hint,
+    )  # fmt: skip
+
+
+_ENDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+
+
+def _range(model: type[BaseModel], path: list[str]) -> str:
+    """Both ends of the range of a number, where pydantic names only the one that was missed; '' where none is known."""
+    field = _model_at(model, path[:-1]).model_fields.get(path[-1])
+    ends = (
+        [(text, getattr(each, name, None)) for each in field.metadata for name, text in _ENDS.items()] if field else []
     )
+    return ", ".join(text.format(value) for text, value in ends if value is not None)
 
 
 def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    return list(_model_at(model, path).model_fields)
+
+
+def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel]:
     own: dict[str, type[BaseModel]] = getattr(model, "sections", {})
     if path[:2] == ["design", "until"]:
-        return list(UntilFile.model_fields)
+        return UntilFile
     known: dict[str, type[BaseModel]] = {"design": DesignFile, "filesystems": FilesystemFile, "rows": PublishedRow}
-    return list(({**known, **own}.get(path[0], model) if path else model).model_fields)
+    return {**known, **own}.get(path[0], model) if path else model
 
 
 def _sweep(file: SweepFile, where: str) -> Sweep:
     boxes = _boxes(file, where)
-    for name in (*file.filesystems, *file.workloads, file.name, file.box, *boxes):
-        if not _NAME.match(name):
-            raise ParameterError("a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name))
+    check_names((*file.filesystems, *file.workloads, file.name, file.box, *boxes), where)
+    check_names(file.published or (), f"{where}: published")
     filesystems = tuple(
         read_filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
     )
@@ -402,6 +427,16 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
     check_compared(sweep, f"{where}: exclude")
     return sweep
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Raise ParameterError for what cannot be a part of the name of a file: of a box, a run, published figures."""
+    for name in names:
+        if not _NAME.match(name):
+            raise ParameterError(
+                "a name may hold letters, digits, '_', '.' and '-'", where=where, got=repr(name),
+                allowed="a letter or a digit first, 60 characters at most",
+            )  # fmt: skip
 
 
 def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
@@ -503,10 +538,11 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
                 "(/dev/pmem0 does not); memory:0x... for pmfs",
             )
     grace_s = parse_seconds(file.grace, where=f"{where}: grace")
-    if grace_s < MIN_GRACE_S:
+    if not MIN_GRACE_S <= grace_s <= LONGEST_TRIAL_S:
         raise ParameterError(
-            "too short: a connection that stalls for a moment would end the run",
-            where=f"{where}: grace", got=file.grace, allowed=f"{MIN_GRACE_S:g}s or more",
+            "too short: a connection that stalls for a moment would end the run" if grace_s < MIN_GRACE_S
+            else "too long: a box that is lost would never be cleaned",
+            where=f"{where}: grace", got=file.grace, allowed=f"{MIN_GRACE_S:g}s to 168h",
         )  # fmt: skip
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
     return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
@@ -545,6 +581,13 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     return [
         PublishedFigure(study=file.study, source=file.source, **row.model_dump(exclude_none=True)) for row in file.rows
     ]
+
+
+def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
+    """The published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
+    known = {key: value for key, value in row.items() if key not in ("study", "source")}
+    checked = validated(PublishedRow, known, where, kept=True).model_dump(exclude_none=True)
+    return PublishedFigure(study=str(row["study"]), source=str(row["source"]), **checked)
 
 
 def _check_claim(row: PublishedRow, where: str) -> None:

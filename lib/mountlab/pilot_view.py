@@ -13,6 +13,7 @@ from mountlab.html import Column, Html, Rows
 from mountlab.model import Sweep
 from mountlab.pilot import LATE, Forecast, Prediction
 from mountlab.stats.power import MOST_BLOCKS, POWER
+from mountlab.text import lines_of
 from mountlab.units import format_seconds
 
 _MOST_NAMED = 4
@@ -30,7 +31,7 @@ def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
              for row in (head, *rows)]  # fmt: skip
-    return "\n".join([*lines, "", *table, "", *explained(forecast, sweep)])
+    return lines_of([*lines, "", *table, "", *explained(forecast, sweep)])
 
 
 def _rests_on(forecast: Forecast) -> Iterator[str]:

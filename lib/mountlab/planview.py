@@ -11,10 +11,10 @@ from typing import Any
 
 from mountlab import checks, words
 from mountlab.filesystems import FAMILIES
-from mountlab.html import visible
 from mountlab.model import Filesystem, Sweep, Workload
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import WINDOW
+from mountlab.text import visible
 from mountlab.tools import data_lines
 from mountlab.units import format_bytes, format_seconds
 

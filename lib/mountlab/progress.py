@@ -15,6 +15,7 @@ from tqdm import tqdm
 from mountlab import words
 from mountlab.model import Stop, Trial
 from mountlab.plan import Plan, PlannedTrial
+from mountlab.text import drawn_on, one_line, visible
 
 FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
 
@@ -92,21 +93,23 @@ class Bar:
         self._standing = Standing(plan, done)
         # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
         self._live = sys.stderr.isatty()
+        self._stream = drawn_on(sys.stderr)
         self._bar = tqdm(
-            total=self._standing.total, initial=len(done), bar_format=FORMAT, file=sys.stderr,
+            total=self._standing.total, initial=len(done), bar_format=FORMAT, file=self._stream,
             mininterval=0.2 if self._live else 10.0, leave=True,
         )  # fmt: skip
 
     def begin(self, trial: PlannedTrial) -> None:
         self._standing.begin(trial)
-        self._bar.set_description_str(words.place_text(trial.block, trial.cell.id, warmup=trial.warmup), refresh=False)
+        place = words.place_text(trial.block, trial.cell.id, warmup=trial.warmup)
+        self._bar.set_description_str(one_line(place), refresh=False)
         self._show()
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
         failed = len(self._standing.failed)
         self._standing.end(planned, trial)
         for each in self._standing.failed[failed:]:
-            self._bar.write(words.failure_text(each), file=sys.stderr)
+            self.notice(words.failure_text(each))
         self._bar.update(1)
         self._show()
 
@@ -115,11 +118,11 @@ class Bar:
         self._standing.leave(stops, trials)
         self._bar.total = self._standing.total
         for line in words.leaving(stops):
-            self._bar.write(line, file=sys.stderr)
+            self.notice(line)
         self._show()
 
     def notice(self, text: str) -> None:
-        self._bar.write(text, file=sys.stderr)
+        self._bar.write(visible(text), file=self._stream)
 
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)

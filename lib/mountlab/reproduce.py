@@ -44,6 +44,7 @@ from mountlab.compare_view import comparison_text
 from mountlab.errors import MountlabError, StoreError, UnsafeError, in_one_line
 from mountlab.params import Resolved, as_yaml
 from mountlab.store import Run
+from mountlab.text import visible
 from mountlab.units import GIB, format_bytes
 
 LARGEST, MOST_FILES = 16 * GIB, 1_000_000
@@ -287,7 +288,7 @@ def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, 
 def table_text(run: Run, table: str) -> str:
     """A table of a run as CSV, every figure with all of its digits."""
     frame = store.tables(run)[table]
-    return str((frame[_CAVEAT_COLUMNS] if table == "caveats" else frame).to_csv(index=False))
+    return store.csv_text(frame[_CAVEAT_COLUMNS] if table == "caveats" else frame)
 
 
 _CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
@@ -297,14 +298,14 @@ _CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
 def parquet_text(path: Path) -> str:
     """A Parquet file as CSV. Raises StoreError where it is none."""
     try:
-        return str(pd.read_parquet(path).to_csv(index=False))
+        return store.csv_text(pd.read_parquet(path))
     except (ValueError, OSError) as error:
         raise StoreError("the table cannot be read", where=store.shown(path), got=str(error)) from error
 
 
 def _published(run: Path, table: str) -> str:
     file = run / f"{table}.csv"
-    return file.read_text(errors="replace") if _is_regular(file) else ""
+    return visible(file.read_text(errors="replace")) if _is_regular(file) else ""
 
 
 def published_run(run: Run) -> PublishedRun:

@@ -63,12 +63,22 @@ def digest(data: bytes | None) -> str:
     return "" if data is None else sha256(data).hexdigest()
 
 
+def figure_types(text: Any) -> Any:
+    """The columns of measurements.parquet with their types, as a schema of pyarrow; `text` is that of all texts."""
+    import pyarrow as pa
+
+    others = {"block": pa.int64(), "warmup": pa.bool_(), "value": pa.float64(), "step": pa.float64()}
+    names = ("trial_id", "block", "warmup", *_REPEATED[1:], "value", "step")
+    return pa.schema([(name, others.get(name, text)) for name in names])
+
+
 def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
     """A frame as the bytes of a Parquet file that has the stamp in its metadata."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    types = None if len(frame) else figure_types(pa.large_string())  # what has no rows tells no types
+    table = pa.Table.from_pandas(frame, schema=types, preserve_index=False)
     said = {"truth": dict(stamp.truth), "answers": {key: list(each) for key, each in stamp.answers.items()},
             "figures": stamp.figures}  # fmt: skip
     metadata = {**(table.schema.metadata or {}), _KEY: json.dumps(said).encode()}
@@ -79,13 +89,16 @@ def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
 
 def read_stamped(data: bytes) -> tuple[Any, Stamp | None]:
     """The table (of pyarrow) in the bytes of such a file, and its stamp; None where it has none, as those of earlier
-    versions. Raises ValueError or OSError where it is damaged."""
+    versions. One without rows has the types of one with rows, which earlier versions did not write. Raises ValueError
+    or OSError where it is damaged."""
     import pyarrow as pa
     from pyarrow import parquet
 
     file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=_REPEATED, page_checksum_verification=True)
     table = file.read(use_threads=False)
     said = (table.schema.metadata or {}).get(_KEY)
+    if not table.num_rows:
+        table = figure_types(pa.dictionary(pa.int32(), pa.string())).empty_table()
     if said is None:
         return table, None
     read = json.loads(said)

@@ -22,6 +22,7 @@ from mountlab.box import Attended, BoxConnection, Completed, shown
 from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
 from mountlab.model import Box, Lease, Rights
 from mountlab.resident import Asked, ResidentShell, Speaks
+from mountlab.text import visible
 from mountlab.units import whole_seconds
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Answer:
 
 def on_standard_error(text: str) -> None:
     """What tells of a lost connection where nobody else does."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{visible(text)}\n")
 
 
 class SteadyBox:

@@ -44,7 +44,7 @@ from mountlab.evidence import (
     through_cache_below,
     unseen,
 )  # fmt: skip
-from mountlab.foreign import check_info, check_plain, check_trials, kept_box
+from mountlab.foreign import check_imported, check_info, check_plain, check_trials, kept_box, known_level
 from mountlab.hold import held, holder
 from mountlab.journal import FILE as JOURNAL
 from mountlab.journal import append, mend
@@ -67,14 +67,26 @@ from mountlab.model import (
     Workload,
 )
 from mountlab.outcome import is_late
-from mountlab.params import Resolved, as_yaml, parse_box, parse_excluded, parse_published, parse_yaml, resolve
+from mountlab.params import (
+    Resolved,
+    as_yaml,
+    kept_published,
+    parse_box,
+    parse_excluded,
+    parse_published,
+    parse_yaml,
+    resolve,
+)
 from mountlab.parsing import parsed
-from mountlab.plain_files import check_text, refuse_others
+from mountlab.plain_files import check_below as check_below
+from mountlab.plain_files import check_text, read_below, refuse_others
+from mountlab.plain_files import resolved_below as resolved_below
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
 from mountlab.read_back import options_in_effect
 from mountlab.stamp import Stamp, stamped, truth_of
+from mountlab.text import visible
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
@@ -135,9 +147,10 @@ def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolv
     return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
 
 
-def reader_in(directory: Path) -> Callable[[str], str]:
-    """Reads the files that a sweep names; relative paths are looked up in `directory`."""
-    return lambda name: read_text(directory / name, "file named by the sweep", "correct its path in the sweep file")
+def reader_in(directory: Path) -> Callable[[str, str], str]:
+    """Reads the files that a sweep names: those in `directory` and below it, and no others. Of a sweep file that is its
+    own directory, also for what `-p` names; of parameters without a file it is the current one."""
+    return lambda name, where: read_below(directory, name, where)
 
 
 def load_box(name: str) -> Box:
@@ -155,7 +168,8 @@ def box_names() -> list[str]:
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
-    """The figures of the named files of params/published/."""
+    """The figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
+    check_plain(names, "published")
     paths = [PARAMS / "published" / f"{name}.yml" for name in names]
     texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
     return [figure for path, text in zip(paths, texts, strict=True)
@@ -446,8 +460,10 @@ def read_sweep(path: Path) -> Resolved:
     info = read_info(path)
     refuse_others(path, shown(path))
     if "imported" in info:
-        return Resolved(TypeAdapter(Sweep).validate_python(info["imported"]["sweep"]), info["parameters"])
-    resolved = resolve(info["parameters"], where=f"{shown(path)}/run.json", kept=True)
+        imported = TypeAdapter(Sweep).validate_python(info["imported"]["sweep"])
+        check_imported(imported, f"{shown(path)}/run.json: imported")
+        return Resolved(imported, info["parameters"])
+    resolved = resolve(known_level(info["parameters"]), where=f"{shown(path)}/run.json", kept=True)
     return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
 
 
@@ -564,7 +580,7 @@ def _load_run(path: Path) -> Run:
         censored=censored, comparisons=Several(analysis.comparisons(sweep, measurements, censored)),
         caveats=Several(findings.caveats),
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
-        published=[PublishedFigure(**each) for each in info["published"]],
+        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
         truth=own.truth,
     )  # fmt: skip
@@ -879,5 +895,10 @@ def comparison_frame(run: Run) -> pd.DataFrame:
     return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
 
 
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
+    return visible(str(frame.to_csv(index=False)))
+
+
 def _write_csv(path: Path, frame: pd.DataFrame) -> None:
-    replace_file(path, frame.to_csv(index=False).encode())
+    replace_file(path, csv_text(frame).encode())

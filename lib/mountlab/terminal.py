@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from mountlab import words
 from mountlab.model import Caveat, Comparison, Sweep
+from mountlab.text import lines_of
 
 Row = Sequence[str]
 
 
 def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
     """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), caveats by code."""
-    return "\n".join([sweep.question, "", *_table(sweep, comparisons), "", *_caveats(caveats)])
+    return lines_of([" ".join(sweep.question.split()), "", *_table(sweep, comparisons), "", *_caveats(caveats)])
 
 
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:

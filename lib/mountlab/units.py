@@ -92,6 +92,23 @@ def parse_percent(text: object, *, where: str = "") -> float:
     return float(Decimal(match[1]) / 100)
 
 
+LEVELS = (0.5, 0.999999)
+"""The lowest and the highest level of an interval. Above it what is left over, corrected for thousands of comparisons,
+is too small for the numbers of a computer."""
+
+
+def check_level(level: object, *, where: str, least: float = LEVELS[0]) -> float:
+    """Return the level of an interval as a share. Raises ParameterError for a text, for no number, and for one out of
+    range. `least`: the lowest that is allowed."""
+    number = isinstance(level, (int, float)) and not isinstance(level, bool)
+    if not number or not least <= float(level) <= LEVELS[1]:  # type: ignore[arg-type]
+        raise ParameterError(
+            "not a level for an interval", where=where, got=f"{level!r} ({type(level).__name__})",
+            allowed=f"a share from {least:g} to {LEVELS[1]:f}: 0.95 is 95 %",
+        )  # fmt: skip
+    return float(level)  # type: ignore[arg-type]
+
+
 def base_unit(unit: str) -> tuple[str, float] | None:
     """The base unit of a unit, and what one of it is in that: ('B/s', 1048576.0) for 'MiB/s'; None for an unknown one.
 

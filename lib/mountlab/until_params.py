@@ -15,6 +15,9 @@ WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
 """The widest half width that still says something; the confidences for which the correction is computed."""
 
 
+LONGEST_BUDGET_S = 366 * 24 * 3600.0
+
+
 class UntilFile(BaseModel):
     """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
 
@@ -40,8 +43,11 @@ def read_until(file: UntilFile, *, baseline: str | None, where: str) -> Until:
     half_width = _share(file.half_width, f"{where}.half_width", low=0.0, high=WIDEST)
     confidence = _share(file.confidence, f"{where}.confidence", low=LEAST, high=MOST)
     budget = None if file.budget is None else parse_seconds(file.budget, where=f"{where}.budget")
-    if budget == 0:
-        raise ParameterError("a budget is some time", where=f"{where}.budget", got=repr(file.budget), allowed="'30min'")
+    if budget is not None and not 0 < budget <= LONGEST_BUDGET_S:
+        raise ParameterError(
+            "a budget is some time, and has an end", where=f"{where}.budget", got=repr(file.budget)[:60],
+            allowed="more than 0s, at most 8784h: '30min'",
+        )  # fmt: skip
     if file.min >= file.max:
         raise ParameterError(
             "max must be larger than min", where=f"{where}.max", got=f"min {file.min}, max {file.max}",

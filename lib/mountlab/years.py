@@ -75,11 +75,24 @@ class Years:
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
-    """The histories below a directory of results. Filters of sweep, box, kernel and dates choose runs; those of cell
-    and metric choose what is shown, after changes were looked for: they are the same whatever is shown.
+    """The histories below a directory of results, as `read_years` does. Raises InputError where there is none."""
+    years, own = _read(results, wanted, say)
+    if not years.histories:
+        got = _said(years.wanted)
+        raise InputError("nothing was measured that fits", where="history", got=got, allowed=_allowed(own))
+    return years
 
-    Raises InputError for a filter that nothing fits, and as `catalog.build` does.
+
+def read_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
+    """The same; none where nothing was measured. Filters of sweep, box, kernel and dates choose runs; those of cell and
+    metric choose what is shown, after changes were looked for: they are the same whatever is shown.
+
+    Raises InputError for a filter that no run fits, and as `catalog.build` does.
     """
+    return _read(results, wanted, say)[0]
+
+
+def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years, list[tuple[Key, Point]]]:
     results, wanted = (results or store.RESULTS).resolve(), wanted or Wanted()
     built = catalog.build(results, say=say)
     with catalog.opened(built.file) as connection:
@@ -91,9 +104,7 @@ def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say
         )
     own = [each for each in _points(rows.rows, facts) if _in_family(each[0], wanted)]
     found = tuple(each for each in histories(own) if _is_shown(each.key, wanted))
-    if not found:
-        raise InputError("nothing was measured that fits", where="history", got=_said(wanted), allowed=_allowed(own))
-    return Years(results, wanted, found, built)
+    return Years(results, wanted, found, built), own
 
 
 def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
@@ -197,12 +208,12 @@ def _check_names(connection: Any, wanted: Wanted) -> None:
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(names[:12]) + more or "no run was measured yet"
+    return ", ".join(names[:12]) + more or "none yet: no trial of any run gave a figure"
 
 
 def _said(wanted: Wanted) -> str:
     given = {name: value for name, value in vars(wanted).items() if value is not None}
-    return ", ".join(f"{name} {value}" for name, value in given.items()) or "no run that can be read"
+    return ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
 
 
 def _allowed(own: Sequence[tuple[Key, Point]]) -> str:

@@ -5,6 +5,6 @@ runs for people, results/index.html, is made by `listing` and `index_view`.)
 """
 
 from mountlab.catalog.build import FILE, Built, Checked, build, check_runs
-from mountlab.catalog.database import TABLES, Answer, ask, opened
+from mountlab.catalog.database import TABLES, Answer, ask, late_error, opened
 
-__all__ = ["FILE", "TABLES", "Answer", "Built", "Checked", "ask", "build", "check_runs", "opened"]
+__all__ = ["FILE", "TABLES", "Answer", "Built", "Checked", "ask", "build", "check_runs", "late_error", "opened"]

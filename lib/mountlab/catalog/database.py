@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
 import duckdb
@@ -17,13 +18,17 @@ import pyarrow as pa
 
 from mountlab.catalog.reading import RUN_TYPES, RunRows
 from mountlab.disk import shown
-from mountlab.errors import InputError, StoreError, did_you_mean, printable
+from mountlab.errors import InputError, StoreError, did_you_mean
 from mountlab.stamp import FIGURES
+from mountlab.text import one_line
 
 VERSION = 3
 """Of the tables below: a catalog of another one is made anew."""
 MEMORY = "1GB"
 THREADS = 2
+MOST_ROWS = 1_000_000
+"""Of an answer. A row takes about a kilobyte of memory."""
+_AT_ONCE = 10_000
 TABLES = {
     "runs": """run VARCHAR, run_id VARCHAR, sweep VARCHAR, question VARCHAR, box VARCHAR, status VARCHAR,
         created_at TIMESTAMP, finished_at TIMESTAMP, trials INTEGER, ok INTEGER, failed INTEGER, hostname VARCHAR,
@@ -203,20 +208,84 @@ def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     return {run: (signature, problem) for run, signature, problem in rows} if about == [(VERSION, FIGURES)] else None
 
 
-def ask(connection: Connection, sql: str, values: Sequence[object] = ()) -> Answer:
-    """The answer to one query. Raises InputError for one that cannot be answered, with DuckDB's own words."""
+def ask(connection: Connection, sql: str, values: Sequence[object] = (), *, limit_s: float | None = None) -> Answer:
+    """The answer to one query. `limit_s`: after so many seconds it is cancelled. Raises InputError for one that cannot
+    be answered, with DuckDB's own words, for none or several, and for one that takes too long or gives too much."""
+    with _cancelled_after(connection, limit_s) as late:
+        try:
+            _check_one(connection, sql)
+            result = connection.execute(sql, list(values))
+            columns = tuple(str(each[0]) for each in result.description or ())
+            return Answer(columns, _rows(result))
+        except duckdb.InterruptException as error:
+            if not late.is_set():
+                raise
+            raise late_error(limit_s or 0.0) from error
+        except duckdb.Error as error:
+            near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
+            raise InputError(
+                "the query cannot be answered", where="query", got=_first_line(error),
+                allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}; {MEMORY} of memory",
+                next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
+            ) from error  # fmt: skip
+
+
+def late_error(limit_s: float) -> InputError:
+    """What is said of a query that was cancelled."""
+    return InputError(
+        "the query takes too long and was cancelled", where="query", got=f"more than {limit_s:g} s",
+        allowed="--time-limit, such as 10min",
+        next_step="ask for less: a join ON what two tables share (run, cell), or WHERE one sweep; or give it more time",
+    )  # fmt: skip
+
+
+def _check_one(connection: Connection, sql: str) -> None:
+    """Raise InputError unless a text is one statement."""
     try:
-        result = connection.execute(sql, list(values))
-        columns = tuple(str(each[0]) for each in result.description or ())
-        return Answer(columns, result.fetchall())
-    except duckdb.Error as error:
-        near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise InputError("a query is text in UTF-8", where="query", got=str(error)) from error
+    count = len(connection.extract_statements(sql))
+    if count != 1:
         raise InputError(
-            "the query cannot be answered", where="query", got=_first_line(error),
-            allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}",
-            next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
-        ) from error  # fmt: skip
+            "there is no query" if not count else "only one query at a time", where="query",
+            got=repr(sql) if not count else f"{count} statements", allowed="one statement of SQL that reads",
+            next_step='mountlab query "DESCRIBE runs" tells the columns',
+        )  # fmt: skip
+
+
+def _rows(result: Connection) -> list[tuple[Any, ...]]:
+    """All rows of an answer. Raises InputError for more of them than memory is meant for."""
+    rows: list[tuple[Any, ...]] = []
+    while some := result.fetchmany(_AT_ONCE):
+        rows += some
+        if len(rows) > MOST_ROWS:
+            raise InputError(
+                "the query gives too many rows", where="query", got=f"more than {MOST_ROWS:,}",
+                allowed=f"{MOST_ROWS:,}",
+                next_step="sum them up (GROUP BY), choose some (WHERE), or take them in parts (LIMIT, OFFSET)",
+            )  # fmt: skip
+    return rows
+
+
+@contextmanager
+def _cancelled_after(connection: Connection, limit_s: float | None) -> Iterator[Event]:
+    """Cancel what a connection does after a time; whether that was done. None: never."""
+    late = Event()
+
+    def cancel() -> None:
+        late.set()
+        connection.interrupt()
+
+    timer = Timer(limit_s or 0.0, cancel)
+    timer.daemon = True
+    if limit_s is not None:
+        timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
 
 
 def _first_line(error: Exception) -> str:
-    return printable(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__
+    return one_line(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__

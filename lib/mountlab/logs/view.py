@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mountlab.logs.base import Figure, Output
+from mountlab.text import lines_of
 from mountlab.units import scale_for
 
 Logs = Mapping[str, Sequence[Output]]
@@ -16,7 +17,7 @@ _DIGITS = 4
 
 def as_table(logs: Logs) -> str:
     """A table for each output, below its log and format; those without figures say so (and errors say why)."""
-    return "\n\n".join("\n".join(_lines(name, output)) for name, outputs in logs.items() for output in outputs)
+    return "\n\n".join(lines_of(_lines(name, output)) for name, outputs in logs.items() for output in outputs)
 
 
 def _lines(name: str, output: Output) -> Iterator[str]:

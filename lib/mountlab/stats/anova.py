@@ -33,7 +33,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from mountlab.stats.estimates import Floats
+from mountlab.stats.estimates import LOWEST, Floats
+from mountlab.units import check_level
 
 BLOCK, FILESYSTEM, RESIDUAL = "block", "filesystem", "residual"
 COLUMNS = ("effect", "df", "sum_sq", "error_df", "f", "p", "share", "low", "high")
@@ -147,10 +148,11 @@ def variance_table(
     the same. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
     whole, and where all is constant, there are none (NaN). The frame is empty where no degree of freedom is left for
     the residual.
-    Raises ValueError for values that are not finite, and for a level outside (0, 1).
+    Raises ValueError for values that are not finite, ParameterError for a level out of range.
     """
-    if not 0 < level < 1 or not np.all(np.isfinite(values)):
-        raise ValueError("an analysis of variance needs finite values, and a level between 0 and 1")
+    check_level(level, where="level", least=LOWEST)
+    if not np.all(np.isfinite(values)):
+        raise ValueError("an analysis of variance needs finite values")
     codes = {
         name: pd.factorize(np.array(each, dtype=object), use_na_sentinel=False)[0] for name, each in levels.items()
     }

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from mountlab.model import Estimate
 from mountlab.stats.rounding import alike, common_deviation
+from mountlab.units import check_level
 
 Floats = NDArray[np.float64]
+LOWEST = 0.01
+"""A notebook may ask for a narrower interval than a sweep."""
 T_METHOD = "mean, t interval"
 NO_INTERVAL = ": n is too small for a finite interval"
 """Added to the method where an order statistic interval has no end."""
@@ -73,8 +76,8 @@ def estimate(
     is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
     at which the interval is computed, where that is not the one that it is to cover: after a stopping rule it must be
     higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one trial says nothing about
-    spread. Raises ValueError for a level outside (0, 1), for values that are not finite, and for values that are not
-    positive where the statistic needs that. Source: Student (1908); any textbook.
+    spread. Raises ParameterError for a level out of range, ValueError for values that are not finite, and for values
+    that are not positive where the statistic needs that. Source: Student (1908); any textbook.
     """
     sample = checked(values, level)
     if STATISTICS[statistic].positive and np.any(sample <= 0):
@@ -229,9 +232,9 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def checked(values: Sequence[float] | Floats, level: float) -> Floats:
-    """`values` as an array. Raises ValueError for a level outside (0, 1) and for values that are not finite."""
-    if not 0 < level < 1:
-        raise ValueError(f"a level lies between 0 and 1, got {level}")
+    """`values` as an array. Raises ParameterError for a level out of range, ValueError for values that are not
+    finite."""
+    check_level(level, where="level", least=LOWEST)
     sample = np.asarray(values, dtype=float)
     if not np.all(np.isfinite(sample)):
         raise ValueError("values must be finite: a missing figure is left out, not NaN")

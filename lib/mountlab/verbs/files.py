@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mountlab.errors import ParameterError
-from mountlab.verbs.shared import RUN, Arguments, finish, verb
+from mountlab.verbs.shared import RUN, Arguments, finish, json_text, verb
 
 if TYPE_CHECKING:
     from mountlab.store import Run
@@ -77,7 +76,7 @@ def _parse(arguments: Arguments) -> int:
     from mountlab.store import read_log_files
 
     outputs = read_log_files(arguments.tool, arguments.files)
-    print(json.dumps(as_json(outputs), indent=1) if arguments.json else as_table(outputs))
+    print(json_text(as_json(outputs)) if arguments.json else as_table(outputs))
     problems = [output.problem for each in outputs.values() for output in each if output.problem]
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)

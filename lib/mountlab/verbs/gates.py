@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from mountlab.verbs.shared import Arguments, verb
+from mountlab.verbs.shared import Arguments, json_text, verb
 
 
 def add(verbs: Any) -> None:
@@ -49,5 +48,5 @@ def _gate(arguments: Arguments) -> int:
         store.replace_file(arguments.junit, gate_view.gate_junit(judged))
     if arguments.markdown:
         store.replace_file(arguments.markdown, gate_view.gate_markdown(judged).encode())
-    print(json.dumps(gate_view.gate_json(judged), indent=1) if arguments.json else gate_view.gate_text(judged))
+    print(json_text(gate_view.gate_json(judged)) if arguments.json else gate_view.gate_text(judged))
     return EXIT_CODES[judged.outcome]

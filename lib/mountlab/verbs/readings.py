@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mountlab.errors import StoreError
-from mountlab.verbs.shared import RUN, Arguments, say, verb
+from mountlab.verbs.shared import RUN, Arguments, json_text, say, verb
 
 
 def add(verbs: Any) -> None:
@@ -76,7 +75,7 @@ def _compare(arguments: Arguments) -> int:
     runs = [store.load_run(path) for path in paths]
     as_text, as_json = _over_boxes(runs) if arguments.boxes else _compared(runs)
     if arguments.json:
-        print(json.dumps(as_json(), indent=1))
+        print(json_text(as_json()))
         return 0
     print(f"\n{as_text()}\n", flush=True)
     page = (

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from mountlab.errors import InputError, MountlabError
-from mountlab.verbs.shared import RUN, Arguments, announce, ask, finish, override, overrides, say, sweep_verb, verb
+from mountlab.verbs.shared import (
+    RUN,
+    Arguments,
+    announce,
+    ask,
+    finish,
+    json_text,
+    override,
+    overrides,
+    say,
+    sweep_verb,
+    verb,
+)
 
 
 def add(verbs: Any) -> None:
@@ -52,7 +63,7 @@ def _plan(arguments: Arguments) -> int:
         predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
         if arguments.json:
             more = {"pilot": forecast_json(predicted)} if predicted else {}
-            print(json.dumps({**plan_json(session.plan, session.facts), **more}, indent=1))
+            print(json_text({**plan_json(session.plan, session.facts), **more}))
         else:
             more_text = [forecast_text(predicted, resolved.sweep)] if predicted else []
             print(plan_text(session.plan, session.facts), *more_text, sep="\n\n")
@@ -64,7 +75,7 @@ def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:
     from mountlab import everywhere
 
     planned = everywhere.plans(resolved)
-    print(json.dumps(everywhere.plans_json(planned), indent=1) if as_json else everywhere.plans_text(planned))
+    print(json_text(everywhere.plans_json(planned)) if as_json else everywhere.plans_text(planned))
     return next((each.error.exit_code for each in planned if each.error), 0)
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from mountlab.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a directory below results/"
@@ -72,4 +76,15 @@ def announce(question: str) -> bool:
 
 
 def ask(question: str) -> bool:
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    # On a terminal `input` writes its prompt past sys.stdout.
+    return input(visible(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+
+
+def json_text(data: object, default: Callable[[object], object] | None = None) -> str:
+    """Data as JSON in plain ASCII, which holds every character as it was and steers no terminal. `default` as json."""
+    return json.dumps(data, indent=1, default=default).replace("\x7f", "\\u007f")
+
+
+def show_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as CSV whose texts are visible, and no formulas."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(list(map(plain_cell, row)) for row in rows)

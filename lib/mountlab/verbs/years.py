@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from mountlab.errors import printable
-from mountlab.verbs.shared import Arguments, say, verb
+from mountlab.text import lines_of, one_line
+from mountlab.verbs.shared import Arguments, json_text, say, show_csv, verb
 
 if TYPE_CHECKING:
     from mountlab.catalog import Answer, Built
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1_000
 """Rows of an answer in the terminal."""
 _MOST_NAMED = 5
+_LONGEST_S = 24 * 3600.0
+"""Of a query."""
+_LATE_S = 5.0
+"""How long one that was cancelled may take to end."""
 
 
 def add(verbs: Any) -> None:
@@ -39,6 +43,7 @@ def add(verbs: Any) -> None:
     _add_history(verbs)
     query = verb(verbs, "query", _query, "an SQL query over all runs; reads only, and nothing but the catalog")
     query.add_argument("sql", help='such as "SELECT box, kernel, count(*) FROM runs GROUP BY ALL"; DESCRIBE runs')
+    query.add_argument("--time-limit", default="60s", metavar="TIME", help="cancel it after so long (default: 60s)")
     _results(query)
     how = query.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="as data, all rows")
@@ -77,27 +82,27 @@ def _catalog(arguments: Arguments) -> int:
     checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
     pages = _change_pages(results) if built.dated else []
     if arguments.json:
-        print(json.dumps({
+        print(json_text({
             "file": str(built.file), "runs": built.runs, "read": built.read, "gone": built.gone,
             "from_raw": built.from_raw, "problems": built.problems, "copies": built.copies,
             "changes": list(map(str, pages)),
             "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
-        }, indent=1))  # fmt: skip
+        }))  # fmt: skip
     else:
-        print(printable("\n".join(_said(built, pages))))
+        print(lines_of(_said(built, pages)))
         if checked:
             wrong = [f"WRONG: {run}: {why}; mountlab reparse mends it" for run, why in checked.wrong.items()]
             wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
-            print(printable("\n".join(wrong)))
+            print(lines_of(wrong))
     return 1 if checked and checked.wrong else 0
 
 
 def _change_pages(results: Path) -> list[Path]:
     from mountlab.chronicle import write_changes
     from mountlab.report import refresh_index
-    from mountlab.years import load_years
+    from mountlab.years import read_years
 
-    pages = write_changes(load_years(results))
+    pages = write_changes(read_years(results))
     refresh_index(results)
     return pages
 
@@ -137,10 +142,10 @@ def _history(arguments: Arguments) -> int:
     wanted = _wanted(arguments)
     years = load_years(arguments.results, wanted, say=say)
     if arguments.json:
-        print(json.dumps(history_json(years.histories), indent=1))
+        print(json_text(history_json(years.histories)))
         return 0
     if arguments.csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(history_rows(years.histories))
+        show_csv(history_rows(years.histories))
         return 0
     for line in years.notes():
         say(f"note: {line}")
@@ -166,17 +171,57 @@ def _wanted(arguments: Arguments) -> Wanted:
 def _query(arguments: Arguments) -> int:
     from mountlab import catalog, store
 
+    limit_s = _time_limit(arguments.time_limit)
     built = catalog.build((arguments.results or store.RESULTS).resolve(), say=say)
-    with catalog.opened(built.file) as connection:
-        answer = catalog.ask(connection, arguments.sql)
+    with catalog.opened(built.file) as connection, _ended_after(limit_s):
+        answer = catalog.ask(connection, arguments.sql, limit_s=limit_s)
     if arguments.json:
-        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
-        print(json.dumps(rows, indent=1, default=str))
+        rows = [_with_text_keys(dict(zip(answer.columns, row, strict=True))) for row in answer.rows]
+        print(json_text(rows, default=str))
     elif arguments.csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([answer.columns, *answer.rows])
+        show_csv([answer.columns, *answer.rows])
     else:
         print("\n".join(_table(answer)))
     return 0
+
+
+def _time_limit(text: str) -> float:
+    from mountlab.errors import InputError
+    from mountlab.units import parse_seconds
+
+    limit_s = parse_seconds(text, where="--time-limit")
+    if not 0 < limit_s <= _LONGEST_S:
+        raise InputError("a query needs some time, and an end", where="--time-limit", got=text,
+                         allowed="more than 0s, at most 24h")  # fmt: skip
+    return limit_s
+
+
+@contextmanager
+def _ended_after(limit_s: float) -> Iterator[None]:
+    """End this process where a query that was cancelled does not end: DuckDB looks for that between two pieces of its
+    work, and a piece may be long. It only reads, so nothing is lost."""
+    timer = Timer(limit_s + _LATE_S, _end, (limit_s,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end(limit_s: float) -> None:
+    from mountlab import catalog
+
+    error = catalog.late_error(limit_s)
+    say(f"error: {error}")
+    os._exit(error.exit_code)
+
+
+def _with_text_keys(value: Any) -> Any:
+    """A value whose maps have keys that JSON knows."""
+    if isinstance(value, dict):
+        return {str(key): _with_text_keys(each) for key, each in value.items()}
+    return list(map(_with_text_keys, value)) if isinstance(value, list | tuple) else value
 
 
 def _table(answer: Answer) -> Iterator[str]:
@@ -192,4 +237,4 @@ def _table(answer: Answer) -> Iterator[str]:
 
 def _cell(value: object) -> str:
     text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return printable(" ".join(text.split()))
+    return one_line(" ".join(text.split()))
