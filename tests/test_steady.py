@@ -16,6 +16,7 @@ from mountlab.box import Completed
 from mountlab.care import resource
 from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.model import Box, Lease, Rights
+from mountlab.plan_clients import opening
 from mountlab.resident import Asked, ResidentShell
 from mountlab.steady import Answer, SteadyBox, beat_s, lease_argv
 from processes import soon
@@ -488,10 +489,9 @@ class TheBoxAlone:
     """lease.sh as a process of its own, with the end of its standard input in our hand."""
 
     def __init__(self, lease: Lease, grace_s: float) -> None:
-        Path(lease.mount_root).mkdir()
-        (Path(lease.mount_root) / ".mountlab").touch()
-        (Path(lease.output_root) / ".mountlab").touch()
-        (Path(lease.mount_root) / "lock").write_text(f"{lease.owner}\n")
+        Path(lease.output_dir).rmdir()
+        Path(lease.output_root).rmdir()
+        subprocess.run(opening(lease).argv, check=True)
         argv = lease_argv(lease, grace_s, "0")
         self.lease = lease
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE)
@@ -530,7 +530,8 @@ def test_signs_of_life_keep_it(lease: Lease) -> None:
 @pytest.mark.slow
 def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 1)
-    (Path(lease.mount_root) / "lock").write_text("somebody 3/4 else\n")
+    for root in (lease.mount_root, lease.output_root):
+        (Path(root) / "lock").write_text("somebody 3/4 else\n")
     watcher = alone.watcher()
     alone.process.communicate()
     assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 10)

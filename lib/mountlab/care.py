@@ -13,6 +13,7 @@ from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError, LeftoverError, PlanError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
+from mountlab.filesystems.made import made
 from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
@@ -258,7 +259,8 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
 class Leftover:
     """Something of ours on the box."""
 
-    kind: Literal["process", "mount", "loop", "borrowed", "files", "root"]
+    kind: Literal["process", "mount", "loop", "borrowed", "files", "root", "foreign"]
+    """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
     name: str
     removed: bool
     note: str = ""
@@ -271,7 +273,7 @@ def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str,
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
     directories and our root directories. What could
     not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
-    Nothing is touched outside of directories that hold our marker.
+    Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
@@ -303,19 +305,21 @@ def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeo
     )
 
 
-def clean_argv(mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+def clean_argv(
+    mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
+) -> tuple[str, ...]:
     """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
-    and arguments. `uid` is the number of the user who logs in."""
-    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root)))
+    and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left alone."""
+    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root), owner))
 
 
 def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
     return (mode, uid, "", mount_root, output_root)
 
 
-def _clean_words(arguments: Sequence[str]) -> tuple[str, ...]:
+def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
     borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
+    return (made() + resource("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
@@ -325,7 +329,12 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
-        case [("process" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
+        case [
+            ("process" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
+            ("0" | "1") as gone,
+            name,
+            note,
+        ]:
             return Leftover(kind, unescape(name), gone == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

@@ -274,8 +274,10 @@ class _Heart:
             if self._heard is not None:
                 self._heard.send(b"\n")
         except BoxLost:
-            with suppress(BoxLost):  # not back yet: whoever runs a command brings it back
+            with suppress(BoxLost):  # not back yet: the next command brings it back
                 self._heard = self._attend()
+                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this one
+                    self._heard.close()
 
 
 def beat_s(box: Box) -> float:
@@ -286,8 +288,9 @@ def beat_s(box: Box) -> float:
 def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
     """The command that holds a lease, and that cleans the box as `box clean` does when it is over."""
     return (
-        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", f"{lease.mount_root}/lock", lease.owner),
-        lease.run_id, *care.clean_argv("clean", uid, lease.mount_root, lease.output_root)[2:],
+        "env", f"MOUNTLAB_LEASE={lease.run_id}",
+        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", lease.run_id),
+        *care.clean_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner)[2:],
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab import care, lock, store
+from mountlab import care, lock, roots, store
 from mountlab.boxes import open_box
 from mountlab.clients import Clients
 from mountlab.ending import concluding
@@ -104,9 +104,11 @@ def planned_on(
         clients = {name: connections[name] for name in sweep.clients}
         facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
     check_feasible(sweep, the_box, facts)
-    if take:
-        for name, each in connections.items():
+    for name, each in connections.items():
+        if take:
             _take(each, known[name])
+        else:
+            roots.check(each, known[name]["mount_root"], known[name]["output_root"])
     surveyed = survey(sweep, connection, facts)
     name = run_id or store.new_run_id(sweep, the_box, results)
     plan = make_plan(
@@ -146,8 +148,10 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
 
 
 def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
-    """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
-    lock.check_free(connection, facts["mount_root"])
+    """Remove what a crash left on the box. Raise BoxInUse where another run is on it, UnsafeError where its directories
+    hold what Mountlab did not make: then nothing is touched."""
+    lock.check_free(connection, facts["mount_root"], facts["output_root"])
+    roots.check(connection, facts["mount_root"], facts["output_root"])
     stuck = [each for each in care.clean(connection) if not each.removed]
     if stuck:
         raise LeftoverError(
