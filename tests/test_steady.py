@@ -18,7 +18,7 @@ from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, Command
 from mountlab.model import Box, Lease, Rights
 from mountlab.plan_clients import opening
 from mountlab.resident import Asked, ResidentShell
-from mountlab.steady import Answer, SteadyBox, beat_s, lease_argv
+from mountlab.steady import Answer, SteadyBox, _Heart, beat_s, lease_argv
 from processes import soon
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -536,3 +536,82 @@ def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
     alone.process.communicate()
     assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 10)
     assert Path(lease.output_dir).exists()
+
+
+# --- and its end with the run -----------------------------------------------------------------------------------------
+
+
+def closed(lease: Lease) -> None:
+    undo = opening(lease).undo
+    assert undo is not None
+    subprocess.run(undo, check=True)
+
+
+def holders(lease: Lease) -> list[str]:
+    """The processes of a lease: what listens, what watches, what it waits in."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if lease.output_dir.encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_close_ends_the_lease_at_once_though_the_connection_is_not_known_to_be_lost(lease: Lease) -> None:
+    """A link that was reset on one side only: the box's sshd keeps the other one for minutes. Nothing comes, nothing
+    ends; and the watcher looks once in half a minute."""
+    alone = TheBoxAlone(lease, 600)
+    watcher = alone.watcher()
+    closed(lease)
+    assert soon(lambda: alone.process.poll() is not None, 2)
+    assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 2)
+    assert soon(lambda: holders(lease) == [], 2)
+    assert alone.gone()
+    alone.process.communicate()
+
+
+def test_a_lease_that_comes_after_the_end_of_its_run_holds_nothing(lease: Lease) -> None:
+    """A connection that was made before the end, and whose command begins after it."""
+    TheBoxAlone(lease, 600).process.communicate()
+    closed(lease)
+    late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
+    assert soon(lambda: late.poll() is not None, 2)
+    late.communicate()
+    assert holders(lease) == []
+    assert not Path(lease.output_root).exists()
+
+
+@pytest.mark.slow
+def test_a_lease_that_begins_while_its_run_ends_holds_nothing(lease: Lease) -> None:
+    for number in range(20):
+        alone = TheBoxAlone(lease, 600) if number == 0 else None
+        if alone is None:
+            subprocess.run(opening(lease).argv, check=True)
+        late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
+        threading.Event().wait(number / 1000)
+        closed(lease)
+        for process in filter(None, (late, alone and alone.process)):
+            assert soon(lambda process=process: process.poll() is not None, 2)  # type: ignore[misc]
+            process.communicate()
+        assert soon(lambda: holders(lease) == [], 2)
+        assert not Path(lease.output_root).exists()
+
+
+def test_a_lease_that_is_made_anew_while_its_run_ends_is_closed(lease: Lease) -> None:
+    made: list[Heard] = []
+    over = threading.Event()
+
+    def attend() -> Any:
+        if made:
+            over.wait(10)  # the run ends while the connection is made
+        made.append(Heard(deaf=not made))
+        return made[-1]
+
+    heart = _Heart(attend, 0.01)
+    heart.begin()
+    threading.Event().wait(0.1)
+    heart.stop()
+    over.set()
+    assert soon(lambda: len(made) == 2 and made[1].closed)

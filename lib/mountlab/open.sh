@@ -65,7 +65,7 @@ make_root() {
     echo "$origin" > "$1/.mountlab"
 }
 
-# Both always in the same order: of two runs that want the same roots one gets them.
+# Both always in the same order: of two runs that want the same roots one gets them. An outer one comes before the inner.
 in_order() { printf '%s\n' "$1" "$2" | LC_ALL=C sort -u; }
 
 claim() {
@@ -83,9 +83,10 @@ make_run() {
 }
 
 open_run() { # RUN_DIR OUT_DIR OWNER
-    make_root "${1%/*}" && make_root "${2%/*}" || exit
     # In shells of their own, so that a refusal gives back what was taken before it.
-    (in_order "${1%/*}" "${2%/*}" | while IFS= read -r each; do claim "$each" "$3"; done) || { leave "$1" "$2" "$3"; exit 1; }
+    in_order "${1%/*}" "${2%/*}" | while IFS= read -r each; do
+        make_root "$each" && claim "$each" "$3" || exit
+    done || { leave "$1" "$2" "$3"; exit 1; }
     (make_run "$1" && make_run "$2" && make_images "$1" && may_hold "$2") && return
     close_run "$1" "$2" "$3" > /dev/null
     exit 1
