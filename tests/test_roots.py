@@ -98,7 +98,21 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     programs = ""
     if request.param == "busybox":
         (tmp_path / "bin").mkdir()
-        for name in ("awk", "cat", "grep", "ls", "mkdir", "rm", "rmdir", "sed", "sort", "stat", "tail", "tr", "readlink"):
+        for name in (
+            "awk",
+            "cat",
+            "grep",
+            "ls",
+            "mkdir",
+            "rm",
+            "rmdir",
+            "sed",
+            "sort",
+            "stat",
+            "tail",
+            "tr",
+            "readlink",
+        ):
             (tmp_path / "bin" / name).symlink_to(str(shutil.which("busybox")))
         programs = f"{tmp_path / 'bin'}:"
     (tmp_path / "data").mkdir()
@@ -257,9 +271,12 @@ def test_close_leaves_and_names_what_came_while_the_run_went_on(machine: Machine
     image = machine.run_dir / "img" / "e.img"
     machine.do(script_argv("image.sh", str(image), "4096", "sparse"))
     mine = machine.run_dir / "img" / "mine"
-    {"file": mine.touch, "directory": mine.mkdir, "pipe": lambda: os.mkfifo(mine), "link": lambda: mine.symlink_to("/")}[
-        kind
-    ]()
+    {
+        "file": mine.touch,
+        "directory": mine.mkdir,
+        "pipe": lambda: os.mkfifo(mine),
+        "link": lambda: mine.symlink_to("/"),
+    }[kind]()
     done = machine.close()
     assert (done.returncode, done.stdout, done.stderr) == (0, f"kept: {mine}\n", "")
     assert os.path.lexists(mine)
@@ -350,7 +367,10 @@ def test_a_root_that_is_none_is_refused_with_the_reason(machine: Machine, state:
 
 def test_one_root_may_lie_in_the_other(machine: Machine) -> None:
     inner = Machine(machine.path, machine.shell, machine.programs)
-    for outer, within in ((machine.mount_root, machine.mount_root / "out"), (machine.path / "x" / "m", machine.path / "x")):
+    for outer, within in (
+        (machine.mount_root, machine.mount_root / "out"),
+        (machine.path / "x" / "m", machine.path / "x"),
+    ):
         lease = Lease(run_id=RUN, mount_root=str(outer), output_root=str(within), owner=OWNER)
         step = opening(lease)
         assert inner.do(step.argv).stderr == ""

@@ -50,7 +50,10 @@ is_run() {
     [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]-?*) ;;
     *) return 1 ;;
     esac
-    plain_directory "$1/img" || plain_file "$1/alive" || plain_file "$1/last" || [ -z "$(ls -A "$1")" ]
+    for known in "$1/img" "$1/mnt" "$1/borrowed" "$1/elsewhere" "$1/alive" "$1/last"; do
+        [ ! -e "$known" ] || [ -L "$known" ] || return 0
+    done
+    [ -z "$(ls -A "$1")" ]
 }
 
 # Whether file $1 is an image that Mountlab has made.

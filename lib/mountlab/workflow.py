@@ -21,6 +21,7 @@ from mountlab.model import Box
 from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
+from mountlab.scratch_links import check_links
 from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
 from mountlab.survey import peers, survey
@@ -109,6 +110,7 @@ def planned_on(
             _take(each, known[name])
         else:
             roots.check(each, known[name]["mount_root"], known[name]["output_root"])
+    check_links(sweep, connection, facts)
     surveyed = survey(sweep, connection, facts)
     name = run_id or store.new_run_id(sweep, the_box, results)
     plan = make_plan(
