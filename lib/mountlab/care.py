@@ -10,12 +10,13 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from mountlab.box import BoxConnection, checked
-from mountlab.errors import BoxError, LeftoverError, PlanError
+from mountlab.errors import BoxError, LeftoverError, PlanError, UnsafeError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
 from mountlab.filesystems.made import made
 from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
+from mountlab.roots import check as check_roots
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
 
 State = Literal["ok", "missing", "limited"]
@@ -56,6 +57,7 @@ def check(
         _rights_row(box, facts),
         _mount_root_row(box, facts),
         _output_root_row(box, facts),
+        *_refused_root_rows(connection, facts),
         *_kernel_rows(facts, dict(sorted(types.items()))),
         *_scratch_rows(connection),
         *(_program_row(program, facts) for program in needs),
@@ -107,6 +109,14 @@ def _output_root_row(box: Box, facts: Facts) -> CheckRow:
     if free is None or free < MIN_OUTPUT_BYTES:
         return CheckRow("output root", "limited", seen, mend)
     return CheckRow("output root", "ok", seen)
+
+
+def _refused_root_rows(connection: BoxConnection, facts: Facts) -> Iterator[CheckRow]:
+    """A root that a run would refuse."""
+    try:
+        check_roots(connection, facts["mount_root"], facts["output_root"])
+    except UnsafeError as error:
+        yield CheckRow("roots", "missing", error.got, f"{error.where}: {error.next_step}")
 
 
 def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
