@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -168,6 +169,7 @@ def lease(tmp_path: Path) -> Lease:
     """Of a run that no other test has: what cleans the box ends the processes of that run."""
     run_id = f"{os.getpid()}-{tmp_path.name}"
     (tmp_path / "out" / run_id).mkdir(parents=True)
+    (tmp_path / "out" / run_id / "alive").touch()
     return Lease(run_id=run_id, mount_root=str(tmp_path / "m"), output_root=str(tmp_path / "out"), owner="me 1/2 it")
 
 
@@ -387,9 +389,13 @@ def test_another_boot_id_is_a_restart_and_nothing_runs(steady: SteadyBox, lease:
         assert steady.run(counting(tmp_path)).stdout == b"1\n", "held anew, the box is taken as it is now"
 
 
-def test_a_box_that_has_cleaned_itself_is_a_restart_too(held: SteadyBox, lease: Lease) -> None:
+@pytest.mark.parametrize("kept", [False, True], ids=["whole", "but for a user's file"])
+def test_a_box_that_has_cleaned_itself_is_a_restart_too(kept: bool, held: SteadyBox, lease: Lease) -> None:
     held.run(("true",))
-    subprocess.run(("rm", "-r", lease.output_dir), check=True)
+    shutil.rmtree(lease.output_dir)
+    if kept:
+        (Path(lease.output_dir)).mkdir()
+        (Path(lease.output_dir) / "thesis.tex").touch()
     with pytest.raises(BoxRestarted, match="what the run had made on the box is gone") as error:
         held.run(("true",))
     assert "at least every 60 s" in error.value.allowed
@@ -408,6 +414,7 @@ def full(tmp_path: Path) -> Iterator[Lease]:
     room.mkdir()
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
     (room / "R").mkdir()
+    (room / "R" / "alive").touch()
     subprocess.run(("dd", "if=/dev/zero", f"of={room}/filler", "bs=4k"), check=False, stderr=subprocess.DEVNULL)
     yield Lease(run_id="R", mount_root="/nowhere", output_root=str(room), owner="me")
     subprocess.run(("umount", room), check=True)
@@ -489,8 +496,7 @@ class TheBoxAlone:
     """lease.sh as a process of its own, with the end of its standard input in our hand."""
 
     def __init__(self, lease: Lease, grace_s: float) -> None:
-        Path(lease.output_dir).rmdir()
-        Path(lease.output_root).rmdir()
+        shutil.rmtree(lease.output_root)
         subprocess.run(opening(lease).argv, check=True)
         argv = lease_argv(lease, grace_s, "0")
         self.lease = lease

@@ -307,7 +307,7 @@ def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
         )  # fmt: skip
     return BoxRestarted(
         "what the run had made on the box is gone", where=where,
-        got="its directory for output does not exist any more",
+        got="its directory for output is not there any more, or was closed",
         allowed=f"signs of life at least every {grace_s:g} s (`grace` of the box file): after that the box ends what "
         "runs, unmounts and cleans up by itself",
         next_step="see that nobody ran `mountlab box clean` there, and whether the connection was cut for so long",

@@ -144,7 +144,7 @@ def test_what_a_user_puts_there_while_a_run_goes_on_stays_and_the_run_is_complet
 
 
 def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself(tmp_path: Path) -> None:
-    with linked("4s") as (place, wire), control(place) as host:
+    with linked("5s") as (place, wire), control(place) as host:
         keys = place.keys(repeats=1)
         keys["workloads"] = {"long": place.seen(60.0)}
         pid = host.start("run", place.put_sweep(**keys))
@@ -239,7 +239,7 @@ def meanwhile(resolved: Any, results: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("shared", ["mount_root", "output_root"])
-def test_a_second_box_with_the_same_root_waits_for_its_turn(
+def test_a_second_box_with_the_same_root_is_refused_meanwhile(
     shared: str, root: Path, tmp_path: Path, results_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = {"mount_root": str(root), "output_root": str(output_root(root))}
