@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -404,6 +405,22 @@ def test_a_run_that_shares_one_root_is_refused_and_gives_back_the_other(machine:
     assert (machine.out_dir / "alive").exists()
     assert machine.close().returncode == 0
     assert gone(machine)
+
+
+@pytest.mark.requires_root
+def test_without_room_for_a_lock_the_other_is_given_back(machine: Machine) -> None:
+    machine.output_root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "mountlab-test", machine.output_root], check=True)
+    try:
+        (machine.output_root / ".mountlab").write_text("found\n")
+        with suppress(OSError):
+            (machine.output_root / "lost+found").write_bytes(bytes(2**20))
+        done = machine.open()
+        assert f"refused: {machine.output_root}/lock cannot be written" in done.stderr
+        assert not machine.mount_root.exists()
+        assert not (machine.output_root / "lock").exists()
+    finally:
+        subprocess.run(["umount", machine.output_root], check=True)
 
 
 def test_the_same_run_resumed_elsewhere_is_not_closed_by_the_first(machine: Machine) -> None:

@@ -42,10 +42,13 @@ is_trial() { case ${1#t} in "$1" | '' | *[!0-9]*) return 1 ;; esac; }
 
 # Whether $1 is the directory of a run. Of one without `run NAME` its name tells, and what it holds.
 is_run() {
-    plain_directory "$1" && ! is_mount_point "$1" || return 1
+    plain_directory "$1" || return 1
     read_head "$1"
-    [ "$head" != "run ${1##*/}" ] || return 0
-    [ -z "$head" ] || return 1
+    [ "$head" = "run ${1##*/}" ] || { [ -z "$head" ] && looks_like_run "$1"; } || return 1
+    ! is_mount_point "$1"
+}
+
+looks_like_run() {
     case ${1##*/} in
     [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]-?*) ;;
     *) return 1 ;;
@@ -84,7 +87,7 @@ remove_tree() {
     [ -z "$(mounts_below "$1")" ] && note=$(rm -rf -- "$1" 2>&1)
 }
 
-# A directory of which all that is ours has been removed.
+# Remove a directory itself, when nothing is left in it but our list.
 end_directory() {
     [ "$act" = remove ] || return 0
     case $(ls -A "$1") in '') ;; .mountlab) rm -f -- "$1/.mountlab" ;; *) return 0 ;; esac

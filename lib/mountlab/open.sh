@@ -69,9 +69,12 @@ make_root() {
 in_order() { printf '%s\n' "$1" "$2" | LC_ALL=C sort -u; }
 
 claim() {
-    if ! (set -C && printf '%s\n' "$2" > "$1/lock") 2>/dev/null; then
-        [ "$(cat "$1/lock" 2>/dev/null)" = "$2" ] || refuse "$1 is in use by $(cat "$1/lock" 2>/dev/null || echo another run)"
+    if (set -C && : > "$1/lock") 2>/dev/null; then
+        { printf '%s\n' "$2" > "$1/lock"; } 2>/dev/null && return
+        rm -f "$1/lock"
+        refuse "$1/lock cannot be written" "see whether the disk is full (df)"
     fi
+    [ "$(cat "$1/lock" 2>/dev/null)" = "$2" ] || refuse "$1 is in use by $(cat "$1/lock" 2>/dev/null || echo another run)"
 }
 
 give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || rm -f "$1/lock"; }
@@ -124,7 +127,7 @@ close_one() {
     [ -z "$blocked" ] || { echo "refused: $1 cannot be removed: $blocked" >&2; return 1; }
 }
 
-# Whether a root is nobody else's by now.
+# Whether no other run has this root by now.
 is_mine() { [ ! -e "$1/lock" ] || [ "$(cat "$1/lock" 2>/dev/null)" = "$2" ]; }
 
 close_run() { # RUN_DIR OUT_DIR OWNER

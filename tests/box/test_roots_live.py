@@ -128,9 +128,9 @@ def test_what_a_user_puts_there_while_a_run_goes_on_stays_and_the_run_is_complet
     assert store.read_info(path)["status"] == "complete"
     assert set(store.load_run(path).trials["status"]) == {"ok"}
     assert {each.read_bytes() for each in put} == {PRECIOUS}
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     inside = put[1:5]
-    assert all(f"{each} on box local is not Mountlab's: it stays" in told.out + told.err for each in inside)
+    assert all(f"{each} on box local is not Mountlab's: it stays" in printed.out + printed.err for each in inside)
     with pytest.raises(UnsafeError, match="refused to use a directory of the box"):
         workflow.run(lasting, box="local", results=results_dir)
     names = {left.name for left in cleaned() if left.kind == "foreign"}
@@ -266,7 +266,7 @@ def test_a_second_box_with_the_same_root_is_refused_meanwhile(
 
 
 def leases() -> list[str]:
-    """Processes of a lease, by what they are told."""
+    """Processes of a lease, by the end of their command lines."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
