@@ -320,6 +320,20 @@ def test_a_measured_directory_with_a_users_file_is_used_again_by_the_same_run(ma
     assert gone(machine)
 
 
+def test_only_the_contents_of_a_directory_go_where_another_removes_itself(machine: Machine) -> None:
+    """As the helper asks it of the user, who may not remove what lies in root's directory."""
+    machine.open()
+    own, undo = machine.directory("d", None)
+    (own / "t0001").mkdir()
+    assert machine.do((*undo, "contents")).stderr == ""
+    assert list(own.iterdir()) == []
+    own.rmdir()
+    kept, undo = machine.directory("e", None)
+    (kept / "mine").touch()
+    assert machine.do((*undo, "contents")).stdout == f"kept: {kept / 'mine'}\n"
+    assert sorted(each.name for each in kept.iterdir()) == [".mountlab", "mine"]
+
+
 def test_a_record_of_what_was_borrowed_stays_until_it_is_given_back(machine: Machine) -> None:
     machine.open()
     (machine.run_dir / "borrowed").write_text("boot\tsetting\t/nowhere\t1\n")

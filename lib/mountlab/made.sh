@@ -183,7 +183,7 @@ walk_own() {
         esac
     done
     end_directory "$1"
-    [ "$act" = look ] || [ -n "$blocked" ] || ! plain_directory "$1" || mark_kept "$1"
+    [ "$act" = look ] || [ -n "$blocked" ] || ! marked_directory "$1" || mark_kept "$1"
 }
 
 # So that what is not ours in it does not pass for something that went wrong. Root writes in no directory of the user's.
