@@ -31,8 +31,8 @@ class Hands:
     run_id: str
     privileged: bool
     sleep: Callable[[float], None] = time.sleep
-    notice: Callable[[str], None] = lambda _text: None
-    """Gets what a person should know and nothing waits for."""
+    say: Callable[[str], None] = field(default=lambda text: None)
+    """Takes what a person should know."""
     cut_off: set[str] = field(default_factory=set)
     """Scratch devices that were being formatted when the box was restarted."""
 
@@ -68,7 +68,7 @@ class Hands:
             done = self.execute(argv)
             if done.ok:
                 for path in roots.kept(done.text):
-                    self.notice(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
+                    self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
                 return
             kill_run(self.box, self.run_id)
             self.sleep(0.05 * 2**attempt)
