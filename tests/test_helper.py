@@ -112,19 +112,27 @@ def test_what_is_not_the_helpers_runs_as_the_user(argv: tuple[str, ...]) -> None
 
 
 def test_a_lease_is_the_users_own_and_what_it_runs_may_be_the_helpers() -> None:
-    lease = ("sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", "lock", "owner", RUN)
-    clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow")
+    lease = ("env", f"MOUNTLAB_LEASE={RUN}", "sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", RUN)
+    clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow", "me 1/2 x")
     *head, text, name = helper.spoken((*lease, *clean), BOX, timeout_s=60)
     assert (tuple(head), name) == (lease, "mountlab-clean")
-    assert text.endswith(shlex.join((*helper.COMMAND, "600", "-", "clean", "clean")))
+    assert text.endswith(shlex.join((*helper.COMMAND, "600", "-", "clean", "clean", "me 1/2 x")))
 
 
 def test_what_belongs_to_both_is_done_by_both() -> None:
     opening = ("sh", "-c", "text", "open.sh", "open", f"{ROOT}/{RUN}", f"{OUT}/{RUN}", "me 1/2 x")
     mine = shlex.join(("sh", "-c", "text", "open.sh", "open", f"{OUT}/{RUN}", f"{OUT}/{RUN}", "me 1/2 x"))
     theirs = shlex.join((*ASKED, RUN, "open.sh", "open", "me 1/2 x"))
-    assert spoken(*opening) == ("sh", "-c", f"{theirs} && {mine}")
-    kill = ("sh", "-c", "text", "mountlab-clean", "kill", "", RUN, "", "", "borrow")
+    gives_back = theirs.replace("open.sh open", "open.sh close")
+    either = f"{theirs} && {{ {mine} || {{ status=$?; {gives_back}; exit $status; }}; }}"
+    assert spoken(*opening) == ("sh", "-c", either), "both roots, or none"
+    closing = tuple("close" if word == "open" else word for word in opening)
+    both = f"{mine.replace('open.sh open', 'open.sh close')}; status=$?; {gives_back} && exit $status"
+    assert spoken(*closing) == ("sh", "-c", both), "the second even where the first fails"
+    looking = ("sh", "-c", "text", "open.sh", "look", ROOT, OUT)
+    asked = shlex.join((*helper.COMMAND, "60", "-", "look"))
+    assert spoken(*looking)[2] == f"{asked} && {shlex.join((*looking[:5], OUT, OUT))}"
+    kill = ("sh", "-c", "text", "mountlab-clean", "kill", "", RUN, "", "", "borrow", "")
     assert spoken(*kill) == ("sh", "-c", f"{shlex.join(kill)} && {shlex.join((*ASKED, RUN, 'kill'))}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,8 +17,9 @@ from mountlab.box import Completed
 from mountlab.care import resource
 from mountlab.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.model import Box, Lease, Rights
+from mountlab.plan_clients import opening
 from mountlab.resident import Asked, ResidentShell
-from mountlab.steady import Answer, SteadyBox, beat_s, lease_argv
+from mountlab.steady import Answer, SteadyBox, _Heart, beat_s, lease_argv
 from processes import soon
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -167,6 +169,7 @@ def lease(tmp_path: Path) -> Lease:
     """Of a run that no other test has: what cleans the box ends the processes of that run."""
     run_id = f"{os.getpid()}-{tmp_path.name}"
     (tmp_path / "out" / run_id).mkdir(parents=True)
+    (tmp_path / "out" / run_id / "alive").touch()
     return Lease(run_id=run_id, mount_root=str(tmp_path / "m"), output_root=str(tmp_path / "out"), owner="me 1/2 it")
 
 
@@ -386,9 +389,13 @@ def test_another_boot_id_is_a_restart_and_nothing_runs(steady: SteadyBox, lease:
         assert steady.run(counting(tmp_path)).stdout == b"1\n", "held anew, the box is taken as it is now"
 
 
-def test_a_box_that_has_cleaned_itself_is_a_restart_too(held: SteadyBox, lease: Lease) -> None:
+@pytest.mark.parametrize("kept", [False, True], ids=["whole", "but for a user's file"])
+def test_a_box_that_has_cleaned_itself_is_a_restart_too(kept: bool, held: SteadyBox, lease: Lease) -> None:
     held.run(("true",))
-    subprocess.run(("rm", "-r", lease.output_dir), check=True)
+    shutil.rmtree(lease.output_dir)
+    if kept:
+        (Path(lease.output_dir)).mkdir()
+        (Path(lease.output_dir) / "thesis.tex").touch()
     with pytest.raises(BoxRestarted, match="what the run had made on the box is gone") as error:
         held.run(("true",))
     assert "at least every 60 s" in error.value.allowed
@@ -407,6 +414,7 @@ def full(tmp_path: Path) -> Iterator[Lease]:
     room.mkdir()
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
     (room / "R").mkdir()
+    (room / "R" / "alive").touch()
     subprocess.run(("dd", "if=/dev/zero", f"of={room}/filler", "bs=4k"), check=False, stderr=subprocess.DEVNULL)
     yield Lease(run_id="R", mount_root="/nowhere", output_root=str(room), owner="me")
     subprocess.run(("umount", room), check=True)
@@ -488,10 +496,8 @@ class TheBoxAlone:
     """lease.sh as a process of its own, with the end of its standard input in our hand."""
 
     def __init__(self, lease: Lease, grace_s: float) -> None:
-        Path(lease.mount_root).mkdir()
-        (Path(lease.mount_root) / ".mountlab").touch()
-        (Path(lease.output_root) / ".mountlab").touch()
-        (Path(lease.mount_root) / "lock").write_text(f"{lease.owner}\n")
+        shutil.rmtree(lease.output_root)
+        subprocess.run(opening(lease).argv, check=True)
         argv = lease_argv(lease, grace_s, "0")
         self.lease = lease
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE)
@@ -530,8 +536,88 @@ def test_signs_of_life_keep_it(lease: Lease) -> None:
 @pytest.mark.slow
 def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 1)
-    (Path(lease.mount_root) / "lock").write_text("somebody 3/4 else\n")
+    for root in (lease.mount_root, lease.output_root):
+        (Path(root) / "lock").write_text("somebody 3/4 else\n")
     watcher = alone.watcher()
     alone.process.communicate()
     assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 10)
     assert Path(lease.output_dir).exists()
+
+
+# --- and its end with the run -----------------------------------------------------------------------------------------
+
+
+def closed(lease: Lease) -> None:
+    undo = opening(lease).undo
+    assert undo is not None
+    subprocess.run(undo, check=True)
+
+
+def holders(lease: Lease) -> list[str]:
+    """The processes of a lease: what listens, what watches, what it waits in."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if lease.output_dir.encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_close_ends_the_lease_at_once_though_the_connection_is_not_known_to_be_lost(lease: Lease) -> None:
+    """A link that was reset on one side only: the box's sshd keeps the other one for minutes. Nothing comes, nothing
+    ends; and the watcher looks once in half a minute."""
+    alone = TheBoxAlone(lease, 600)
+    watcher = alone.watcher()
+    closed(lease)
+    assert soon(lambda: alone.process.poll() is not None, 2)
+    assert soon(lambda: not Path(f"/proc/{watcher}").exists(), 2)
+    assert soon(lambda: holders(lease) == [], 2)
+    assert alone.gone()
+    alone.process.communicate()
+
+
+def test_a_lease_that_comes_after_the_end_of_its_run_holds_nothing(lease: Lease) -> None:
+    """A connection that was made before the end, and whose command begins after it."""
+    TheBoxAlone(lease, 600).process.communicate()
+    closed(lease)
+    late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
+    assert soon(lambda: late.poll() is not None, 2)
+    late.communicate()
+    assert holders(lease) == []
+    assert not Path(lease.output_root).exists()
+
+
+@pytest.mark.slow
+def test_a_lease_that_begins_while_its_run_ends_holds_nothing(lease: Lease) -> None:
+    for number in range(20):
+        alone = TheBoxAlone(lease, 600) if number == 0 else None
+        if alone is None:
+            subprocess.run(opening(lease).argv, check=True)
+        late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
+        threading.Event().wait(number / 1000)
+        closed(lease)
+        for process in filter(None, (late, alone and alone.process)):
+            assert soon(lambda process=process: process.poll() is not None, 2)  # type: ignore[misc]
+            process.communicate()
+        assert soon(lambda: holders(lease) == [], 2)
+        assert not Path(lease.output_root).exists()
+
+
+def test_a_lease_that_is_made_anew_while_its_run_ends_is_closed(lease: Lease) -> None:
+    made: list[Heard] = []
+    over = threading.Event()
+
+    def attend() -> Any:
+        if made:
+            over.wait(10)  # the run ends while the connection is made
+        made.append(Heard(deaf=not made))
+        return made[-1]
+
+    heart = _Heart(attend, 0.01)
+    heart.begin()
+    threading.Event().wait(0.1)
+    heart.stop()
+    over.set()
+    assert soon(lambda: len(made) == 2 and made[1].closed)

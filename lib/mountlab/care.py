@@ -10,11 +10,13 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from mountlab.box import BoxConnection, checked
-from mountlab.errors import BoxError, LeftoverError, PlanError
+from mountlab.errors import BoxError, LeftoverError, PlanError, UnsafeError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
+from mountlab.filesystems.made import made
 from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
+from mountlab.roots import check as check_roots
 from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
 
 State = Literal["ok", "missing", "limited"]
@@ -55,6 +57,7 @@ def check(
         _rights_row(box, facts),
         _mount_root_row(box, facts),
         _output_root_row(box, facts),
+        *_refused_root_rows(connection, facts),
         *_kernel_rows(facts, dict(sorted(types.items()))),
         *_scratch_rows(connection),
         *(_program_row(program, facts) for program in needs),
@@ -106,6 +109,14 @@ def _output_root_row(box: Box, facts: Facts) -> CheckRow:
     if free is None or free < MIN_OUTPUT_BYTES:
         return CheckRow("output root", "limited", seen, mend)
     return CheckRow("output root", "ok", seen)
+
+
+def _refused_root_rows(connection: BoxConnection, facts: Facts) -> Iterator[CheckRow]:
+    """A root that a run would refuse."""
+    try:
+        check_roots(connection, facts["mount_root"], facts["output_root"])
+    except UnsafeError as error:
+        yield CheckRow("roots", "missing", error.got, f"{error.where}: {error.next_step}")
 
 
 def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
@@ -258,7 +269,8 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
 class Leftover:
     """Something of ours on the box."""
 
-    kind: Literal["process", "mount", "loop", "borrowed", "files", "root"]
+    kind: Literal["process", "mount", "loop", "borrowed", "files", "root", "foreign"]
+    """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
     name: str
     removed: bool
     note: str = ""
@@ -271,7 +283,7 @@ def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str,
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
     directories and our root directories. What could
     not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
-    Nothing is touched outside of directories that hold our marker.
+    Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
@@ -303,19 +315,21 @@ def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeo
     )
 
 
-def clean_argv(mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+def clean_argv(
+    mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
+) -> tuple[str, ...]:
     """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
-    and arguments. `uid` is the number of the user who logs in."""
-    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root)))
+    and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left alone."""
+    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root), owner))
 
 
 def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
     return (mode, uid, "", mount_root, output_root)
 
 
-def _clean_words(arguments: Sequence[str]) -> tuple[str, ...]:
+def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
     borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (resource("care_clean.sh"), "mountlab-clean", *arguments, borrow)
+    return (made() + resource("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
@@ -325,7 +339,12 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
-        case [("process" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
+        case [
+            ("process" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
+            ("0" | "1") as gone,
+            name,
+            note,
+        ]:
             return Leftover(kind, unescape(name), gone == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

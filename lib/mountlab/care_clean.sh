@@ -1,14 +1,17 @@
-# Find, and remove, what Mountlab left on this machine. Can be run again at any time.
+# Find, and remove, what Mountlab left on this machine. Put behind made.sh. Can be run again at any time.
 # $1: list, clean, or kill (processes only); $2: number of the user who logs in; $3: a run id, or '' for any;
-# $4, $5: the mount root and the output root; $6: the text of filesystems/borrow.sh, which gives back what runs borrowed.
-# Touches only what is in a root with our marker in it, and processes of runs (MOUNTLAB_RUN in their environment).
+# $4, $5: the mount root and the output root; $6: the text of filesystems/borrow.sh, which gives back what runs borrowed;
+# $7: an owner, to clean only roots whose lock he has, or '' for all.
+# Touches only what runs have made in a root with our marker in it (made.sh), and processes of runs (MOUNTLAB_RUN in their
+# environment). What else lies in a root is named (`foreign`), and stays.
 # Prints one line a find: kind, 1 if it is gone, name, note; between tabs; blanks in names as mountinfo has them.
-mode=$1 user=$2 run=$3 borrow=$6
+mode=$1 user=$2 run=$3 borrow=$6 owner=${7:-}
+# shellcheck disable=SC2034 # for made.sh
+if [ "$mode" = clean ]; then act=remove; else act=look; fi
 export LC_ALL=C
 
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$(printf '%s' "$4" | tr '\n\t' '  ')"; }
 escape() { printf '%s' "$1" | sed 's/\\/\\134/g; s/	/\\011/g' | tr '\n' '?'; }
-decode() { case $1 in *\\*) printf '%b' "$(printf '%s' "$1" | sed 's/\\/\\0/g')" ;; *) printf '%s' "$1" ;; esac; }
 status_of() { sed -n "s/^$2:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$1/status" 2>/dev/null; }
 
 # --- processes, but never this one and those above it
@@ -71,17 +74,16 @@ clean_processes() {
 
 # --- mounts and loop devices
 
-# Mount points at or below $1 as mountinfo writes them, the last made first.
-mounts_below() {
-    sed '1!G;h;$!d' /proc/self/mountinfo | while read -r _ _ _ _ point _; do
-        case $(decode "$point") in "$1" | "$1"/*) printf '%s\n' "$point" ;; esac
-    done
+# Whether path $2 lies where a run in root $1 mounts, or its tools may have: nothing else is unmounted.
+is_mounted_by_run() {
+    rest=${2#"$1"/}
+    is_run "$1/${rest%%/*}" && case ${rest#*/} in mnt/?* | t[0-9]* | */t[0-9]*) ;; *) return 1 ;; esac
 }
 
 clean_mounts() {
     mounts_below "$1" | while read -r point; do
         path=$(decode "$point") gone=0 note=
-        [ "$path" != "$1" ] || continue # the root itself is on a file system of its own: the user's
+        is_mounted_by_run "$1" "$path" || continue
         if [ "$mode" = clean ]; then
             for _ in 1 2 3 4 5; do
                 if note=$(umount "$path" 2>&1); then gone=1 note=; break; fi
@@ -95,17 +97,19 @@ clean_mounts() {
 # The file behind loop device $1 (/sys/block/loopN), or nothing.
 backing_of() { sed 's/ (deleted)$//' "$1/loop/backing_file" 2>/dev/null; }
 
-# Says which loop device still lies on a file below $1.
-loops_below() {
-    for loop in /sys/block/loop*; do
-        case $(backing_of "$loop") in "$1"/*) echo "/dev/${loop##*/} is still in use" ;; esac
-    done
+# Whether $3, behind a loop device, is an image of ours, be it removed meanwhile: of a run in root $2, or in our own
+# directory $2.
+is_image_of() {
+    where=${3%/*}
+    case $1 in run) [ "${where##*/}" = img ] && [ "${where%/*/*}" = "$2" ] && is_run "${where%/*}" ;; own) [ "$where" = "$2" ] ;; esac \
+        && { is_image "$3" || [ ! -e "$3" ]; }
 }
 
+# $1: a root, or a directory of our own; $2: run or own, for which of these.
 clean_loops() {
     for loop in /sys/block/loop*; do
         backing=$(backing_of "$loop")
-        case $backing in "$1"/*) ;; *) continue ;; esac
+        case $backing in "$1"/*) is_image_of "$2" "$1" "$backing" || continue ;; *) continue ;; esac
         gone=0 note=
         if [ "$mode" = clean ]; then
             note=$(losetup -d "/dev/${loop##*/}" 2>&1)
@@ -118,7 +122,7 @@ clean_loops() {
 # Settings, zram devices and modules that runs in root $1 had borrowed, the last first.
 clean_borrowed() {
     for record in "$1"/*/borrowed; do
-        { [ -f "$record" ] && [ ! -L "$record" ]; } || continue
+        { plain_file "$record" && is_run "${record%/*}"; } || continue
         sed '1!G;h;$!d' "$record" | while IFS='	' read -r _ kind name _; do
             gone=0 note=
             if [ "$mode" = clean ] && note=$(sh -c "$borrow" borrow.sh back "${record%/*}" "$kind" "$name" 2>&1); then gone=1; fi
@@ -136,53 +140,45 @@ ours_really() {
         return
     fi
     { [ -d "$1" ] && [ -f "$1/.mountlab" ] && [ ! -L "$1/.mountlab" ]; } || return 0
-    owner=$(stat -c %u "$1")
-    if [ "$owner" != "$user" ] && [ "$owner" != 0 ]; then
-        say root 0 "$(escape "$1")" "it belongs to user $owner: not touched" >&3
+    belongs=$(stat -c %u "$1")
+    if [ "$belongs" != "$user" ] && [ "$belongs" != 0 ]; then
+        say root 0 "$(escape "$1")" "it belongs to user $belongs: not touched" >&3
         return
     fi
+    [ -z "$owner" ] || [ "$(cat "$1/lock" 2>/dev/null)" = "$owner" ] || return 0
     CDPATH='' cd -- "$1" && pwd -P
 }
 
-# $1: a directory or file in a root.
-remove() {
-    if [ -n "$(mounts_below "$1")" ]; then
-        note='something is still mounted below'
-        return 1
-    fi
-    # busybox has no --one-file-system; that nothing is mounted there was seen above.
-    note=$(rm -rf --one-file-system -- "$1" 2>&1) && return
-    [ -z "$(mounts_below "$1")" ] && note=$(rm -rf -- "$1" 2>&1)
+foreign() {
+    others=$((others + 1))
+    say foreign 0 "$(escape "$1")" 'not made by Mountlab: not touched'
 }
 
-# Why the record $1 of a run must stay: by it the rest is found the next time. Nothing where it need not.
-owed() {
-    [ ! -s "$1/borrowed" ] || echo 'what it borrowed could not all be given back'
-    [ ! -s "$1/elsewhere" ] || while IFS= read -r directory; do
-        case $directory in "$1"/*) continue ;; esac # it goes with the record
-        [ ! -f "$directory/.mountlab" ] || echo "$directory could not be removed"
-    done <"$1/elsewhere"
-    loops_below "$1"
+stuck() { [ -n "$blocked" ] || blocked=$1; }
+
+a_run() {
+    before=$others blocked='' held=''
+    walk_run "$1"
+    if ! there "$1"; then say files 1 "$(escape "$1")" ''; return; fi
+    # What is not ours in it was named above.
+    [ "$mode:$blocked" != clean: ] || [ "$others" = "$before" ] || return
+    remains=yes
+    say files 0 "$(escape "$1")" "${blocked:-${held:+$held holds what Mountlab did not make}}"
 }
 
 # $1: a root; $2: the other one, which may lie in it.
 clean_files() {
-    for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
-        { [ -e "$entry" ] || [ -L "$entry" ]; } || continue
-        case $entry in "$1/.mountlab" | "$2") continue ;; esac
-        gone=0 note=
-        [ "$mode" != clean ] || [ ! -d "$entry" ] || note=$(owed "$entry" | head -n 1)
-        if [ "$mode" = clean ] && [ -z "$note" ] && remove "$entry"; then gone=1; fi
-        say files "$gone" "$(escape "$entry")" "$note"
-    done
+    others=0 remains=no
+    walk_root "$1" "$2"
     gone=0 note=
     if [ "$mode" = clean ]; then
-        if [ "$(ls -A "$1")" != .mountlab ]; then
-            note='not empty'
-        elif rm -- "$1/.mountlab" && note=$(rmdir -- "$1" 2>&1); then
+        [ "$remains" = yes ] || rm -f -- "$1/lock"
+        drop_root "$1"
+        if ! plain_file "$1/.mountlab"; then
             gone=1
-        else
-            : >"$1/.mountlab"
+            [ ! -d "$1" ] || note='the directory was there before, and stays'
+        elif [ "$remains" = no ] && [ "$others" -gt 0 ]; then
+            return # what is not ours was named
         fi
     fi
     say root "$gone" "$(escape "$1")" "$note"
@@ -191,18 +187,23 @@ clean_files() {
 # Directories that runs in root $1 made outside of it (file systems of type dir): each holds our marker.
 clean_elsewhere() {
     for list in "$1"/*/elsewhere; do
-        [ -f "$list" ] || continue
+        { plain_file "$list" && is_run "${list%/*}"; } || continue
         while IFS= read -r directory; do
             case ${directory##*/} in mountlab-*) ;; *) continue ;; esac
-            { [ -f "$directory/.mountlab" ] && [ ! -L "$directory" ]; } || continue
-            owner=$(stat -c %u "$directory")
-            [ "$owner" = "$user" ] || [ "$owner" = 0 ] || continue
-            clean_loops "$directory"
-            gone=0 note=$(loops_below "$directory")
-            if [ "$mode" = clean ] && [ -z "$note" ] && remove "$directory"; then gone=1; fi
-            say files "$gone" "$(escape "$directory")" "$note"
+            marked_directory "$directory" || continue
+            belongs=$(stat -c %u "$directory")
+            [ "$belongs" = "$user" ] || [ "$belongs" = 0 ] || continue
+            clean_loops "$directory" own
+            clean_own "$directory"
         done <"$list"
     done
+}
+
+clean_own() {
+    others=0 blocked=''
+    walk_own "$1"
+    if ! there "$1"; then say files 1 "$(escape "$1")" ''
+    elif [ "$mode:$blocked" != clean: ] || [ "$others" = 0 ]; then say files 0 "$(escape "$1")" "$blocked"; fi
 }
 
 exec 3>&1
@@ -213,9 +214,9 @@ if [ "$mode" != kill ]; then
 fi
 clean_processes
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done
-for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root"; done
+for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root" run; done
 [ -z "$mount_root" ] || clean_borrowed "$mount_root"
 [ -z "$mount_root" ] || clean_elsewhere "$mount_root"
-[ -z "$output_root" ] || clean_files "$output_root" ''
+[ -z "$output_root" ] || clean_files "$output_root" "$mount_root"
 [ -z "$mount_root" ] || clean_files "$mount_root" "$output_root"
 exit 0

@@ -50,6 +50,18 @@ if [ -z "$output_root" ]; then
     output_root=$mount_root/out
     if [ -d /dev/shm ] && [ -w /dev/shm ]; then output_root=/dev/shm/mountlab-$user; fi
 fi
+# Without a link above it: the kernel names mount points so. A root that is a link itself stays one: open.sh refuses it.
+resolved() {
+    above=${1%/*} last=${1##*/}
+    while [ ! -d "$above/" ]; do
+        last=${above##*/}/$last
+        above=${above%/*}
+    done
+    above=$(CDPATH='' cd -- "$above/" 2>/dev/null && pwd -P) || { printf '%s' "$1"; return; }
+    printf '%s/%s' "${above%/}" "$last"
+}
+case $mount_root in /*) mount_root=$(resolved "$mount_root") ;; esac
+case $output_root in /*) output_root=$(resolved "$output_root") ;; esac
 """
 """Where our directories are: $1 and $2 are mount_root and output_root of the box file, '' where it has none."""
 

@@ -10,7 +10,7 @@
 #   BOOT    the boot id that the session began with; '' where it begins
 # Answers with a line, `mountlab-job WORD ...`, and after `done STATUS CENTISECONDS BOOT` the output of COMMAND; END, what
 # it said on standard error, END once more.
-# The other words: `restarted BOOT` (the box was started anew meanwhile), `gone BOOT` (BASE is not there any more),
+# The other words: `restarted BOOT` (the box was started again meanwhile), `gone BOOT` (the run was closed, or the box cleaned),
 # `died BOOT` (somebody killed what keeps the output), `unable BOOT` (no room in BASE), `stale BOOT` (a later one was begun).
 # This shell stays for the next command: to start one takes longer than many a trial. What it does not need a process
 # for it does itself.
@@ -80,7 +80,7 @@ await() {
 answer() {
     read -r boot < /proc/sys/kernel/random/boot_id
     [ -z "$expected" ] || [ "$expected" = "$boot" ] || { say restarted "$boot"; return; }
-    [ -d "$base" ] || { say gone "$boot"; return; }
+    [ -f "$base/alive" ] || { say gone "$boot"; return; } # BASE itself may have been kept by what is not ours in it
     job=$base/job.$number
     last=0
     [ ! -r "$base/last" ] || read -r last < "$base/last"

@@ -1,7 +1,9 @@
-"""One run at a time on a box: two would measure each other. The owner's name lies in <mount_root>/lock on the box.
+"""One run at a time on a box: two would measure each other. The owner's name lies in <root>/lock on the box.
 
-It is written by open.sh, when a run opens, and removed when it closes. What a crash left is recognised by its owner: a
-process of this control machine that is gone. Of an owner on another machine nobody here can tell.
+Both roots are locked, so that two boxes, or two parameter folders, that share one of them do not end each other's runs.
+open.sh writes the locks, always in the same order, when a run opens; they are removed when it closes. What a crash left
+is recognised by its owner: a process of this control machine that is gone. Of an owner on another machine this one
+cannot tell.
 """
 
 from __future__ import annotations
@@ -32,11 +34,15 @@ def this_process(run_id: str) -> Owner:
     return Owner(socket.gethostname(), f"{os.getpid()}/{started(os.getpid())}", run_id)
 
 
-def holder(connection: BoxConnection, mount_root: str) -> Owner | None:
-    """Who holds the box now; None where nobody does."""
-    done = connection.run(("cat", f"{mount_root}/lock"))
-    parts = done.text.split()
-    return Owner(*parts) if done.ok and len(parts) == 3 else None
+READ = 'for root; do if [ -f "$root/lock" ]; then printf "%s " "$root"; head -n 1 "$root/lock"; fi; done'
+"""The locks below the roots that are given, a line each: the root and the owner."""
+
+
+def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
+    """Who holds each of these roots now; those that are free are not in it."""
+    done = connection.run(("sh", "-c", READ, "mountlab-locks", *dict.fromkeys(roots)))
+    lines = (line.split() for line in done.text.splitlines())
+    return {words[0]: Owner(*words[1:]) for words in lines if len(words) == 4}
 
 
 def state(owner: Owner) -> State:
@@ -47,17 +53,23 @@ def state(owner: Owner) -> State:
     return "running" if pid.isdigit() and started(int(pid)) == since else "gone"
 
 
-def check_free(connection: BoxConnection, mount_root: str) -> Owner | None:
-    """The owner that a crash has left, or None. Raises BoxInUse where a run goes on, or where nobody here can tell."""
-    owner = holder(connection, mount_root)
-    if owner is None or state(owner) == "gone":
-        return owner
+def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
+    """Return the owners that a crash has left in these roots. Raise BoxInUse where a run goes on in one of them, or
+    where this machine cannot tell."""
+    held = holders(connection, *roots)
+    for root, owner in held.items():
+        if state(owner) != "gone":
+            raise _in_use(connection.box.name, owner, [each for each, other in held.items() if other == owner], root)
+    return held
+
+
+def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
     verb = "is running" if state(owner) == "running" else "may still be running"
-    raise BoxInUse(
+    return BoxInUse(
         f"run {owner.run_id} {verb} on this box",
-        where=f"box {connection.box.name}: {mount_root}/lock",
-        got=f"process {owner.process.partition('/')[0]} on {owner.host}",
-        allowed="one run at a time on a box: two would measure each other",
-        next_step=f"wait for it, or stop it with Ctrl-C; if it is gone: "
-        f"python -m mountlab box clean {connection.box.name} --force",
+        where=f"box {box}: {root}/lock",
+        got=f"process {owner.process.partition('/')[0]} on {owner.host} uses {' and '.join(its_roots)}",
+        allowed="one run at a time in a mount_root or an output_root: two would measure each other",
+        next_step=f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of their own; if "
+        f"it is gone: python -m mountlab box clean {box} --force",
     )

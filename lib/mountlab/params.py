@@ -128,10 +128,11 @@ class BoxFile(_File):
     """How root is had: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom a
     program on the box does what it permits; `none` measures directories only."""
     mount_root: str | None = None
-    """A directory on the box below which all is made and mounted: new, empty, or made by Mountlab. Without it
-    `/var/tmp/mountlab-USER`."""
+    """A directory on the box below which all is made and mounted: new, empty (a mount point too), or made by Mountlab.
+    Nothing else may lie in it. Without it `/var/tmp/mountlab-USER`."""
     output_root: str | None = None
-    """A directory, best in memory, for what the tools print. Without it `/dev/shm/mountlab-USER`."""
+    """A directory, best in memory, for what the tools print; the same holds for it. A second run that shares one of the
+    two is refused. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
     """Whole block devices that may be formatted: your name for each, and its stable id. All data on them is lost."""
     grace: TimeText = "10min"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 from mountlab.errors import PlanError
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.made import OPEN, roots_script
 from mountlab.model import Filesystem, Lease, Place, Seat, Step, Sweep, Workload
 from mountlab.seeds import derived
 from mountlab.tools import TOOLS
@@ -102,7 +102,7 @@ def sockets_of(output: str) -> str:
 
 def opening(lease: Lease) -> Step:
     """The directories of a run on one box, and the lock on it."""
-    command = ("sh", "-c", files("mountlab").joinpath("open.sh").read_text(), "open.sh")
+    command = ("sh", "-c", roots_script(), OPEN)
     names = (f"{lease.mount_root}/{lease.run_id}", lease.output_dir, lease.owner)
     return Step(
         argv=(*command, "open", *names), why="the directories of this run", undo=(*command, "close", *names), guard=True

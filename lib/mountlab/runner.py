@@ -144,7 +144,7 @@ class _Run:
     stops: Stops = field(default_factory=Stops)
 
     def __post_init__(self) -> None:
-        self.hands = Hands(self.box, self.plan.run_id, self.plan.privileged)
+        self.hands = Hands(self.box, self.plan.run_id, self.plan.privileged, say=self.progress.notice)
 
     def completes(self) -> bool:
         """Make all that is still wanted, unless the box is restarted meanwhile: what was made on it is gone then."""

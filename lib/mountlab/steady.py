@@ -275,8 +275,10 @@ class _Heart:
             if self._heard is not None:
                 self._heard.send(b"\n")
         except BoxLost:
-            with suppress(BoxLost):  # not back yet: whoever runs a command brings it back
+            with suppress(BoxLost):  # not back yet: the next command brings it back
                 self._heard = self._attend()
+                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this one
+                    self._heard.close()
 
 
 def beat_s(box: Box) -> float:
@@ -287,8 +289,9 @@ def beat_s(box: Box) -> float:
 def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
     """The command that holds a lease, and that cleans the box as `box clean` does when it is over."""
     return (
-        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", f"{lease.mount_root}/lock", lease.owner),
-        lease.run_id, *care.clean_argv("clean", uid, lease.mount_root, lease.output_root)[2:],
+        "env", f"MOUNTLAB_LEASE={lease.run_id}",
+        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", lease.run_id),
+        *care.clean_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner)[2:],
     )  # fmt: skip
 
 
@@ -305,7 +308,7 @@ def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
         )  # fmt: skip
     return BoxRestarted(
         "what the run had made on the box is gone", where=where,
-        got="its directory for output does not exist any more",
+        got="its directory for output is not there any more, or was closed",
         allowed=f"signs of life at least every {grace_s:g} s (`grace` of the box file): after that the box ends what "
         "runs, unmounts and cleans up by itself",
         next_step="see that nobody ran `mountlab box clean` there, and whether the connection was cut for so long",

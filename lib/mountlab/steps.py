@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from mountlab import roots
 from mountlab.box import BoxConnection, Completed, shown
 from mountlab.care import kill_run
 from mountlab.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, MountlabError, UnsafeError
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
+from mountlab.filesystems.made import OPEN
 from mountlab.model import Step
 
 STEP_TIMEOUT_S = 1800.0
@@ -29,6 +31,8 @@ class Hands:
     run_id: str
     privileged: bool
     sleep: Callable[[float], None] = time.sleep
+    say: Callable[[str], None] = field(default=lambda text: None)
+    """Takes what a person should know."""
     cut_off: set[str] = field(default_factory=set)
     """Scratch devices that were being formatted when the box was restarted."""
 
@@ -49,6 +53,8 @@ class Hands:
             raise
         self.cut_off -= {*formatted(argv)} if done.ok else set()
         if not done.ok:
+            if OPEN in argv and done.error_text.startswith(REFUSED):
+                raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
             raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
         if step.binds:
             names[step.binds] = done.text.strip()
@@ -61,6 +67,8 @@ class Hands:
         for attempt in range(UNDO_TRIES):
             done = self.execute(argv)
             if done.ok:
+                for path in roots.kept(done.text):
+                    self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
                 return
             kill_run(self.box, self.run_id)
             self.sleep(0.05 * 2**attempt)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab import care, lock, store
+from mountlab import care, lock, roots, store
 from mountlab.boxes import open_box
 from mountlab.clients import Clients
 from mountlab.ending import concluding
@@ -21,6 +21,7 @@ from mountlab.model import Box
 from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
 from mountlab.runner import run_sweep
+from mountlab.scratch_links import check_links
 from mountlab.steady import Line, SteadyBox
 from mountlab.store import RunWriter
 from mountlab.survey import peers, survey
@@ -104,9 +105,12 @@ def planned_on(
         clients = {name: connections[name] for name in sweep.clients}
         facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
     check_feasible(sweep, the_box, facts)
-    if take:
-        for name, each in connections.items():
+    for name, each in connections.items():
+        if take:
             _take(each, known[name])
+        else:
+            roots.check(each, known[name]["mount_root"], known[name]["output_root"])
+    check_links(sweep, connection, facts)
     surveyed = survey(sweep, connection, facts)
     name = run_id or store.new_run_id(sweep, the_box, results)
     plan = make_plan(
@@ -146,8 +150,10 @@ def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str)
 
 
 def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
-    """Raise BoxInUse where another run is on the box. What a crash left there is removed first: it is nobody's now."""
-    lock.check_free(connection, facts["mount_root"])
+    """Remove what a crash left on the box. Raise BoxInUse where another run is on it, UnsafeError where its directories
+    hold what Mountlab did not make: then nothing is touched."""
+    lock.check_free(connection, facts["mount_root"], facts["output_root"])
+    roots.check(connection, facts["mount_root"], facts["output_root"])
     stuck = [each for each in care.clean(connection) if not each.removed]
     if stuck:
         raise LeftoverError(

@@ -37,7 +37,7 @@ def test_clean_lists_and_then_removes_a_directory_that_a_crash_has_left_elsewher
     with open_box(store.load_box("local")) as connection:
         mount_root, _ = roots(connection)
     left = Path("/dev/shm") / f"mountlab-{tmp_path.name}-shm"
-    run = Path(mount_root) / tmp_path.name
+    run = Path(mount_root) / f"20200101T000000-{tmp_path.name}"
     run.mkdir(parents=True)
     (run.parent / ".mountlab").touch()
     left.mkdir()

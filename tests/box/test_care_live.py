@@ -108,7 +108,7 @@ def test_a_root_of_somebody_else_is_refused(local: BoxConnection, roots: tuple[P
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_run_directories_go_and_links_are_not_followed(
+def test_run_directories_go_and_links_are_neither_followed_nor_removed(
     local: BoxConnection, roots: tuple[Path, Path], tmp_path: Path
 ) -> None:
     precious = tmp_path / "precious"
@@ -117,23 +117,70 @@ def test_run_directories_go_and_links_are_not_followed(
     run = roots[0] / RUN
     (run / "img").mkdir(parents=True)
     (run / "img" / "a b.img").write_bytes(b"x" * 100)
-    (run / "link").symlink_to(precious)
-    (roots[0] / ".hidden link").symlink_to(precious)
-    (roots[1] / "tab\tand \\ backslash").mkdir()
+    others = {run / "link", roots[0] / ".hidden link", roots[1] / "tab\tand \\ backslash"}
+    for each in others:
+        each.symlink_to(precious)
     listed = clean(local, dry_run=True)
     assert {(left.kind, left.name) for left in listed} == {
-        ("files", str(run)),
-        ("files", str(roots[0] / ".hidden link")),
-        ("root", str(roots[0])),
-        ("files", str(roots[1] / "tab\tand \\ backslash")),
-        ("root", str(roots[1])),
-    }
+        ("files", str(run)), ("root", str(roots[0])), ("root", str(roots[1])),
+        *(("foreign", str(each)) for each in others),
+    }  # fmt: skip
     assert {left.removed for left in listed} == {False}
     assert run.exists()
+    found = clean(local)
+    assert {left.name for left in found if left.kind == "foreign" and not left.removed} == {*map(str, others)}
+    assert {left.note for left in found} == {"not made by Mountlab: not touched"}
+    assert not (run / "img").exists()
+    assert (precious / "file").exists()
+    for each in others:
+        each.unlink()
     assert all(left.removed for left in clean(local))
     assert not roots[0].exists()
     assert not roots[1].exists()
     assert (precious / "file").exists()
+
+
+@pytest.mark.requires_root
+def test_mounts_and_loop_devices_of_others_stay(local: BoxConnection, roots: tuple[Path, Path], tmp_path: Path) -> None:
+    """A disk that somebody has mounted below a root, and an image of his own there and beside ours."""
+    disk, image, beside = roots[0] / "disk", roots[0] / "mine.img", roots[0] / RUN / "img" / "mine.img"
+    beside.parent.mkdir(parents=True)
+    (beside.parent.parent / ".mountlab").write_text(f"run {RUN}\n")
+    (beside.parent / ".mountlab").write_text("images\n")
+    disk.mkdir()
+    run("mount", "-t", "tmpfs", "mountlab-test", disk)
+    loops = []
+    try:
+        (disk / "thesis.tex").write_text("precious")
+        for file in (image, beside):
+            with file.open("wb") as opened:
+                opened.truncate(1 << 20)
+            loops.append(run("losetup", "-f", "--show", file))
+        found = clean(local)
+        assert {left.name for left in found if left.kind == "foreign"} == {str(disk), str(image), str(beside)}
+        assert {left.kind for left in found} == {"foreign", "root"}, "the other root is empty, and goes"
+        assert (disk / "thesis.tex").read_text() == "precious"
+        assert mounted(disk)
+        assert all(Path(f"/sys/block/{Path(loop).name}/loop/backing_file").exists() for loop in loops)
+    finally:
+        for loop in loops:
+            run("losetup", "-d", loop)
+        run("umount", disk)
+
+
+@pytest.mark.requires_root
+def test_a_root_that_is_a_mount_point_stays_and_serves_again(local: BoxConnection, roots: tuple[Path, Path]) -> None:
+    run("mount", "-t", "tmpfs", "mountlab-test", roots[0])
+    try:
+        (roots[0] / "lost+found").mkdir()  # as mkfs leaves it
+        for _ in range(2):
+            (roots[0] / ".mountlab").write_text("found\n")
+            (roots[0] / RUN / "img").mkdir(parents=True)
+            assert all(left.removed for left in clean(local))
+            assert [path.name for path in roots[0].iterdir()] == ["lost+found"]
+            assert clean(local) == []
+    finally:
+        run("umount", roots[0])
 
 
 def test_an_output_root_inside_the_mount_root(roots: tuple[Path, Path]) -> None:
@@ -253,7 +300,7 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
 
 @pytest.mark.requires_root
 def test_what_is_busy_stays_is_said_and_goes_the_next_time(local: BoxConnection, roots: tuple[Path, Path]) -> None:
-    mnt = roots[0] / RUN / "mnt"
+    mnt = roots[0] / RUN / "mnt" / "t"
     mnt.mkdir(parents=True)
     run("mount", "-t", "tmpfs", "mountlab", mnt)
     (mnt / "file").touch()
@@ -261,7 +308,7 @@ def test_what_is_busy_stays_is_said_and_goes_the_next_time(local: BoxConnection,
         found = {left.kind: left for left in clean(local) if left.name != str(roots[1])}
         assert not found["mount"].removed
         assert "busy" in found["mount"].note
-        assert (found["files"].removed, found["files"].note) == (False, "something is still mounted below")
+        assert (found["files"].removed, found["files"].note) == (False, f"something is still mounted below {mnt}")
         assert (found["root"].removed, found["root"].note) == (False, "not empty")
         assert held.readable()
         assert (mnt / "file").exists()

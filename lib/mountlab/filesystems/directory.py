@@ -12,10 +12,28 @@ from mountlab.filesystems.base import (
     directory_step,
     timed_step,
 )
+from mountlab.filesystems.made import made
 from mountlab.model import Filesystem, Place, Program, Step
 
-MAKE = 'umask 077; mkdir "$1" && : > "$1/.mountlab" && printf "%s\\n" "$1" >> "$2/elsewhere"'
-REMOVE = '[ -f "$1/.mountlab" ] && rm -rf --one-file-system "$1"'
+MAKE = """
+umask 077
+printf '%s\\n' "$1" >> "$2/elsewhere" || exit
+# What is somebody else's in it kept it, when it was to be removed.
+[ ! -L "$1" ] && [ -f "$1/.mountlab" ] && read -r head < "$1/.mountlab" && [ "$head" = kept ] && head=made || head=
+[ "$head" = made ] || mkdir "$1" || exit
+echo made > "$1/.mountlab"
+"""
+REMOVE = """
+foreign() { printf 'kept: %s\\n' "$(printf '%s' "$1" | tr '\\n\\t' '??')"; }
+stuck() { [ -n "$blocked" ] || blocked=$1; }
+act=remove blocked=''
+# With a word after the directory: leave that itself to somebody who may remove it.
+if [ -n "${2:-}" ]; then end_directory() { [ "$(ls -A "$1")" != .mountlab ] || rm -f -- "$1/.mountlab"; }; fi
+marked_directory "$1" || { echo "$1 is not a directory of Mountlab's" >&2; exit 1; }
+walk_own "$1"
+[ -z "$blocked" ] || { echo "$blocked" >&2; exit 1; }
+"""
+"""Put behind made.sh."""
 
 
 def made_directory(directory: str, place: Place, inside: str | None) -> Step:
@@ -23,7 +41,7 @@ def made_directory(directory: str, place: Place, inside: str | None) -> Step:
     return Step(
         argv=("sh", "-c", MAKE, "make-dir", directory, place.run_dir),
         why=f"our own directory in {inside or 'the mount root'}",
-        undo=("sh", "-c", REMOVE, "remove-dir", directory),
+        undo=("sh", "-c", made() + REMOVE, "remove-dir", directory),
     )
 
 

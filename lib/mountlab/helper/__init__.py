@@ -32,7 +32,7 @@ LONGEST_S = 99999
 
 _OWN = ("helper.sh", "checks.sh", "umount.sh")
 _COPIED = (
-    "care_clean.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
+    "care_clean.sh", "made.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
     "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
@@ -181,9 +181,9 @@ def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...
 def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
     """A lease is the user's own, and so is the shell that stays on the box; what they run may be for the helper."""
     match argv:
-        case ("sh", "-c", text, "lease.sh", base, grace, lock, owner, run, clean, name, *arguments):
+        case ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, clean, name, *arguments):
             inner = spoken(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
-            return ("sh", "-c", text, "lease.sh", base, grace, lock, owner, run, inner[2], name)
+            return ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, inner[2], name)
     return None
 
 
@@ -192,30 +192,47 @@ def _of_both(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ..
     run, words = _unmarked(argv)
     helper = _Helper(box, run, timeout_s)
     match words:
+        case ("sh", "-c", text, "open.sh", "look", _, output_root):
+            looks = ("sh", "-c", text, "open.sh", "look", output_root, output_root)
+            return _sequence(helper.asked(_WITHOUT_RUN, "look"), looks)
         case ("sh", "-c", text, "open.sh", verb, run_dir, output_dir, owner):
             ours = ("sh", "-c", text, "open.sh", verb, output_dir, output_dir, owner)
-            theirs = helper.asked(run_dir.rpartition("/")[2], "open.sh", verb, owner)
-            return _sequence(theirs, ours) if verb == "open" else _sequence(ours, theirs)
+            run_id = run_dir.rpartition("/")[2]
+            theirs, gives_back = (helper.asked(run_id, "open.sh", each, owner) for each in (verb, "close"))
+            return _opened(theirs, ours, gives_back) if verb == "open" else _both(ours, theirs)
         case ("sh", "-c", _, "mountlab-clean", "kill", _, name, *_):
             return _sequence(words, helper.asked(name, "kill"))
-        case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow):
-            mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow)
-            return _sequence(mine, helper.asked(_WITHOUT_RUN, "clean", mode))
+        case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow, owner):
+            mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow, owner)
+            return _sequence(mine, helper.asked(_WITHOUT_RUN, "clean", mode, *filter(None, [owner])))
         case ("sh", "-c", text, "make-dir", directory, run_dir) if not directory.startswith(f"{run_dir}/"):
             # somewhere on the box: as the user, who keeps the record of it with his own files
             return ("sh", "-c", text, "make-dir", directory, f"{box.output_root}/{run_dir.rpartition('/')[2]}")
         case ("sh", "-c", _, "make-dir", directory, run_dir):
-            mark = ("sh", "-c", 'umask 077; : > "$1/.mountlab"', "mark-dir", directory)
+            mark = ("sh", "-c", 'umask 077; echo made > "$1/.mountlab"', "mark-dir", directory)
             return _sequence(helper.asked(run_dir.rpartition("/")[2], "make-dir", directory), mark)
         case ("sh", "-c", text, "remove-dir", directory) if directory.startswith(f"{box.mount_root}/"):
-            empty = ("find", directory, "-xdev", "-mindepth", "1", "-delete")
-            return _sequence(empty, helper.asked(_run_of((directory,), box), "rmdir", directory))
+            contents = ("sh", "-c", text, "remove-dir", directory, "contents")
+            gone = helper.asked(_run_of((directory,), box), "rmdir", directory)
+            kept = f'[ -n "$(ls -A {shlex.quote(directory)})" ]'
+            return ("sh", "-c", f"{shlex.join(contents)} && {kept} || {shlex.join(gone)}")
     return None
 
 
 def _sequence(*commands: tuple[str, ...]) -> tuple[str, ...]:
     """One after the other, until one fails; the first failure counts."""
     return ("sh", "-c", " && ".join(map(shlex.join, commands)))
+
+
+def _opened(theirs: tuple[str, ...], ours: tuple[str, ...], gives_back: tuple[str, ...]) -> tuple[str, ...]:
+    """Both roots, or none: what the helper has opened it closes again where the user's cannot be opened."""
+    first, second, close = map(shlex.join, (theirs, ours, gives_back))
+    return ("sh", "-c", f"{first} && {{ {second} || {{ status=$?; {close}; exit $status; }}; }}")
+
+
+def _both(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    """One after the other, even where the first fails."""
+    return ("sh", "-c", f"{shlex.join(ours)}; status=$?; {shlex.join(theirs)} && exit $status")
 
 
 def _for_helper(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:

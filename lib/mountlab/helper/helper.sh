@@ -5,7 +5,7 @@
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
 #   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
-#   blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, version
+#   blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
@@ -313,16 +313,18 @@ below_of() { # whether $1 is the mount point below an overlay, and the others it
         && [ "$3" = "${1%/lower}/work" ] && case $1 in *.below/lower) ;; *) return 1 ;; esac
 }
 
+roots_script() { sh -c "$(cat "$lib/made.sh" "$lib/open.sh")" open.sh "$@"; }
+
 open_run() {
     { [ $# -eq 2 ] && an_owner "$2"; } || refuse "open.sh takes a verb and an owner"
     case $1 in
     open)
-        [ -e "$mount_root" ] || mkdir -p -- "$mount_root" || exit
+        mkdir -p -- "${mount_root%/*}" || exit
         check_root
-        sh "$lib/open.sh" open "$run_dir" "$run_dir" "$2" || exit
+        roots_script open "$run_dir" "$run_dir" "$2" || exit
         mkdir -p "$run_dir/mnt" && chmod 700 "$run_dir/img"
         ;;
-    close) exec sh "$lib/open.sh" close "$run_dir" "$run_dir" "$2" ;;
+    close) roots_script close "$run_dir" "$run_dir" "$2" ;;
     *) refuse "open.sh $1" ;;
     esac
 }
@@ -383,6 +385,8 @@ plain_command() {
     open.sh:*) open_run "$@" ;;
     make-dir:1)
         own_directory "$1" || refuse "$1 is not a directory of this run"
+        # It is there where something of the user's kept it, when it was to be removed.
+        [ ! -d "$1" ] || [ -L "$1" ] || [ "$(stat -c %u "$1")" != "$uid" ] || exit 0
         mkdir -m 700 -- "$1" && exec chown -h "$uid:$gid" "$1"
         ;;
     mkdir:2)
@@ -442,11 +446,16 @@ common_command() {
         number "$1" || refuse "kernel_mark $1"
         echo "<7>mountlab: trial failed ($1)" >/dev/kmsg
         ;;
-    clean:1)
-        case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
+    look:0)
         check_root
-        exec sh -c "$(cat "$lib/umount.sh" "$lib/care_clean.sh")" mountlab-clean \
-            "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")"
+        roots_script look "$mount_root" "$mount_root"
+        ;;
+    clean:1 | clean:2)
+        case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
+        [ $# -eq 1 ] || an_owner "$2" || refuse "clean of $2"
+        check_root
+        exec sh -c "$(cat "$lib/umount.sh" "$lib/made.sh" "$lib/care_clean.sh")" mountlab-clean \
+            "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")" "${2:-}"
         ;;
     losetup:2) # what undoes `losetup --find` names no run
         { [ "$1" = -d ] && backing_of "$2"; } || refuse "losetup $*"

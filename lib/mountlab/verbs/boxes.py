@@ -72,12 +72,14 @@ def _box_clean(arguments: Arguments) -> int:
 
     with open_box(store.load_box(arguments.name)) as connection:
         if not (arguments.force or arguments.dry_run):
-            lock.check_free(connection, roots(connection)[0])
+            lock.check_free(connection, *roots(connection))
         found = care.clean(connection, dry_run=arguments.dry_run)
     for each in found:
         state = "found" if arguments.dry_run else "STILL THERE"
         if each.removed:
             state = "given back" if each.kind == "borrowed" else "removed"
+        elif each.kind == "foreign":
+            state = "not ours"
         print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
     if not found:
         print("nothing of ours is on the box")
