@@ -178,8 +178,10 @@ def _mount(
 def _idle(asked: _Asked, found: Found, now: _Seen) -> Found:
     """The state of an option that the kernel shows and that does nothing here; else as it was found."""
     state, says = found
+    if state not in _SHOWN or _means_absence(asked, now):
+        return found
     why = without_effect(now.fstype, asked.key, asked.value, Known(now.shown, now.parts), now.kernel)
-    return ("without effect", f"{says}, but without effect here: {why}") if why and state in _SHOWN else found
+    return ("without effect", f"{says}, but without effect here: {why}") if why else found
 
 
 _SHOWN = ("in effect", "changed")
@@ -240,7 +242,7 @@ def _by_name(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     if asked.key in now.shown:
         return _by_value(asked, now, plain)
     rival = RIVALS.get((now.fstype, asked.key), "")
-    if rival in now.shown and asked.value not in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ()):
+    if rival in now.shown and not _means_absence(asked, now):
         return ("changed", _shows(rival, now.shown[rival]))
     opposite = next((other for other in asked.opposites if other in now.shown), None)
     if opposite is None:
@@ -262,12 +264,17 @@ def _by_value(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found:
 
 def _by_absence(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     """The opposite shows in the control and no longer shows here; or the kernel shows this value by showing nothing."""
-    if asked.value and asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ()):
+    if _means_absence(asked, now):
         rival = RIVALS.get((now.fstype, asked.key), "")
         shows = _shows(rival, now.shown[rival]) if rival in now.shown else ""
         return ("ignored", shows) if shows else ("in effect", f"{asked.key} is absent, which means {asked.value}")
     gone = next((other for other in asked.opposites if plain and other in plain.shown and other not in now.shown), None)
     return ("in effect", f"{_shows(gone, plain.shown[gone])} is gone") if plain and gone and not asked.value else None
+
+
+def _means_absence(asked: _Asked, now: _Seen) -> bool:
+    """Whether the kernel shows the value that was asked for by showing nothing."""
+    return asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ())
 
 
 def _by_order(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:

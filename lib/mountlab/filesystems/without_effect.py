@@ -50,12 +50,12 @@ class Rule:
     source: str
     """The file and function of the kernel, or its documentation."""
     since: Version = ()
-    """The first kernel for which this holds."""
+    """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
 
     def about(self, kind: str, name: str, value: str, kernel: Version) -> bool:
         """Whether the rule is about this option of this file system, on this kernel."""
         named = name in self.options or f"{name}={value}" in self.options
-        return named and (kind in self.types or self.types == ANY) and (not kernel or kernel >= self.since)
+        return named and (kind in self.types or self.types == ANY) and kernel >= self.since
 
     def holds(self, known: Known) -> bool:
         """Whether the condition is met; False where the evidence for it is missing."""
