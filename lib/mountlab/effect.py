@@ -22,7 +22,7 @@ from mountlab.evidence import (
     shown_alone,
     split_options,
 )
-from mountlab.filesystems.option_values import COMPARE, RIVALS, SHOWN_BY_ABSENCE
+from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
 from mountlab.filesystems.superblock import Found, journal_features, read_back
 from mountlab.filesystems.without_effect import Known, kernel_version, undone, without_effect
 from mountlab.model import Filesystem, OptionEvidence, OptionState
@@ -189,7 +189,7 @@ _SHOWN = ("in effect", "changed")
 
 def _first_of(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     """The first rule that can tell; None where the kernel shows nothing under the option's name."""
-    rules = (_by_family, _by_journal, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
+    rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
     return next((found for rule in rules if (found := rule(asked, now, plain))), None)
 
 
@@ -235,6 +235,14 @@ def _by_journal(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
 
 
 _OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checksum"}
+
+
+def _by_negation(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+    """An option whose opposite the kernel shows wherever that is on."""
+    other = NEGATIONS.get(now.fstype, {}).get(asked.key) if not asked.value else None
+    if other is None or asked.key in now.shown:
+        return None
+    return ("ignored", _shows(other, now.shown[other])) if other in now.shown else ("in effect", f"{other} is absent")
 
 
 def _by_name(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:

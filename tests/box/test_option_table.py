@@ -77,7 +77,8 @@ ext4 | | bsdgroups                           | in effect  | shown as grpid      
 ext4 | | noatime,bsdgroups                   | in effect; in effect | noatime; shown as grpid |
 ext4 | | data=journal,bsdgroups              | in effect; in effect | ; shown as grpid | + nodelalloc
 ext4 | | noload                              | in effect  | shown as norecovery       |
-ext4 | | sysvgroups                          | not visible | nothing                  |
+ext4 | | sysvgroups                          | in effect  | grpid is absent           |
+ext4 | | sysvgroups,grpid                    | ignored; in effect | grpid, which was asked for too; grpid |
 ext4 | | journal_ioprio=3                    | not visible | nothing                  |
 ext4 | | dioread_lock                        | in effect  | nodioread_nolock          | >=5.6
 ext4 | | init_itable                         | in effect  | init_itable=10            |
@@ -110,7 +111,7 @@ xfs | | ikeep                                | not visible | deprecated         
 xfs | | ikeep                                | in effect  | ikeep                     | <6.2
 xfs | | largeio,swalloc,wsync                | without effect; without effect; in effect | no stripe; without a stripe; wsync |
 xfs | | noalign                              | without effect | without a stripe      |
-xfs | | nolargeio                            | not visible | nothing                  |
+xfs | | nolargeio,nodiscard,nogrpid          | in effect; in effect; in effect | largeio is absent; discard is absent; grpid is absent |
 xfs | | nobarrier                            | refused    | nobarrier                 |
 xfs | | norecovery                           | refused    | read-only                 |
 xfs | | bsdgroups                            | in effect  | shown as grpid            |
@@ -141,6 +142,7 @@ btrfs | | commit=5                           | in effect  | commit=5            
 btrfs | | max_inline=1m                      | changed    | max_inline=4096           |
 btrfs | | thread_pool=0xc                    | in effect  | thread_pool=12            |
 btrfs | | nobarrier                          | in effect  | nobarrier                 |
+btrfs | | datacow,barrier,treelog,acl        | in effect; in effect; in effect; in effect | nodatacow is absent; nobarrier is absent; notreelog is absent; noacl is absent |
 btrfs | | autodefrag,noacl,notreelog         | in effect; in effect; in effect | autodefrag; noacl; notreelog |
 btrfs | | nonsense                           | refused    | nonsense                  |
 tmpfs | | size=64m                           | in effect  | size=65536k               |
