@@ -15,9 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mountlab import store, workflow
 from mountlab.effect import effects
 from mountlab.model import Filesystem
+from mountlab.planview import foreseen
+from mountlab.report import write_report
 from option_bench import IMAGE, MAKE, Bench, local, parse, refine
+from ownbox import own_box
+from pages import Page
+from sweeps import sweep
 
 pytestmark = [
     pytest.mark.box,
@@ -226,3 +232,34 @@ def state_of(disk: Disk, kind: str, mkfs: tuple[str, ...], asked: str, option: s
     fs = Filesystem(name=kind, type=kind, mkfs=mkfs, options=(asked,))
     rows = {row.option: row for row in effects(fs, kept, {**control, "alone.txt": bench.alone(request)})}
     return rows[option].state
+
+
+# --- in a whole run ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requires_program("sshd")
+def test_a_run_says_it_in_plan_caveat_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_box(tmp_path, monkeypatch)
+    image = {"image": "256MiB"}
+    plain = {"type": "btrfs", **image, "mkfs": ["-K"], "options": ["compress=zstd", "nodatasum"]}
+    filesystems = {
+        "checked": plain,
+        "over": {"type": "overlay", "over": {"type": "ext4", **image}, "options": ["sync"]},
+        "nodes": {"type": "tmpfs", "size": "64MiB", "options": ["mpol=interleave:0,0", "user"]},
+    }
+    resolved = sweep(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
+    with workflow.planned(resolved, results=tmp_path / "results") as session:
+        planned = "\n".join(foreseen(session.plan, session.facts))
+    assert "checked: compress=zstd: will be shown, but without effect" in planned
+    assert "over: sync: will be shown, but without effect" in planned
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    assert set(run.trials["status"]) == {"ok"}, run.trials[["cell", "reason"]]
+    states = {(row.filesystem, row.option): row.state for row in run.options}
+    assert states["checked", "compress=zstd"] == states["over", "sync"] == "without effect"
+    assert states["checked", "-K"] == "not visible"
+    assert states["nodes", "mpol=interleave:0,0"] == states["nodes", "user"] == "in effect"
+    said = {each.subject: each.message for each in run.caveats if each.code == "option-not-in-effect"}
+    assert set(said) == {"checked", "over"}
+    assert "is shown, but without effect here" in said["over"]
+    assert (run.path / "raw" / "again-checked" / "evidence.txt").exists()
+    assert "shown, but without effect here" in Page(write_report(run.path).read_text()).words
