@@ -81,7 +81,8 @@ def test_dax_on_a_device_that_knows_none_is_changed_and_the_log_says_why() -> No
 def test_an_option_that_another_one_switches_off_is_not_said_to_be_in_effect() -> None:
     fs = Filesystem(name="b", type="btrfs", options=("nodatacow,compress=zstd",), mkfs=("-m", "single", "-d", "dup"))
     rows = {row.option: row for row in effects(fs, recorded("btrfs-nodatacow"), recorded("btrfs-control"))}
-    assert [rows[option].state for option in ("nodatacow", "compress=zstd")] == ["not visible", "in effect"]
+    assert [rows[option].state for option in ("nodatacow", "compress=zstd")] == ["ignored", "in effect"]
+    assert "compress=zstd comes later" in rows["nodatacow"].kernel_says
     assert rows["-m single"].kernel_says == "metadata, single"
     assert rows["-d dup"].kernel_says == "data, DUP"
 
@@ -185,6 +186,187 @@ def test_of_two_that_contradict_each_other_the_one_that_lost_is_told() -> None:
 def test_an_opposite_that_only_the_control_shows_is_gone() -> None:
     (row,) = judge("nodiscard", made_up("rw"), made_up("rw,discard=async"))
     assert (row.state, row.kernel_says) == ("in effect", "discard=async is gone")
+
+
+# --- words that mount(8) turns into flags -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "found"),
+    [
+        ("user", "nosuid,nodev,noexec", [("user", "in effect", "nosuid, nodev, noexec")]),
+        ("users", "nosuid,nodev,noexec", [("users", "in effect", "nosuid, nodev, noexec")]),
+        ("owner", "nosuid,nodev", [("owner", "in effect", "nosuid, nodev")]),
+        ("group", "nosuid,nodev", [("group", "in effect", "nosuid, nodev")]),
+        ("user", "nosuid", [("user", "ignored", "nodev, noexec: absent")]),
+        ("user=bob", "noatime", [("user=bob", "in effect", "asks nothing of the kernel"), ("", "added", "noatime")]),
+        ("nouser", "rw", [("nouser", "in effect", "asks nothing of the kernel")]),
+        ("nogroup", "rw", [("nogroup", "in effect", "asks nothing of the kernel")]),
+        (
+            "user,exec",
+            "nosuid,nodev",
+            [("user", "in effect", "nosuid, nodev"), ("exec", "in effect", "noexec is absent")],
+        ),
+        (
+            "exec,user",
+            "nosuid,nodev,noexec",
+            [("exec", "ignored", "noexec, which user brings"), ("user", "in effect", "nosuid, nodev, noexec")],
+        ),
+        (
+            "owner,suid,dev",
+            "rw",
+            [
+                ("owner", "in effect", "asks nothing of the kernel"),
+                ("suid", "in effect", "nosuid is absent"),
+                ("dev", "in effect", "nodev is absent"),
+            ],
+        ),
+    ],
+)
+def test_user_and_its_like_ask_for_flags_that_a_later_word_takes_back(
+    asked: str, shown: str, found: list[tuple[str, str, str]]
+) -> None:
+    """mount(8): user implies noexec, nosuid and nodev, unless overridden by subsequent options."""
+    assert told(judge(asked, made_up(f"rw,{shown}"), made_up("rw"))) == found
+
+
+# --- values by their meaning ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "shown", "state"),
+    [
+        ("tmpfs", "mpol=bind:0,0", "mpol=bind:0", "in effect"),
+        ("tmpfs", "mpol=interleave:0-0", "mpol=interleave:0", "in effect"),
+        ("tmpfs", "mpol=interleave:0,1,2,3", "mpol=interleave:0-3", "in effect"),
+        ("tmpfs", "mpol=interleave:0,1,3", "mpol=interleave:0-3", "changed"),
+        ("tmpfs", "mpol=bind=static:1,0", "mpol=bind=static:0-1", "in effect"),
+        ("tmpfs", "mpol=bind=static:0", "mpol=bind=relative:0", "changed"),
+        ("tmpfs", "mpol=bind:0", "mpol=bind=static:0", "changed"),
+        ("tmpfs", "mpol=interleave", "mpol=interleave:0-3", "in effect"),
+        ("tmpfs", "mpol=weighted interleave:0,1", r"mpol=weighted\040interleave:0-1", "in effect"),
+        ("tmpfs", "mpol=weighted interleave:0,1", "mpol=interleave:0-1", "changed"),
+        ("tmpfs", "mpol=prefer", "mpol=local", "in effect"),
+        ("tmpfs", "mpol=prefer:1", "mpol=local", "changed"),
+        ("tmpfs", "mpol=default", "noatime", "in effect"),
+        ("tmpfs", "mpol=default", "mpol=local", "changed"),
+        ("tmpfs", "huge=never", "noatime", "in effect"),
+        ("tmpfs", "huge=never", "huge=always", "changed"),
+        ("btrfs", "compress=zstd:0", "compress=zstd:3", "in effect"),
+        ("btrfs", "compress=zlib", "compress=zlib:3", "in effect"),
+        ("btrfs", "compress=zstd:1", "compress=zstd:3", "changed"),
+        ("btrfs", "compress", "compress=lzo", "changed"),
+        ("btrfs", "compress", "compress=zlib:3", "in effect"),
+        ("btrfs", "compress-force=zstd", "compress=zstd:3", "changed"),
+        ("btrfs", "compress=zstd", "compress-force=zstd:3", "changed"),
+        ("btrfs", "compress=no", "noatime", "in effect"),
+        ("btrfs", "compress=no", "compress-force=zstd:3", "ignored"),
+        ("btrfs", "compress=none", "compress=zstd:3", "changed"),
+        ("btrfs", "commit=30", "noatime", "in effect"),
+        ("btrfs", "commit=30", "commit=5", "changed"),
+        ("ext4", "commit=0", "commit=5", "in effect"),
+        ("ext4", "commit=0", "commit=30", "changed"),
+        ("ext4", "commit=7", "commit=5", "changed"),
+    ],
+)
+def test_a_value_is_compared_by_what_it_means(kind: str, asked: str, shown: str, state: str) -> None:
+    (row,) = [
+        row for row in judge(asked, made_up(f"rw,{shown}", fstype=kind), made_up("rw", fstype=kind), kind=kind)
+        if row.state != "added"
+    ]  # fmt: skip
+    assert row.state == state
+
+
+# --- shown, but without effect ----------------------------------------------------------------------------------------
+
+KERNEL = "==> /proc/sys/kernel/osrelease <==\n6.1.0\n"
+DUMP = "==> dumpe2fs <==\nFilesystem features: {}\n"
+XFS = (
+    "==> xfs_info <==\nmeta-data=/dev/loop0 isize=512 agcount={count}, agsize={size} blks\n"
+    "data     = bsize=4096 blocks=1, imaxpct=25\n         = sunit={sunit} swidth={swidth} blks\n"
+    "log      =internal log bsize=4096 blocks=1, version=2\n         = sectsz=512 sunit=9 blks\n"
+)
+SMALL, LARGE = XFS.format(count=4, size=40960, sunit=0, swidth=0), XFS.format(count=16, size=2**25, sunit=0, swidth=0)
+STRIPED = XFS.format(count=4, size=40960, sunit=16, swidth=64)
+DISCARD = f"==> {QUEUE}/discard_max_bytes <==\n{{}}\n"
+HUGE = "==> /sys/kernel/mm/transparent_hugepage/shmem_enabled <==\nalways within_size advise never {} force\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "shown", "more", "state"),
+    [
+        ("btrfs", "compress=zstd", "nodatasum,compress=zstd:3", KERNEL, "without effect"),
+        ("btrfs", "compress-force=lzo", "nodatasum,compress-force=lzo", KERNEL, "without effect"),
+        ("btrfs", "compress=zstd", "compress=zstd:3", KERNEL, "in effect"),
+        ("btrfs", "compress=zstd", "nodatasum,compress=zstd:3", KERNEL.replace("6.1", "4.19"), "in effect"),
+        ("btrfs", "compress=no", "nodatasum", KERNEL, "in effect"),
+        ("btrfs", "dirsync", "dirsync", "", "without effect"),
+        ("btrfs", "lazytime", "lazytime", "", "without effect"),
+        ("btrfs", "sync", "sync", "", "in effect"),
+        ("btrfs", "discard=async", "discard=async", DISCARD.format(0), "without effect"),
+        ("btrfs", "discard=async", "discard=async", DISCARD.format(4096), "in effect"),
+        ("overlay", "sync", "sync", "", "without effect"),
+        ("overlay", "sync", "noatime", "", "ignored"),
+        ("overlay", "noatime", "noatime", "", "in effect"),
+        ("tmpfs", "sync", "sync", "", "without effect"),
+        ("ramfs", "lazytime", "lazytime", "", "without effect"),
+        ("tmpfs", "huge=always", "huge=always", HUGE.format("[deny]"), "without effect"),
+        ("tmpfs", "huge=always", "huge=always", HUGE.format("deny"), "in effect"),
+        ("ext4", "sync", "sync", "", "in effect"),
+        ("ext4", "usrquota", "usrquota", DUMP.format("has_journal"), "without effect"),
+        ("ext4", "usrquota", "usrquota", DUMP.format("has_journal quota"), "in effect"),
+        ("ext4", "usrquota", "usrquota", "", "in effect"),
+        ("ext4", "max_batch_time=9", "max_batch_time=9", DUMP.format("extent"), "without effect"),
+        ("ext4", "max_batch_time=9", "max_batch_time=9", DUMP.format("has_journal"), "in effect"),
+        ("ext4", "noauto_da_alloc", "noauto_da_alloc,nodelalloc", "", "without effect"),
+        ("ext4", "noauto_da_alloc", "noauto_da_alloc,delalloc", "", "in effect"),
+        ("ext4", "init_itable=5", "init_itable=5", "==> itable <==\n5 5\n", "without effect"),
+        ("ext4", "init_itable=5", "init_itable=5", "==> itable <==\n5 2\n", "in effect"),
+        ("ext4", "dax=inode", "dax=inode", f"==> {QUEUE}/dax <==\n0\n", "without effect"),
+        ("ext4", "dax=inode", "dax=inode", f"==> {QUEUE}/dax <==\n1\n", "in effect"),
+        ("xfs", "largeio", "largeio", SMALL, "without effect"),
+        ("xfs", "largeio", "largeio", STRIPED, "in effect"),
+        ("xfs", "largeio", "largeio,allocsize=1024k", SMALL, "in effect"),
+        ("xfs", "swalloc", "swalloc", SMALL, "without effect"),
+        ("xfs", "noalign", "noalign", STRIPED, "in effect"),
+        ("xfs", "noalign", "noalign", "", "in effect"),
+        ("xfs", "inode32", "inode32", SMALL, "without effect"),
+        ("xfs", "inode32", "inode32", LARGE, "in effect"),
+    ],
+)
+def test_what_the_kernel_shows_and_does_not_do(kind: str, asked: str, shown: str, more: str, state: str) -> None:
+    now, plain = made_up(f"rw,{shown}", fstype=kind, more=more), made_up("rw", fstype=kind, more=more)
+    row = judge(asked, now, plain, kind=kind)[0]
+    assert row.state == state
+    assert ("but without effect here: " in row.kernel_says) == (state == "without effect")
+
+
+JOURNAL = "==> dumpe2fs <==\nJournal features: {}\n"
+ASYNC = "journal_64bit journal_async_commit journal_checksum_v3"
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "features", "states"),
+    [
+        (
+            "journal_async_commit,nojournal_checksum",
+            "nojournal_checksum",
+            ASYNC,
+            ["in effect", "without effect"],
+        ),
+        ("nojournal_checksum,journal_async_commit", "journal_async_commit", ASYNC, ["ignored", "in effect"]),
+        ("journal_checksum", "rw", "journal_64bit journal_checksum_v3", ["in effect"]),
+        ("nojournal_checksum", "nojournal_checksum", "journal_64bit", ["in effect"]),
+        ("journal_checksum", "rw", "(none)", ["ignored"]),
+        ("journal_async_commit", "rw", "journal_64bit", ["ignored"]),
+    ],
+)
+def test_the_journals_own_super_block_tells_its_options(
+    asked: str, shown: str, features: str, states: list[str]
+) -> None:
+    """/proc shows journal_async_commit only where the bit of the checksums is set too (fs/ext4/super.c)."""
+    rows = judge(asked, made_up(f"rw,{shown}", more=JOURNAL.format(features)), made_up("rw"))
+    assert [row.state for row in rows] == states
 
 
 # --- what shows under another name ------------------------------------------------------------------------------------
@@ -296,7 +478,7 @@ def test_what_the_control_shows_is_so_whatever_the_log_says_of_the_asking() -> N
 
 
 @pytest.mark.parametrize(
-    ("release", "state"), [("6.1.0-18-amd64", "ignored"), ("5.10.0", "in effect"), ("", "in effect")]
+    ("release", "state"), [("6.1.0-18-amd64", "without effect"), ("5.10.0", "in effect"), ("", "in effect")]
 )
 def test_mandatory_locks_show_and_are_without_effect(release: str, state: str) -> None:
     now = made_up("rw,mand", more=f"==> /proc/sys/kernel/osrelease <==\n{release}\n")

@@ -291,7 +291,9 @@ ALLOWED = {
     "mount_options": [
         ("ext4", "noatime,data=writeback,commit=30,nobarrier"), ("ext4", "inode_readahead_blks=64,dax=never"),
         ("xfs", "noatime,logbsize=64k,allocsize=1m,inode64"), ("btrfs", "compress=zstd:3,space_cache=v2,nodatacow"),
-        ("tmpfs", "size=67108864,huge=within_size,mpol=bind:0,mode=0755"), ("hugetlbfs", "size=64M,pagesize=2M"),
+        ("tmpfs", "size=67108864,huge=within_size,mpol=bind:0,mode=0755"),
+        ("tmpfs", "size=1m,mpol=weighted interleave:0"), ("tmpfs", "size=1m,mpol=prefer (many):0"),
+        ("hugetlbfs", "size=64M,pagesize=2M"),
         ("ramfs", "data=writeback,size=1g,nobarrier,mode=700"), ("overlay", "index=off,xino=auto,volatile"),
         ("bind", "ro,noexec"),
     ],

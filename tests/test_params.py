@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from mountlab.errors import ParameterError, StoreError
+from mountlab.evidence import split_options
+from mountlab.filesystem_params import FilesystemFile, read_filesystem
 from mountlab.model import Filesystem
 from mountlab.params import (
     SWEEP_KEYS,
@@ -426,6 +428,13 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
         ({**EXT4, "mkfs": ["-b"]}, "not options for mke2fs", ".mkfs", "-b"),
         ({"type": "dir", "path": "/home/$USER"}, "not a directory that can be measured", ".path", "'/home/$USER'"),
         ({**TMPFS, "options": ["noatime,size=64g"]}, "not a mount option", ".options", "'noatime,size=64g'"),
+        (
+            {**TMPFS, "options": ["mpol=weighted interleave:0 x"]},
+            "not a mount option",
+            ".options",
+            "'mpol=weighted interleave:0 x'",
+        ),
+        ({**TMPFS, "options": ["mpol=a b:0"]}, "not a mount option", ".options", "'mpol=a b:0'"),
         ({**TMPFS, "options": ["no atime"]}, "not a mount option", ".options", "'no atime'"),
     ],
 )
@@ -434,6 +443,22 @@ def test_a_file_system_that_cannot_be_made_is_refused(entry: dict[str, Any], wha
     assert (error.where, error.got) == (f"s.yml: filesystems.f{where}", got)
     assert error.what.startswith(what)
     assert error.allowed
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "mpol=weighted interleave:0",
+        "mpol=weighted interleave=static:0-3,5",
+        "mpol=prefer (many):0,1",
+        "mpol=bind:0-7:1/2",
+    ],
+)
+def test_a_memory_policy_may_have_a_blank_in_its_name(option: str) -> None:
+    """Legal: the kernel calls them so (mm/mempolicy.c: policy_modes)."""
+    fs = read_filesystem("t", FilesystemFile(type="tmpfs", size="1GiB", options=[option]), "w")
+    assert fs.options == (option,)
+    assert split_options(f"noatime,{option},size=1m") == ["noatime", option, "size=1m"]
 
 
 def test_a_file_system_is_read_whole() -> None:

@@ -33,6 +33,8 @@ def fstab(fs: Filesystem, at: str = "/mnt/f") -> str:
     ("fs", "line"),
     [
         (made("tmpfs", size_bytes=GIB, options=("noatime",)), "tmpfs  /mnt/f  tmpfs  size=1073741824,noatime  0 0"),
+        (made("tmpfs", size_bytes=GIB, options=("mpol=weighted interleave:0",)),
+         "tmpfs  /mnt/f  tmpfs  size=1073741824,mpol=weighted\\040interleave:0  0 0"),
         (made("shmfs", size_bytes=GIB), "shmfs  /mnt/f  tmpfs  size=1073741824  0 0"),
         (made("ramfs", size_bytes=GIB), "ramfs  /mnt/f  ramfs  defaults  0 0"),
         (made("hugetlbfs", size_bytes=GIB), "hugetlbfs  /mnt/f  hugetlbfs  size=1073741824  0 0"),

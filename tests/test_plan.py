@@ -484,6 +484,18 @@ def test_a_file_system_with_options_is_made_once_without_them_and_strictness_is_
     assert layers[-3].startswith("lowerdir=")
 
 
+def test_a_control_is_made_twice_only_where_a_difference_may_be_the_proof() -> None:
+    """What differs between two makings without the option, such as the fsid, proves nothing."""
+    packed = {"type": "ext4", "image": "64MiB", "mkfs": ["-E", "packed_meta_blocks=1"]}
+    named = {"type": "ext4", "image": "64MiB", "mkfs": ["-b", "4096"]}
+    made = plan(filesystems={"p": packed, "n": named, "o": {"type": "overlay", "over": packed}})
+    controls = {control.id: control for control in made.controls}
+    assert list(controls) == ["c-p", "again-p", "c-n", "c-o", "again-o"]
+    assert controls["c-p"].place.uuid != controls["again-p"].place.uuid
+    assert [step.keep for step in controls["again-p"].steps if step.keep] == ["mkfs.txt", "mount.txt", "evidence.txt"]
+    assert "packed" not in " ".join(word for step in controls["again-p"].steps for word in step.argv)
+
+
 def test_of_several_options_each_is_mounted_alone_to_see_what_it_does() -> None:
     many = {"type": "ext4", "image": "64MiB", "options": ["data=journal", "bsdgroups"]}
     (control,) = plan(filesystems={"e": many}).controls

@@ -451,6 +451,14 @@ def test_a_control_that_fails_is_undone_and_the_run_goes_on_without_it() -> None
     assert [trial.status for trial in journal.trials] == ["ok"]
 
 
+def test_the_second_making_without_options_is_kept_beside_the_first() -> None:
+    packed = {**EXT4, "options": [], "mkfs": ["-E", "packed_meta_blocks=1"]}
+    journal = Memory()
+    run_sweep(plan({"ext4": packed}), ScriptedBox(), journal, Silent())
+    assert journal.mounts == ["c-ext4", "again-ext4", journal.trials[0].mount]
+    assert [trial.status for trial in journal.trials] == ["ok"]
+
+
 class RamfsBox(ScriptedBox):
     """Takes every option, as ramfs does."""
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.evidence import sections
-from mountlab.filesystems.superblock import Asked, asked_of, btrfs, ext, read_back, xfs
+from mountlab.filesystems.superblock import Asked, asked_of, btrfs, ext, proved_by_difference, read_back, xfs
 
 DATA = Path(__file__).parent / "data" / "evidence"
 
@@ -17,8 +17,11 @@ def parts(name: str) -> dict[str, str]:
     return sections((DATA / name / "evidence.txt").read_text())
 
 
-def told(kind: str, words: str, now: dict[str, str], plain: dict[str, str] | None = None) -> list[tuple[str, str, str]]:
-    return [(option, *found) for option, found in read_back(kind, tuple(words.split()), now, plain or {})]
+def told(
+    kind: str, words: str, now: dict[str, str], plain: dict[str, str] | None = None, again: dict[str, str] | None = None
+) -> list[tuple[str, str, str]]:
+    found = read_back(kind, tuple(words.split()), now, plain or {}, again or {})
+    return [(option, *each) for option, each in found]
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -51,7 +54,7 @@ words_of_a_mkfs = st.lists(st.sampled_from(LETTERS + VALUES) | st.text(max_size=
 @given(words_of_a_mkfs, st.sampled_from([ext, xfs, btrfs]))
 def test_no_words_stop_it(words: list[str], reader: object) -> None:
     for now in ({}, parts("ext4-journal"), parts("xfs-dax"), parts("btrfs-nodatacow")):
-        found = reader(tuple(words), now, {})  # type: ignore[operator]
+        found = reader(tuple(words), now, {}, {})  # type: ignore[operator]
         assert all(isinstance(each, Asked) for each, _ in found)
         assert {state for _, (state, _) in found} <= {"in effect", "changed", "ignored", "not visible"}
 
@@ -123,11 +126,54 @@ def test_a_file_system_that_marks_no_group_has_all_its_inode_tables() -> None:
 def test_what_nobody_knows_by_name_is_looked_for_in_the_differences() -> None:
     plain = {"dumpe2fs": "Block size: 4096\nSome thing: 1\nFree blocks: 9\nFilesystem UUID: a"}
     now = {"dumpe2fs": "Block size: 4096\nSome thing: 7\nFree blocks: 8\nFilesystem UUID: b"}
-    assert told("ext4", "-E new_word=7 -E other=3", now, plain) == [
+    assert told("ext4", "-E new_word=7 -E other=3", now, plain, plain) == [
         ("-E new_word=7", "in effect", "some thing: 7"),
         ("-E other=3", "not visible", "nothing"),
     ]
-    assert told("ext4", "-E new_word", now, plain) == [("-E new_word", "in effect", "shown as some thing: 7")]
+    assert told("ext4", "-E new_word", now, plain, plain) == [("-E new_word", "in effect", "shown as some thing: 7")]
+
+
+def test_what_differs_between_two_makings_without_the_option_proves_nothing() -> None:
+    """Trap: fsid, which differs at every mkfs, was taken for the proof of -R quota."""
+    dump = "fsid {}\nsome_id {}\nsectorsize 4096\n"
+    plain, again, now = ({"dump-super": dump.format(f"{n}-{n}", n)} for n in (1, 2, 3))
+    assert told("btrfs", "--nodiscard", now, plain, again) == [("--nodiscard", "not visible", "nothing")]
+    larger = {"dump-super": now["dump-super"].replace("4096", "8192")}
+    assert told("btrfs", "--made-up", larger, plain, again)[0][1:] == ("in effect", "shown as sectorsize: 8192")
+
+
+def test_a_control_that_was_made_once_proves_no_difference() -> None:
+    """Runs of earlier versions have no second making: it is said, and nothing fails."""
+    plain, now = {"dumpe2fs": "Some thing: 1"}, {"dumpe2fs": "Some thing: 7"}
+    ((_, state, says),) = told("ext4", "-E new_word", now, plain)
+    assert state == "not visible"
+    assert "made once only" in says
+
+
+@pytest.mark.parametrize(
+    ("fstype", "words", "wanted"),
+    [
+        ("ext4", "-b 4096 -O ^has_journal -E stride=16,stripe_width=64 -m 1", False),
+        ("ext4", "-E packed_meta_blocks=1", True),
+        ("xfs", "-d su=64k,sw=4 -i size=1024 -m reflink=0,crc=1 -n size=8192 -l size=64m,su=32k", False),
+        ("xfs", "-d agsize=64m -m made_up=1", True),
+        ("btrfs", "-m single -d dup -n 4096 --csum xxhash -O no-holes -R quota", False),
+        ("btrfs", "-K", True),
+        ("ext4", "", False),
+        ("made_up", "-x", False),
+    ],
+)
+def test_a_second_making_is_wanted_only_where_a_difference_may_be_the_proof(
+    fstype: str, words: str, wanted: bool
+) -> None:
+    assert proved_by_difference(fstype, tuple(words.split())) == wanted
+
+
+def test_quota_of_btrfs_is_read_from_sys() -> None:
+    on = {**parts("btrfs-control"), "/sys/fs/btrfs/a-b/qgroups/enabled": "1\n"}
+    assert told("btrfs", "-R quota", on) == [("-R quota", "in effect", "qgroups/enabled: 1")]
+    assert told("btrfs", "-O ^quota", on)[0][1] == "ignored"
+    assert told("btrfs", "-R quota", parts("btrfs-control")) == [("-R quota", "not visible", "nothing")]
 
 
 # --- mkfs.xfs: 640 MiB made with -d su=64k,sw=4 -----------------------------------------------------------------------

@@ -325,7 +325,7 @@ def test_how_published_ratios_point() -> None:
 
 def test_every_state_of_an_option_has_its_word_and_a_sign() -> None:
     assert set(words.OPTION_STATES) == set(get_args(OptionState))
-    assert all(text.endswith(f" {state}") for state, text in words.OPTION_STATES.items())
+    assert all(f" {state}" in text or f", but {state}" in text for state, text in words.OPTION_STATES.items())
 
 
 # --- caveats ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mountlab.evidence import (
     ext4_options,
@@ -22,13 +22,17 @@ from mountlab.evidence import (
     shown_alone,
     split_options,
 )
-from mountlab.filesystems.superblock import Found, read_back
+from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
+from mountlab.filesystems.superblock import Found, journal_features, read_back
+from mountlab.filesystems.without_effect import Known, kernel_version, undone, without_effect
 from mountlab.model import Filesystem, OptionEvidence, OptionState
 from mountlab.units import kernel_bytes
 
 Files = Mapping[str, str]
 """File name to text, as kept in raw/<mount id>/."""
 
+AGAIN = "again-evidence.txt"
+"""Among the files of a control: the evidence of the same file system made once more without options."""
 _NOTHING: Found = ("not visible", "nothing")
 _ELSEWHERE = "shown as "
 
@@ -39,13 +43,15 @@ def effects(
     """The state of each mount option, mkfs option and tunable that was asked for, of what the file system lies on, and
     of every option that the kernel shows only with them.
 
-    `evidence`: the files of this mount; `control`: those of the mount without options, None where there is none.
+    `evidence`: the files of this mount; `control`: those of the mount without options, None where there is none. Its
+    `again-evidence.txt` is of a second making without options, which tells what differs at each making.
     `extra`: mount options of ours, judged before the user's.
     """
     now, plain = _seen(evidence), _seen(control) if control else None
-    asked = [_split(word) for text in (*extra, *fs.options) for word in split_options(text)]
+    asked = _in_order([_split(word) for text in (*extra, *fs.options) for word in split_options(text)])
     mount, added = _mount(fs, asked, now, plain)
-    made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {})
+    again = sections((control or {}).get(AGAIN, ""))
+    made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {}, again)
     rows = [
         *_rows(fs, "mount", ((each.text, found) for each, found in mount)),
         *_rows(fs, "mkfs", made),
@@ -90,7 +96,7 @@ def _seen(evidence: Files) -> _Seen:
         settings=settings(evidence),
         log=kernel_log(evidence),
         device=parts.get("name") or line.source.rpartition("/")[2],
-        kernel=tuple(map(int, re.findall(r"\d+", parts.get("/proc/sys/kernel/osrelease", ""))[:2])),
+        kernel=kernel_version(parts.get("/proc/sys/kernel/osrelease", "")),
         accepts_anything=evidence.get("strict.txt", "").startswith("accepts"),
         alone=shown_alone(evidence),
     )
@@ -103,6 +109,14 @@ class _Asked:
     text: str
     key: str
     value: str
+    later: tuple[str, ...] = ()
+    """The words that follow it."""
+
+    @property
+    def brings(self) -> tuple[str, ...]:
+        """The flags that mount(8) sets with it, less those that a later word takes away."""
+        flags = () if self.value else _BRINGS.get(self.key, ())
+        return tuple(flag for flag in flags if flag.removeprefix("no") not in self.later)
 
     @property
     def opposites(self) -> tuple[str, ...]:
@@ -116,6 +130,12 @@ def _split(text: str) -> _Asked:
     return _Asked(text, key, value.strip("\"'"))
 
 
+def _in_order(asked: list[_Asked]) -> list[_Asked]:
+    """Each option with the words that follow it: of two that contradict each other the last one wins."""
+    texts = [each.text for each in asked]
+    return [replace(each, later=tuple(texts[at + 1 :])) for at, each in enumerate(asked)]
+
+
 def _shows(key: str, value: str) -> str:
     return f"{key}={value}" if value else key
 
@@ -123,17 +143,19 @@ def _shows(key: str, value: str) -> str:
 # --- mount options ----------------------------------------------------------------------------------------------------
 
 _USER_SPACE = {
-    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser", "users", "owner", "group",
+    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser", "users", "nousers", "owner",
+    "noowner", "group", "nogroup",
 }  # fmt: skip
 """Words that mount(8) keeps to itself, beside those that begin with x- (mount(8), 'filesystem-independent')."""
+_OF_USERS = ("nosuid", "nodev", "noexec")
+_BRINGS = {"user": _OF_USERS, "users": _OF_USERS, "owner": _OF_USERS[:2], "group": _OF_USERS[:2]}
+"""Flags that mount(8) sets with a word of its own. A later exec, suid or dev takes one away; user=NAME brings none."""
 _ATIME = {"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime"}
 _OF_THE_MOUNT = {"nosuid", "nodev", "noexec", "nodiratime", "nosymfollow"}
 _FLAGS = {"sync", "dirsync", "mand", "lazytime"} | _OF_THE_MOUNT
 """What the kernel shows of every file system where it is set (fs/proc_namespace.c). Of those of the mount alone the
 file system does not even learn."""
 _OPPOSITE_FLAGS = {"async": "sync"}
-_IGNORED_SINCE = {"mand": (5, 15)}
-"""Shown, and without effect from this kernel on; the kernel logs that once a boot only."""
 
 
 def _mount(
@@ -148,24 +170,39 @@ def _mount(
         if state and each.key not in _OF_THE_MOUNT | _ATIME and not _as_in(plain, now, each)
     ]  # fmt: skip
     only = len(open_ones) == 1 and not (movers or fs.mkfs or fs.tunables)
-    states = [(each, found[each] or _unnamed(each, now, plain, new, only)) for each in asked]
+    states = [(each, _idle(each, found[each] or _unnamed(each, now, plain, new, only), now)) for each in asked]
     explained = {word for _, (_, says) in states for word in says.removeprefix(_ELSEWHERE).split(", ")}
     return _contradictions(states), [word for word in new if word not in explained]
 
 
+def _idle(asked: _Asked, found: Found, now: _Seen) -> Found:
+    """The state of an option that the kernel shows and that does nothing here; else as it was found."""
+    state, says = found
+    if state not in _SHOWN or _means_absence(asked, now):
+        return found
+    why = without_effect(now.fstype, asked.key, asked.value, Known(now.shown, now.parts), now.kernel)
+    return ("without effect", f"{says}, but without effect here: {why}") if why else found
+
+
+_SHOWN = ("in effect", "changed")
+
+
 def _first_of(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     """The first rule that can tell; None where the kernel shows nothing under the option's name."""
-    rules = (_by_family, _by_name, _by_absence, _by_root, _by_setting, _by_log)
+    rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
     return next((found for rule in rules if (found := rule(asked, now, plain))), None)
 
 
 def _by_family(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     """What the kernel does for every file system alike, and therefore always shows."""
     shown = now.shown
-    if asked.key in _USER_SPACE or asked.key.lower().startswith("x-"):
+    if (asked.key in _USER_SPACE or asked.key.lower().startswith("x-")) and not asked.brings:
         return ("in effect", "asks nothing of the kernel")
     if not shown:
         return ("not visible", "no such mount")
+    if asked.brings:
+        absent = [flag for flag in asked.brings if flag not in shown]
+        return ("ignored", f"{', '.join(absent)}: absent") if absent else ("in effect", ", ".join(asked.brings))
     if asked.key in ("rw", "ro"):
         actual = "ro" if "ro" in shown else "rw"
         return ("in effect" if asked.key == actual else "ignored", actual)
@@ -177,19 +214,44 @@ def _by_family(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
         return ("in effect" if wanted else "ignored", actual)
     if asked.key in _FLAGS and asked.key not in shown:
         return ("ignored", f"{asked.key} is absent")
-    since = _IGNORED_SINCE.get(asked.key)
-    if since and now.kernel >= since:
-        return ("ignored", f"{asked.key}, which this kernel ignores")
     opposite = asked.opposites[0]
     if opposite not in _FLAGS:
         return None
     return ("ignored", opposite) if opposite in shown else ("in effect", f"{opposite} is absent")
 
 
+def _by_journal(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+    """ext3, ext4: what the journal's own super block says. /proc shows a bit that two options share only where both
+    are set."""
+    features = journal_features(now.parts)
+    if features is None or asked.key not in _OF_THE_JOURNAL:
+        return None
+    name = asked.key.removeprefix("no")
+    there = any(feature.startswith(name) for feature in features)
+    says = f"journal features: {' '.join(features) or 'none'}"
+    if there == (name == asked.key):
+        return ("in effect", says)
+    return ("without effect", f"{asked.key}, but {says}") if asked.key in now.shown else ("ignored", says)
+
+
+_OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checksum"}
+
+
+def _by_negation(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+    """An option whose opposite the kernel shows wherever that is on."""
+    other = NEGATIONS.get(now.fstype, {}).get(asked.key) if not asked.value else None
+    if other is None or asked.key in now.shown:
+        return None
+    return ("ignored", _shows(other, now.shown[other])) if other in now.shown else ("in effect", f"{other} is absent")
+
+
 def _by_name(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
-    """The option under its own name, or its opposite."""
+    """The option under its own name, under that of another one which sets the same thing, or its opposite."""
     if asked.key in now.shown:
         return _by_value(asked, now, plain)
+    rival = RIVALS.get((now.fstype, asked.key), "")
+    if rival in now.shown and not _means_absence(asked, now):
+        return ("changed", _shows(rival, now.shown[rival]))
     opposite = next((other for other in asked.opposites if other in now.shown), None)
     if opposite is None:
         return None
@@ -209,9 +271,24 @@ def _by_value(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found:
 
 
 def _by_absence(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
-    """The opposite shows in the control, and no longer shows here."""
+    """The opposite shows in the control and no longer shows here; or the kernel shows this value by showing nothing."""
+    if _means_absence(asked, now):
+        rival = RIVALS.get((now.fstype, asked.key), "")
+        shows = _shows(rival, now.shown[rival]) if rival in now.shown else ""
+        return ("ignored", shows) if shows else ("in effect", f"{asked.key} is absent, which means {asked.value}")
     gone = next((other for other in asked.opposites if plain and other in plain.shown and other not in now.shown), None)
     return ("in effect", f"{_shows(gone, plain.shown[gone])} is gone") if plain and gone and not asked.value else None
+
+
+def _means_absence(asked: _Asked, now: _Seen) -> bool:
+    """Whether the kernel shows the value that was asked for by showing nothing."""
+    return asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ())
+
+
+def _by_order(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+    """A later option is known to turn this one off."""
+    why = undone(now.fstype, asked.key, asked.later)
+    return ("ignored", f"nothing: {why}") if why else None
 
 
 def _by_root(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
@@ -279,7 +356,7 @@ def _news(fs: Filesystem, asked: list[_Asked], now: _Seen, plain: _Seen | None) 
     """What shows, is not in the control, and bears the name of nothing that was asked for."""
     if plain is None:
         return []
-    claimed = {name for each in asked for name in (each.key, *each.opposites)}
+    claimed = {name for each in asked for name in (each.key, *each.opposites, *each.brings)}
     claimed |= {name.rpartition("/")[2] for name in fs.tunables} | {"rw", "ro"}
     if claimed & _ATIME:
         claimed |= _ATIME
@@ -291,16 +368,16 @@ def _news(fs: Filesystem, asked: list[_Asked], now: _Seen, plain: _Seen | None) 
 
 def _contradictions(states: list[tuple[_Asked, Found]]) -> list[tuple[_Asked, Found]]:
     """Of an option that another one overruled the words say so."""
-    heeded = {each.key: each for each, (state, _) in states if state == "in effect"}
+    heeded = {name: each for each, (state, _) in states if state == "in effect" for name in (each.key, *each.brings)}
 
-    def overruled(each: _Asked, says: str) -> bool:
-        winners = [heeded[name] for name in (each.key, *each.opposites, says) if name in heeded]
-        return any(winner.text != each.text for winner in winners)
+    def winner(each: _Asked, says: str) -> str:
+        names = [name for name in (each.key, *each.opposites, says) if name in heeded]
+        others = [name for name in names if heeded[name].text != each.text]
+        brought = [heeded[name].text for name in others if name in heeded[name].brings]
+        return f", which {brought[0]} brings" if brought else ", which was asked for too" if others else ""
 
     return [
-        (each, (state, f"{says}, which was asked for too"))
-        if state in ("ignored", "changed") and overruled(each, says)
-        else (each, (state, says))
+        (each, (state, f"{says}{winner(each, says)}" if state in ("ignored", "changed") else says))
         for each, (state, says) in states
     ]
 
@@ -317,6 +394,11 @@ _ROUNDING = 0.01
 def _fits(asked: _Asked, now: _Seen, *, fresh: bool) -> bool:
     """Whether the value that is shown is the one that was asked for. `fresh`: it is not what the control shows."""
     stated = now.shown[asked.key]
+    compare = COMPARE.get((now.fstype, asked.key))
+    if compare and compare(asked.value, stated):
+        return True
+    if (now.fstype, asked.key) in RIVALS:
+        return False
     if not asked.value:  # a default was filled in
         return stated.lower() not in _WITHOUT
     if not stated:  # a value that the kernel does not spell out

@@ -21,6 +21,11 @@ _NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move"
                   "helper", "uhelper", "encryption", "verity", "X-mount", "x-mount")  # fmt: skip
 """Names, up to the first of '=', '.' and '+'. mount(8) itself heeds the last of them: it would look for a helper, mount
 a part of the file system, or make the mount point."""
+# A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option. Blanks stand in the
+# names of two memory policies only.
+_MOUNT_OPTION = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_.:/=+%-]*|mpol=(weighted interleave|prefer \(many\))(=[a-z]+)?(:[\d:/-]*)?)(,\d[\d:/-]*)*"
+)
 _PATTERNS = {
     "overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
     "journal_overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
@@ -149,8 +154,7 @@ def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
 
 def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
     for option in options:
-        # A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option.
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.:/=+%-]*(,\d[\d-]*)*", option):
+        if not _MOUNT_OPTION.fullmatch(option):
             raise ParameterError(
                 "not a mount option",
                 where=where,

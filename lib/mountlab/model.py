@@ -21,7 +21,9 @@ Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
 """How ours stands to what was published."""
 Severity = Literal["note", "warning", "error"]
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
-OptionState = Literal["in effect", "not visible", "ignored", "changed", "added"]
+OptionState = Literal["in effect", "not visible", "ignored", "changed", "without effect", "added"]
+NOT_IN_EFFECT: tuple[OptionState, ...] = ("ignored", "changed", "without effect")
+"""States of an option that was asked for and that the figures are without."""
 """Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
 another value. `added`: shown, and not asked for."""
 

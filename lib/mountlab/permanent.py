@@ -37,7 +37,7 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
     options = ",".join((*own, *fs.options, *late)) or "defaults"
     kind = "none" if kind == ANYTHING else kind
     order = 0 if kind in (*WITHOUT_FSCK, "none") or late else 2
-    fstab = f"{_escaped(source)}  {_escaped(at)}  {kind}  {options}  0 {order}"
+    fstab = f"{_escaped(source)}  {_escaped(at)}  {kind}  {_escaped(options)}  0 {order}"
     below = []
     if fs.over is not None and FAMILIES[fs.over.type].mounted_as(fs.over) != NOT_MOUNTED:
         below = ["# first, the file system that holds LOWER, UPPER and WORK, all three made by mkdir:",

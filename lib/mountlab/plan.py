@@ -51,6 +51,7 @@ from mountlab.plan_clients import (
     seats,
 )
 from mountlab.precondition import WINDOW
+from mountlab.read_back import control_ids, wants_second_control
 from mountlab.seeds import derived
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command, CopiesData, programs_for
@@ -230,7 +231,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
         sweep=sweep, box=box, run_id=run_id, seed=seed, privileged=_privileged(facts),
         lease=context.lease,
         opening=opening(context.lease),
-        controls=tuple(context.control(fs) for fs in sweep.filesystems if context.wants_control(fs)),
+        controls=tuple(each for fs in sweep.filesystems for each in context.controls(fs)),
         lasting=tuple(lasting.values()),
         turns=turns,
         user=str(facts.get("user")),
@@ -313,9 +314,16 @@ class _Context:
 
     def control(self, fs: Filesystem) -> PlannedMount:
         """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
-        plain = self.mount(f"c-{fs.name}", _plain(fs))
+        plain = self.mount(control_ids(fs.name)[0], _plain(fs))
         steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
         return replace(plain, steps=tuple(steps), clients=())
+
+    def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
+        """The control of a file system; and a second making of it where only a difference can prove an option."""
+        if self.wants_control(fs):
+            yield self.control(fs)
+            if wants_second_control(fs):
+                yield replace(self.mount(control_ids(fs.name)[1], _plain(fs)), clients=())
 
     def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """A step of a control, with what is asked of the kernel before a mount, and after its evidence."""

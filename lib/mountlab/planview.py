@@ -179,10 +179,11 @@ def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _commands(plan: Plan) -> Iterator[str]:
     times = Counter(mount.filesystem.name for mount in plan.mounts)
-    controls = {mount.filesystem.name for mount in plan.controls}
+    controls = Counter(mount.filesystem.name for mount in plan.controls)
     most = "at most " if plan.sweep.design.until and not plan.lasting else ""
     for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
-        once = ", and once without its options, to see what the kernel shows by itself" if name in controls else ""
+        without = {1: "once", 2: "twice"}.get(controls[name], "")
+        once = f", and {without} without its options, to see what the kernel shows by itself" if without else ""
         made = f"made {most}{words.counted(times[name], 'time')}{once}:"
         yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
         yield from (f"  {line}" for line in _mount_lines(mount))

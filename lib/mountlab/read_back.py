@@ -8,7 +8,8 @@ from mountlab.effect import effects
 from mountlab.evidence import file_system_device, loops
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.overlay import BELOW
-from mountlab.model import Filesystem, OptionEvidence
+from mountlab.filesystems.superblock import proved_by_difference
+from mountlab.model import NOT_IN_EFFECT, Filesystem, OptionEvidence
 
 Files = Mapping[str, str]
 """File name to text, as kept in raw/<mount id>/."""
@@ -50,5 +51,28 @@ def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
 
 
 def ineffective(rows: list[OptionEvidence]) -> list[OptionEvidence]:
-    """Those that the kernel ignored or changed."""
-    return [row for row in rows if row.state in ("ignored", "changed")]
+    """Those that the kernel ignored or changed, or that do nothing here."""
+    return [row for row in rows if row.state in NOT_IN_EFFECT]
+
+
+def became(row: OptionEvidence) -> str:
+    """What became of an option that is not in effect, to follow its name."""
+    return "is shown, but without effect here" if row.state == "without effect" else f"was {row.state}"
+
+
+def control_ids(filesystem: str) -> tuple[str, str]:
+    """The mount ids of a file system made without options, and of its second making."""
+    return f"c-{filesystem}", f"again-{filesystem}"
+
+
+def wants_second_control(fs: Filesystem) -> bool:
+    """Whether an option of mkfs may have no proof but a difference from the control: a second making then tells which
+    lines differ at each making."""
+    return proved_by_difference(fs.type, fs.mkfs) or (fs.over is not None and wants_second_control(fs.over))
+
+
+def control_files(first: Files | None, second: Files | None) -> dict[str, str] | None:
+    """The files of a control: of its first making, and the evidence of its second where there is one."""
+    if first is None:
+        return None
+    return {**first, **{f"again-{name}": text for name, text in (second or {}).items() if name.startswith("evidence")}}

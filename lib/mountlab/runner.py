@@ -36,7 +36,7 @@ from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, level
-from mountlab.read_back import ineffective, options_in_effect
+from mountlab.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.steps import Hands
 from mountlab.stopping import decide
 from mountlab.tools.base import ToolOutput
@@ -162,7 +162,7 @@ class _Run:
 
     def everything(self, undo: ExitStack) -> None:
         for control in self.plan.controls:
-            if control.filesystem.name not in self.controls:
+            if control.id not in self.controls:
                 self.control(control)
         self.recall()
         for mount in self.plan.lasting:
@@ -188,7 +188,7 @@ class _Run:
         """Make a file system without its options, see what the kernel shows, and undo it again. Where that fails the
         one with options may still do: then there is nothing to hold it against."""
         with suppress(CommandError), self.made(mount) as files:
-            self.controls[mount.filesystem.name] = files
+            self.controls[mount.id] = files
 
     @contextmanager
     def made(self, mount: PlannedMount) -> Iterator[dict[str, str]]:
@@ -210,7 +210,8 @@ class _Run:
         that this is a caveat."""
         with self.made(mount) as files:
             fs = mount.filesystem
-            failed = ineffective(options_in_effect(fs, files, self.controls.get(fs.name)))
+            control = control_files(*(self.controls.get(each) for each in control_ids(fs.name)))
+            failed = ineffective(options_in_effect(fs, files, control))
             if failed and self.plan.sweep.design.on_ineffective == "error":
                 raise _not_in_effect(fs.name, failed)
             yield

@@ -84,7 +84,7 @@ from mountlab.plain_files import resolved_below as resolved_below
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
-from mountlab.read_back import options_in_effect
+from mountlab.read_back import became, control_files, control_ids, ineffective, options_in_effect
 from mountlab.stamp import Stamp, stamped, truth_of
 from mountlab.text import visible
 from mountlab.tools.base import ToolOutput
@@ -481,8 +481,8 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
             f"{filesystem} never worked in this run", where=shown(run.path), got=reason,
             allowed="a file system with a trial that is ok",
         )  # fmt: skip
-    wrong = [row for row in run.options if row.filesystem == filesystem and row.state in ("ignored", "changed")]
-    return [f"{row.option} was {row.state} by the kernel ({row.kernel_says})" for row in wrong]
+    wrong = [row for row in ineffective(run.options) if row.filesystem == filesystem]
+    return [f"{row.option} {became(row)} (the kernel says {row.kernel_says})" for row in wrong]
 
 
 def load_run(path: Path | str) -> Run:
@@ -696,8 +696,8 @@ def _made(mount: Path) -> Iterator[Measurement]:
 
 def _control(raw: Path, fs: Filesystem) -> dict[str, str] | None:
     """The evidence of the same file system made without options, where the run has it."""
-    directory = raw / f"c-{fs.name}"
-    return _files(directory) if (directory / "evidence.txt").exists() else None
+    made = [raw / control for control in control_ids(fs.name)]
+    return control_files(*(_files(each) if (each / "evidence.txt").exists() else None for each in made))
 
 
 def _files(directory: Path) -> dict[str, str]:

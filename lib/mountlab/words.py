@@ -609,6 +609,7 @@ OPTION_STATES: dict[OptionState, str] = {
     "in effect": "✓ in effect",
     "changed": "✗ changed",
     "ignored": "✗ ignored",
+    "without effect": "✗ shown, but without effect here",
     "not visible": "? not visible",
     "added": "+ added",
 }

@@ -6,19 +6,14 @@ A line that cannot hold on this kernel is skipped and says so. The control is mo
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from importlib.resources import files
-from typing import Protocol
 
 import pytest
-from conftest import SBIN
 from mountlab.box import BoxConnection
 from mountlab.effect import effects
 from mountlab.evidence import kernel_log
-from mountlab.model import Filesystem
+from option_bench import IMAGE, Bench, Done, Machine, Request, local, parse, refine
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
@@ -41,10 +36,10 @@ ext4 | | nobarrier                           | in effect  | nobarrier           
 ext4 | | barrier=0                           | in effect  | nobarrier                 |
 ext4 | | barrier=1                           | in effect  | barrier                   |
 ext4 | | commit=30                           | in effect  | commit=30                 |
-ext4 | | commit=0                            | changed    | commit=5                  |
+ext4 | | commit=0                            | in effect  | commit=5                  |
 ext4 | | commit=5                            | in effect  | commit=5                  |
 ext4 | | max_batch_time=20000                | in effect  | max_batch_time=20000      |
-ext4 | | nojournal_checksum                  | in effect  | nojournal_checksum        |
+ext4 | | nojournal_checksum                  | in effect  | journal features: journal_64bit |
 ext4 | | nodelalloc                          | in effect  | nodelalloc                |
 ext4 | | nodelalloc,delalloc                 | ignored; in effect | delalloc, which was asked for too; delalloc |
 ext4 | | noatime,nodiratime                  | in effect; in effect | noatime; nodiratime |
@@ -58,7 +53,19 @@ ext4 | | nosuid                              | in effect  | nosuid              
 ext4 | | exec                                | in effect  | noexec is absent          |
 ext4 | | nobh                                | ignored    | Ignoring removed nobh     |
 ext4 | | oldalloc                            | ignored    | Ignoring removed oldalloc |
-ext4 | | mand                                | ignored    | mand                      | >=5.15
+ext4 | | mand                                | without effect | no mandatory locks    | >=5.15
+ext4 | | user                                | in effect  | nosuid, nodev, noexec     |
+ext4 | | users,exec                          | in effect; in effect | nosuid, nodev; noexec is absent |
+ext4 | | exec,user                           | ignored; in effect | noexec, which user brings; nosuid, nodev, noexec |
+ext4 | | owner                               | in effect  | nosuid, nodev             |
+ext4 | | group,suid,dev                      | in effect; in effect; in effect | asks nothing; nosuid is absent; nodev is absent |
+ext4 | | user=root,nogroup                   | in effect; in effect | asks nothing; asks nothing |
+ext4 | | journal_async_commit,data=writeback,nojournal_checksum | in effect; in effect; without effect | journal_async_commit; data=writeback; journal_checksum |
+ext4 | | data=writeback,nojournal_checksum,journal_async_commit | in effect; ignored; in effect | data=writeback; journal_checksum; journal_async_commit |
+ext4 | | journal_checksum                    | in effect  | journal_checksum          |
+ext4 | | nodelalloc,noauto_da_alloc          | in effect; without effect | nodelalloc; delayed allocation |
+ext4 | | noauto_da_alloc                     | in effect  | noauto_da_alloc           |
+ext4 | | sync,dirsync                        | in effect; in effect | sync; dirsync    |
 ext4 | | prefetch_block_bitmaps              | in effect  | prefetch_block_bitmaps    | >=6.18
 ext4 | | prefetch_block_bitmaps              | ignored    | Ignoring removed prefetch | <6.2
 ext4 | | inlinecrypt                         | ignored    | inline encryption not supported | >=6.0
@@ -70,7 +77,8 @@ ext4 | | bsdgroups                           | in effect  | shown as grpid      
 ext4 | | noatime,bsdgroups                   | in effect; in effect | noatime; shown as grpid |
 ext4 | | data=journal,bsdgroups              | in effect; in effect | ; shown as grpid | + nodelalloc
 ext4 | | noload                              | in effect  | shown as norecovery       |
-ext4 | | sysvgroups                          | not visible | nothing                  |
+ext4 | | sysvgroups                          | in effect  | grpid is absent           |
+ext4 | | sysvgroups,grpid                    | ignored; in effect | grpid, which was asked for too; grpid |
 ext4 | | journal_ioprio=3                    | not visible | nothing                  |
 ext4 | | dioread_lock                        | in effect  | nodioread_nolock          | >=5.6
 ext4 | | init_itable                         | in effect  | init_itable=10            |
@@ -80,7 +88,7 @@ ext4 | | errors=panic                        | in effect  | errors=panic        
 ext4 | | resuid=1000                         | in effect  | resuid=1000               |
 ext4 | | stripe=16                           | in effect  | stripe=16                 |
 ext4 | | auto_da_alloc=0                     | in effect  | noauto_da_alloc           |
-ext4 | | usrquota                            | in effect  | usrquota                  | + quota
+ext4 | | usrquota                            | without effect | only the quota tools  | + quota
 ext4 | | ro                                  | in effect  | ro                        |
 ext4 | | defaults,x-made.up=1,nofail         | in effect; in effect; in effect | asks nothing; asks nothing; asks nothing |
 ext3 | | data=writeback                      | in effect  | data=writeback            |
@@ -97,11 +105,13 @@ xfs | | logbsize=262144                      | in effect  | logbsize=256k       
 xfs | | logbufs=9                            | refused    | invalid logbufs           |
 xfs | | allocsize=1m                         | in effect  | allocsize=1024k           |
 xfs | | sunit=8                              | refused    | swidth                    |
-xfs | | inode32                              | in effect  | inode32                   |
+xfs | | inode32                              | without effect | fits into 32 bits     |
+xfs | | largeio,allocsize=1m                 | in effect; in effect | largeio; allocsize=1024k |
 xfs | | ikeep                                | not visible | deprecated               | >=6.18
 xfs | | ikeep                                | in effect  | ikeep                     | <6.2
-xfs | | largeio,swalloc,wsync                | in effect; in effect; in effect | largeio; swalloc; wsync |
-xfs | | nolargeio                            | not visible | nothing                  |
+xfs | | largeio,swalloc,wsync                | without effect; without effect; in effect | no stripe; without a stripe; wsync |
+xfs | | noalign                              | without effect | without a stripe      |
+xfs | | nolargeio,nodiscard,nogrpid          | in effect; in effect; in effect | largeio is absent; discard is absent; grpid is absent |
 xfs | | nobarrier                            | refused    | nobarrier                 |
 xfs | | norecovery                           | refused    | read-only                 |
 xfs | | bsdgroups                            | in effect  | shown as grpid            |
@@ -113,17 +123,26 @@ btrfs | | compress                           | in effect  | compress=zlib       
 btrfs | | compress=made_up                   | refused    |                           |
 btrfs | | compress-force=lzo                 | in effect  | compress-force=lzo        |
 btrfs | | nodatacow                          | in effect  | nodatacow                 | + nodatasum
-btrfs | | compress=zstd,nodatacow            | ignored; in effect | compression disabled; nodatacow | <6.8
-btrfs | | compress=zstd,nodatacow            | ignored; in effect | alone it is shown as compress=zstd:3; nodatacow | >=6.8
-btrfs | | nodatacow,compress=zstd            | ignored; in effect | alone it is shown as nodatasum, nodatacow; compress=zstd:3 | >=6.8
+btrfs | | compress=zstd,nodatacow            | ignored; in effect | nodatacow comes later; nodatacow |
+btrfs | | nodatacow,compress=zstd            | ignored; in effect | compress=zstd comes later; compress=zstd:3 |
+btrfs | | compress=zstd,nodatasum            | without effect; in effect | no file without checksums; nodatasum |
+btrfs | | compress-force=zstd,nodatasum      | without effect; in effect | no file without checksums; nodatasum |
+btrfs | | nodatasum,compress=zstd            | ignored; in effect | compress=zstd comes later; compress=zstd:3 |
+btrfs | | compress-force=zstd,compress=lzo   | changed; in effect | compress=lzo; compress=lzo | >=6.18
+btrfs | | compress,compress-force=lzo        | changed; in effect | compress-force=lzo; compress-force=lzo |
+btrfs | | compress,compress=lzo              | changed; in effect | compress=lzo; compress=lzo |
+btrfs | | compress=zstd:0                    | in effect  | compress=zstd:3           |
+btrfs | | compress=no                        | in effect  | compress is absent        |
+btrfs | | sync,dirsync,lazytime              | in effect; without effect; without effect | sync; directory; time stamps |
 btrfs | | nodiscard                          | in effect  | discard=async is gone     | >=6.8
 btrfs | | discard=sync                       | in effect  | discard                   | >=6.2
 btrfs | | nossd                              | in effect  | nossd                     |
-btrfs | | commit=30                          | not visible | nothing                  |
+btrfs | | commit=30                          | in effect  | commit is absent, which means 30 |
 btrfs | | commit=5                           | in effect  | commit=5                  |
 btrfs | | max_inline=1m                      | changed    | max_inline=4096           |
 btrfs | | thread_pool=0xc                    | in effect  | thread_pool=12            |
 btrfs | | nobarrier                          | in effect  | nobarrier                 |
+btrfs | | datacow,barrier,treelog,acl        | in effect; in effect; in effect; in effect | nodatacow is absent; nobarrier is absent; notreelog is absent; noacl is absent |
 btrfs | | autodefrag,noacl,notreelog         | in effect; in effect; in effect | autodefrag; noacl; notreelog |
 btrfs | | nonsense                           | refused    | nonsense                  |
 tmpfs | | size=64m                           | in effect  | size=65536k               |
@@ -136,12 +155,19 @@ tmpfs | | mode=0755                          | in effect  | mode=755            
 tmpfs | | mode=1777                          | in effect  | has mode 1777             |
 tmpfs | | uid=nobody                         | in effect  | uid=65534                 |
 tmpfs | | uid=root                           | in effect  | has uid 0                 |
-tmpfs | | huge=never                         | not visible | nothing                  |
+tmpfs | | huge=never                         | in effect  | huge is absent, which means never |
 tmpfs | | noswap                             | in effect  | noswap                    | >=6.4
 tmpfs | | data=writeback                     | refused    | data                      |
 tmpfs | | noatime,nodiratime                 | in effect; in effect | noatime; nodiratime |
 tmpfs | | mpol=interleave                    | in effect  | mpol=interleave:0         |
-tmpfs | | mand                               | ignored    | mand                      | >=5.15
+tmpfs | | mpol=interleave:0-0                | in effect  | mpol=interleave:0         |
+tmpfs | | mpol=bind:0,0                      | in effect  | mpol=bind:0               |
+tmpfs | | mpol=bind=static:0,0               | in effect  | mpol=bind=static:0        |
+tmpfs | | mpol=prefer                        | in effect  | mpol=local                |
+tmpfs | | mpol=default                       | in effect  | mpol is absent            |
+tmpfs | | mpol=weighted interleave:0         | in effect  | mpol=weighted interleave:0 | >=6.9
+tmpfs | | sync,dirsync,lazytime              | without effect; without effect; without effect | in memory; in memory; in memory |
+tmpfs | | mand                               | without effect | no mandatory locks    | >=5.15
 ramfs | | nonsense                           | ignored    | nobody knows              |
 ramfs | | size=64m                           | ignored    | nobody knows              |
 ramfs | | data=writeback,nodelalloc,nobarrier | ignored; ignored; ignored | nobody knows; nobody knows; nobody knows |
@@ -157,12 +183,15 @@ hugetlbfs | | nonsense                       | refused    | nonsense            
 overlay | | volatile                         | in effect  | volatile                  | >=5.10
 overlay | | nonsense                         | refused    | nonsense                  |
 overlay | | noatime                          | in effect  | noatime                   |
+overlay | | sync                             | without effect | ask for it under      |
+overlay | | dirsync,lazytime                 | without effect; without effect | ask for it under; ask for it under |
 ext4 | -b 1024 -I 512 -m 1 -N 2000           | | in effect; in effect; in effect; in effect | block size: 1024; inode size: 512; 6553 of 655360; inode count: 19 |
 ext4 | -E stride=16,stripe_width=64,root_owner=5:6 | | in effect; in effect; in effect | raid stride: 16; raid stripe width: 64; 5:6 | + stripe=64
 ext4 | -O ^has_journal,bigalloc -C 65536     | | in effect; in effect; in effect | not a feature; a feature; 65536 |
 ext4 | -E lazy_itable_init=0,lazy_journal_init=0 | | in effect; not visible | inode tables zeroed; nothing |
 ext4 | -i 65536 -J size=8 -e panic -G 4      | | in effect; in effect; in effect; in effect | 65; 8M; Panic; 4 | + errors=panic
 ext4 | -E packed_meta_blocks=1               | | not visible | |
+ext4 | -O ^has_journal                       | max_batch_time=9,noload | without effect; without effect; in effect | no journal; no journal; not a feature |
 ext4 | -b 4k -E resize=1000000               | | in effect; not visible | block size: 4096; nothing |
 ext4 | -g 8192                               | | in effect | blocks per group: 8192 |
 xfs | -d su=64k,sw=4                         | | in effect; in effect | data: sunit=16; swidth=64 | + sunit=128
@@ -173,167 +202,14 @@ xfs | -b size=1024 -l size=64m,su=32k        | | in effect; in effect; in effect
 btrfs | -m single -d dup -n 4096             | | in effect; in effect; in effect | metadata, single; data, DUP; nodesize: 4096 |
 btrfs | --csum xxhash -O ^no-holes -s 4096   | | in effect; in effect; in effect | xxhash64; not a feature; sectorsize: 4096 |
 btrfs | -O extref,skinny-metadata            | | in effect; in effect | extref is a feature; skinny-metadata is a feature |
+btrfs | -R quota                             | | in effect | qgroups/enabled: 1 | >=5.9
+btrfs | --nodiscard                          | | not visible | nothing |
+btrfs | -K                                   | | not visible | nothing |
+btrfs | -M                                   | | in effect | shown as |
+xfs | -d su=64k,sw=4                         | noalign,largeio,swalloc | in effect; in effect; in effect; in effect; in effect | noalign; largeio; swalloc; sunit=16; swidth=64 |
 """  # noqa: E501
 
-ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
-IMAGE = 640 * 2**20
-MAKE = {
-    **{kind: ("mke2fs", "-t", kind, "-F", "-q") for kind in ("ext2", "ext3", "ext4")},
-    "xfs": ("mkfs.xfs", "-q", "-f"),
-    "btrfs": ("mkfs.btrfs", "-q", "-f"),
-}
-
-
-@dataclass(frozen=True)
-class Request:
-    """One line of the table."""
-
-    kind: str
-    mkfs: tuple[str, ...]
-    options: str
-    states: tuple[str, ...]
-    says: tuple[str, ...]
-    note: str
-
-    @property
-    def added(self) -> str:
-        return self.note.removeprefix("+").strip() if self.note.startswith("+") else ""
-
-    @property
-    def filesystem(self) -> Filesystem:
-        options = (self.options,) if self.options else ()
-        return Filesystem(name=self.kind, type=self.kind, mkfs=self.mkfs, options=options)
-
-    def holds_on(self, kernel: tuple[int, ...]) -> bool:
-        match = re.fullmatch(r"(<|>=)(\d+)\.(\d+)", self.note)
-        return not match or (kernel < (int(match[2]), int(match[3]))) == (match[1] == "<")
-
-    def __str__(self) -> str:
-        return " ".join([self.kind, *self.mkfs, self.options]).strip()
-
-
-def parse(line: str) -> Request:
-    kind, mkfs, options, states, says, note = (cell.strip() for cell in line.split("|"))
-    return Request(kind, tuple(mkfs.split()), options, _cells(states), _cells(says), note)
-
-
-def _cells(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(";"))
-
-
-def refine(line: str) -> str:
-    """A line may end after any column."""
-    return line + "|" * (5 - line.count("|"))
-
-
 REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
-
-
-@dataclass(frozen=True)
-class Done:
-    """A command that ended."""
-
-    status: int
-    out: str
-    error: str
-
-
-class Machine(Protocol):
-    """Where file systems are mounted."""
-
-    def __call__(self, *argv: str) -> Done: ...
-
-
-@dataclass
-class Bench:
-    """Makes file systems on one loop device and mounts them, as Mountlab's own steps do."""
-
-    run: Machine
-    directory: str
-    device: str
-    kernel: tuple[int, ...]
-    made: tuple[str, tuple[str, ...]] = ("", ())
-    controls: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    @property
-    def mountpoint(self) -> str:
-        return f"{self.directory}/mnt"
-
-    def ask(self, request: Request) -> tuple[int, dict[str, str]]:
-        """Exit status of the mount, and what is kept of it: mount.txt, and evidence.txt where it did not fail."""
-        self._make(request.kind, request.mkfs)
-        return self._mounted(request.kind, request.options)
-
-    def control(self, kind: str) -> dict[str, str]:
-        """The files of the mount without options, made when they are first needed."""
-        if kind not in self.controls:
-            self._make(kind, ())
-            strict = self.script("strict.sh", *self._mount(kind, ""))
-            status, kept = self._mounted(kind, "")
-            if status:
-                pytest.skip(f"this kernel mounts no {kind}: {kept['error'].strip()}")
-            self.controls[kind] = {**kept, "strict.txt": strict.out}
-        return self.controls[kind]
-
-    def alone(self, request: Request) -> str:
-        """What the kernel shows with each of several options alone, asked as the control of a run is."""
-        if "," not in request.options:
-            return ""
-        self._make(request.kind, ())
-        self.must(*self._mount(request.kind, ""))
-        asked = self.script("alone.sh", request.options.replace(",", "\n"), *self._mount(request.kind, ""))
-        self._unmount()
-        assert asked.status == 0, asked.error
-        return asked.out
-
-    def must(self, *argv: str) -> str:
-        done = self.run(*argv)
-        assert done.status == 0, f"{' '.join(argv)}: {done.error}"
-        return done.out
-
-    def script(self, name: str, *arguments: str) -> Done:
-        return self.run("sh", "-c", files("mountlab.filesystems").joinpath(name).read_text(), name, *arguments)
-
-    def _make(self, kind: str, words: tuple[str, ...]) -> None:
-        if kind in ON_A_DEVICE and self.made != (kind, words):
-            self.must(*MAKE[kind], *words, self.device)
-            self.made = (kind, words)
-
-    def _mount(self, kind: str, options: str) -> tuple[str, ...]:
-        layers = self._layers() if kind == "overlay" else ""
-        asked = ",".join(filter(None, (layers, options)))
-        source = self.device if kind in ON_A_DEVICE else "mountlab"
-        return ("mount", "-t", kind, *(("-o", asked) if asked else ()), source, self.mountpoint)
-
-    def _layers(self) -> str:
-        """Empty directories: what a volatile overlay has written to is not mounted again."""
-        paths = {name: f"{self.directory}/{name}" for name in ("lower", "upper", "work")}
-        self.must("rm", "-rf", *paths.values())
-        self.must("mkdir", *paths.values())
-        return ",".join(f"{name}dir={path}" for name, path in paths.items())
-
-    def _mounted(self, kind: str, options: str) -> tuple[int, dict[str, str]]:
-        mount = self.script("timed.sh", *self._mount(kind, options))
-        if mount.status:
-            return mount.status, {"mount.txt": mount.out, "error": mount.error}
-        device = (self.device,) if kind in ON_A_DEVICE else ()
-        evidence = self.script("evidence.sh", self.mountpoint, *device)
-        self._unmount()
-        assert evidence.status == 0, evidence.error
-        return 0, {"mount.txt": mount.out, "evidence.txt": evidence.out}
-
-    def _unmount(self) -> None:
-        """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one."""
-        gone = 'umount $1; i=0; while [ -n "$(ls -d /sys/fs/*/$2 2>/dev/null)" ] && [ $i -lt 100 ]; do sleep 0.05;'
-        name = self.device.removeprefix("/dev/")
-        assert self.run("sh", "-c", f"{gone} i=$((i + 1)); done", "sh", self.mountpoint, name).status == 0
-
-
-def local(*argv: str) -> Done:
-    """This machine, without a box in between."""
-    environment = {"PATH": f"{SBIN}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def guest(box: BoxConnection) -> Machine:
@@ -371,7 +247,7 @@ def test_the_table_asks_enough() -> None:
     assert len(REQUESTS) >= 60
     assert {"ext4", "xfs", "btrfs", "tmpfs", "ramfs"} <= {each.kind for each in REQUESTS}
     states = {state for each in REQUESTS for state in each.states}
-    assert states == {"in effect", "changed", "ignored", "not visible", "refused"}
+    assert states == {"in effect", "changed", "ignored", "without effect", "not visible", "refused"}
 
 
 def in_the_guest(request_: Request) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_cell, of_run
+from mountlab.filesystems.without_effect import foreseen
 from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep, Workload
 from mountlab.tools import written
 from mountlab.tools.filebench import draws_places
@@ -57,7 +58,11 @@ def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity
     lower = fs.over or fs
     if lower.zram_bytes:
         return "warning", "zram compresses it"
-    asked = [word for word in lower.options if word.startswith("compress") and not word.endswith(("=no", "=none"))]
+    idle = foreseen(lower.type, lower.options, str(facts.get("kernel") or ""))
+    asked = [
+        word for word in lower.options
+        if word.startswith("compress") and not word.endswith(("=no", "=none")) and word not in idle
+    ]  # fmt: skip
     if asked:
         return "warning", f"the mount option {asked[-1]} compresses it"
     own_directory = lower.image_dir or lower.path

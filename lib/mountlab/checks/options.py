@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, of_filesystem
 from mountlab.model import Caveat, Severity
+from mountlab.read_back import became, ineffective
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
-    """Options that were asked for and that the kernel ignored or changed."""
+    """Options that were asked for and that the kernel ignored or changed, or that do nothing here."""
     severity: Severity = "error" if evidence.sweep.design.on_ineffective == "error" else "warning"
-    for option in evidence.options:
-        if option.state in ("ignored", "changed"):
-            yield of_filesystem(
-                option.filesystem, "option-not-in-effect", severity,
-                f"{option.option} was asked for and was {option.state}: the kernel says {option.kernel_says}. "
-                "Figures are of the file system without it; remove the option, or use a file system that has it.",
-            )  # fmt: skip
+    for option in ineffective(evidence.options):
+        yield of_filesystem(
+            option.filesystem, "option-not-in-effect", severity,
+            f"{option.option} was asked for and {became(option)}: the kernel says {option.kernel_says}. "
+            "Figures are of the file system without it; remove the option, or use a file system that has it.",
+        )  # fmt: skip
 
 
 def invisible_options(evidence: Evidence) -> Iterator[Caveat]:

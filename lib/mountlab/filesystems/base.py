@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Protocol
 
+from mountlab.evidence import split_options
+from mountlab.filesystems.without_effect import foreseen
 from mountlab.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
 
 MOUNT = Program(name="mount", packages=everywhere("util-linux", apt="mount"), version=("mount", "--version"))
@@ -184,7 +186,8 @@ class MountedFamily:
         return None
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
-        return {}
+        words = [word for option in fs.options for word in split_options(option)]
+        return foreseen(self.mounted_as(fs), words, str(facts.get("kernel") or ""))
 
 
 def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[str, ...] = ()) -> Step:

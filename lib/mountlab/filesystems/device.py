@@ -100,7 +100,7 @@ class DeviceFamily(MountedFamily):
         has_dax = fs.device is not None and facts.get("device_dax", {}).get(fs.device, True)
         lies_on = "a loop image" if fs.image_bytes else "a zram device" if fs.zram_bytes else f"{fs.device}"
         why = f"{lies_on} has no DAX (queue/dax is 0): ext4 refuses to mount, xfs turns it off"
-        return {} if has_dax or fs.pmbd else dict.fromkeys(asked, why)
+        return super().foreseen(fs, facts) | ({} if has_dax or fs.pmbd else dict.fromkeys(asked, why))
 
     def sysfs_name(self, place: Place) -> str:
         """The directory of this file system below /sys/fs, as borrow.sh takes it."""

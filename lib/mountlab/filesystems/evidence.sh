@@ -56,7 +56,8 @@ for member in /sys/fs/btrfs/*/devices/"${name:-none}"; do
 done
 set -- /proc/sys/kernel/osrelease
 for file in /proc/fs/*/"${name:-none}"/options "$block"/size "$block"/comp_algorithm "$block"/disksize \
-    "$queue"/* "$queue"/iosched/* "$own"/* "$own"/features/* "$own"/discard/* \
+    "$queue"/* "$queue"/iosched/* "$own"/* "$own"/features/* "$own"/discard/* "$own"/qgroups/* \
+    /sys/kernel/mm/transparent_hugepage/shmem_enabled \
     /sys/fs/*/"${name:-none}"/* /sys/fs/*/"${name:-none}"/*/* /sys/fs/*/"${name:-none}"/*/*/* \
     /sys/fs/*/"${name:-none}"/*/*/*/*; do
     case $file in */stats/* | */trigger_* | */simulate_*) continue ;; esac

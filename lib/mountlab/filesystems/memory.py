@@ -113,7 +113,7 @@ class Ramfs(_Memory):
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         names = {option: option.partition("=")[0] for option in fs.options}
-        return {
+        return super().foreseen(fs, facts) | {
             option: "ramfs takes every word and heeds none but mode= and those of the mount itself"
             for option, name in names.items()
             if name not in (*OF_ANY_MOUNT, "mode")

@@ -74,7 +74,9 @@ class Overlay(MountedFamily):
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         family, below = self._below(fs)
-        return family.foreseen(below, facts)
+        return super().foreseen(fs, facts) | {
+            f"over: {option}": text for option, text in family.foreseen(below, facts).items()
+        }
 
 
 def _kept_apart(step: Step) -> Step:

@@ -2,7 +2,8 @@
 
 A family of tools is one function: `ext` reads the header of dumpe2fs, `xfs` the table of xfs_info, `btrfs` the super
 block and the profiles of its block groups. What none of them knows by name is looked for in the differences from a
-file system that was made without the user's options (the control).
+file system that was made without the user's options (the control). That was made twice: what differs between these two
+proves nothing.
 """
 
 from __future__ import annotations
@@ -76,17 +77,25 @@ _EXT_KEYS = {
     "-b": "block size", "-C": "cluster size", "-g": "blocks per group", "-G": "flex block group size",
     "-I": "inode size", "-r": "filesystem revision #", "-o": "filesystem os type", "-U": "filesystem uuid",
     "-L": "filesystem volume name", "desc_size": "group descriptor size", "encoding": "character encoding",
+    "stride": "raid stride", "stripe_width": "raid stripe width", "stripe-width": "raid stripe width",
 }  # fmt: skip
 _EXT_FEATURES = {"extents": "extent"}
 _INODES_OF_ROUNDING = 2
 """mke2fs fills up the last block of inodes of each group, and rounds to eights."""
 
 
-def ext(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
+def ext(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
     """mke2fs: block size and its like by their letters, lists by what dumpe2fs calls them."""
-    header, plain = _header(parts.get("dumpe2fs", "")), _header(control.get("dumpe2fs", ""))
-    everything = asked_of(words, lists="EOJ")
-    return [(each, _ext_one(each, header, parts) or differs(each, header, plain, everything)) for each in everything]
+    header, plain, second = (_header(each.get("dumpe2fs", "")) for each in (parts, control, again))
+    everything = asked_of(words, lists=_LISTS["ext4"])
+    changes = differences(header, plain, second)
+    return [(each, _ext_one(each, header, parts) or differs(each, changes, everything)) for each in everything]
+
+
+def journal_features(parts: Parts) -> list[str] | None:
+    """The features of the journal of an ext3 or ext4; None where dumpe2fs names none."""
+    stated = _header(parts.get("dumpe2fs", "")).get("journal features")
+    return None if stated is None else stated.replace("(none)", "").split()
 
 
 def _header(dump: str) -> dict[str, str]:
@@ -227,11 +236,12 @@ _XFS_SECTORS = {"d.sunit": "data.sunit", "d.swidth": "data.swidth", "l.sunit": "
 """Asked for in sectors of 512 bytes, shown in blocks of the file system."""
 
 
-def xfs(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
+def xfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
     """mkfs.xfs: every setting by the part of xfs_info that its letter names, units converted."""
-    info, plain = _xfs_info(parts.get("xfs_info", "")), _xfs_info(control.get("xfs_info", ""))
-    everything = asked_of(words, lists="bdilmnrs")
-    return [(each, _xfs_one(each, info) or differs(each, info, plain, everything)) for each in everything]
+    info, plain, second = (_xfs_info(each.get("xfs_info", "")) for each in (parts, control, again))
+    everything = asked_of(words, lists=_LISTS["xfs"])
+    changes = differences(info, plain, second)
+    return [(each, _xfs_one(each, info) or differs(each, changes, everything)) for each in everything]
 
 
 def _xfs_info(text: str) -> dict[str, str]:
@@ -307,16 +317,32 @@ _BTRFS_KEYS = {
     "-n": "nodesize", "--nodesize": "nodesize", "-s": "sectorsize", "--sectorsize": "sectorsize", "-b": "total_bytes",
     "--byte-count": "total_bytes", "-U": "fsid", "--uuid": "fsid", "-L": "label", "--label": "label",
 }  # fmt: skip
+_BTRFS_FEATURE_LISTS = ("-O", "-R", "--features", "--runtime-features")
 _BTRFS_PROFILES = {"-d": "data", "--data": "data", "-m": "metadata", "--metadata": "metadata"}
 _BTRFS_FEATURES = {"extref": "extended_iref", "mixed-bg": "mixed_groups", "squota": "simple_quota"}
 
 
-def btrfs(words: tuple[str, ...], parts: Parts, control: Parts) -> list[tuple[Asked, Found]]:
-    """mkfs.btrfs: profiles from `btrfs filesystem df`, everything else from the super block."""
-    dump, plain = _super(parts.get("dump-super", "")), _super(control.get("dump-super", ""))
+def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
+    """mkfs.btrfs: profiles from `btrfs filesystem df`, quota from /sys, everything else from the super block."""
+    dump, plain, second = (_super(each.get("dump-super", "")) for each in (parts, control, again))
     profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
-    everything = asked_of(words, lists="OR")
-    return [(each, _btrfs_one(each, dump, profiles) or differs(each, dump, plain, everything)) for each in everything]
+    everything = asked_of(words, lists=_LISTS["btrfs"])
+    changes = differences(dump, plain, second)
+    return [
+        (each, _btrfs_quota(each, parts) or _btrfs_one(each, dump, profiles) or differs(each, changes, everything))
+        for each in everything
+    ]
+
+
+def _btrfs_quota(asked: Asked, parts: Parts) -> Found | None:
+    """Whether quotas are on: then, and only then, the kernel makes a directory for them (5.9 and later)."""
+    if asked.key not in ("quota", "^quota") or asked.letter not in _BTRFS_FEATURE_LISTS:
+        return None
+    stated = next((text.strip() for path, text in parts.items() if path.endswith("/qgroups/enabled")), None)
+    if stated is None and asked.key == "quota":
+        return NOTHING
+    on = stated == "1"
+    return ("in effect" if on == (asked.key == "quota") else "ignored", f"qgroups/enabled: {stated or 'absent'}")
 
 
 def _super(dump: str) -> dict[str, str]:
@@ -332,7 +358,7 @@ def _btrfs_one(asked: Asked, dump: Mapping[str, str], profiles: Mapping[str, str
         return judged(asked.value, stated, says=f"{name}, {stated.upper() if stated != 'single' else stated}")
     if "fsid" not in dump:
         return NOTHING
-    if asked.letter in ("-O", "-R", "--features", "--runtime-features"):
+    if asked.letter in _BTRFS_FEATURE_LISTS:
         return _btrfs_feature(asked.key, dump["features"].split())
     if asked.letter in ("--csum", "--checksum"):
         stated = dump.get("csum_type", "")
@@ -349,32 +375,77 @@ def _btrfs_feature(asked: str, features: list[str]) -> Found | None:
     return found if found[0] == "in effect" or name not in ("quota", "list-all") else None
 
 
-# --- what nobody knows by name ----------------------------------------------------------------------------------------
+# --- proof by difference ----------------------------------------------------------------------------------------------
 
+_LISTS = {**dict.fromkeys(("ext2", "ext3", "ext4"), "EOJ"), "xfs": "bdilmnrs", "btrfs": "OR"}
+"""The letters of each mkfs whose argument is a list of settings."""
 _EACH_TIME = re.compile(
-    r"uuid|seed|time|created|written|checked|checksum|csum$|^csum|last|mount count|lifetime|free|generation|sequence|"
-    r"root$|bytes_used|_lsn|state|cache|is$"
+    r"uuid|fsid|seed|time|created|written|checked|checksum|csum$|^csum|last|mount count|lifetime|free|generation|"
+    r"sequence|root$|bytes_used|_lsn|state|cache|is$"
 )
-"""What differs between any two file systems that were made alike."""
-_SHOWN = 3
+"""What is known to differ between any two file systems that were made alike. Two makings within one second have equal
+time stamps, so that a second making alone does not tell."""
+_PROOFS = 3
+"""Differences that are named as the proof of one option."""
 
 
-def differs(asked: Asked, made: Mapping[str, str], plain: Mapping[str, str], everything: list[Asked]) -> Found:
+@dataclass(frozen=True)
+class Differences:
+    """The lines in which a file system differs from one without the user's options, and not at each making."""
+
+    lines: tuple[tuple[str, str], ...] = ()
+    known: bool = True
+    """Whether a second making tells what differs at each making."""
+
+
+def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mapping[str, str]) -> Differences:
+    """What proves an option: it differs from the control, and two makings without the option agree about it."""
+    if not plain:
+        return Differences()
+    lines = tuple(
+        (key, value) for key, value in made.items()
+        if plain.get(key) != value and not _EACH_TIME.search(key) and (not second or plain.get(key) == second.get(key))
+    )  # fmt: skip
+    return Differences(lines, known=bool(second))
+
+
+def differs(asked: Asked, changes: Differences, everything: list[Asked]) -> Found:
     """An option that no line names: in effect where a line differs from the control and states the value that was asked
     for, or where nothing else was asked for that could have made the difference."""
-    changes = [
-        f"{key}: {value}" for key, value in made.items()
-        if plain and plain.get(key) != value and not _EACH_TIME.search(key)
-    ]  # fmt: skip
-    exact = [change for change in changes if asked.value and same(asked.value, change.partition(": ")[2])]
-    if exact:
-        return ("in effect", exact[0])
-    if changes and len(everything) == 1:
-        return ("in effect", "shown as " + ", ".join(changes[:_SHOWN]))
-    return NOTHING
+    exact = [f"{key}: {value}" for key, value in changes.lines if asked.value and same(asked.value, value)]
+    alone = [f"{key}: {value}" for key, value in changes.lines] if len(everything) == 1 else []
+    says = exact[0] if exact else "shown as " + ", ".join(alone[:_PROOFS])
+    if not (exact or alone):
+        return NOTHING
+    if not changes.known:
+        return ("not visible", f"nothing that is sure; a control made once only does not tell whether {says} proves it")
+    return ("in effect", says)
 
 
-READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts], list[tuple[Asked, Found]]]] = {
+def proved_by_difference(fstype: str, words: tuple[str, ...]) -> bool:
+    """Whether a mkfs option may need the proof by difference, and so a control that is made twice."""
+    return fstype in READERS and any(not _named_line(fstype, each) for each in asked_of(words, lists=_LISTS[fstype]))
+
+
+def _named_line(fstype: str, asked: Asked) -> bool:
+    """Whether a reader knows the line that tells this option, before it has seen the dump."""
+    if fstype == "xfs":
+        name = f"{asked.letter.removeprefix('-')}.{asked.key}"
+        return name in {**_XFS_KEYS, **_XFS_BYTES, **_XFS_SECTORS, **_XFS_WORDS} or asked.key in _XFS_LINES
+    if fstype == "btrfs":
+        known = {*_BTRFS_KEYS, *_BTRFS_PROFILES, *_BTRFS_FEATURE_LISTS, "--csum", "--checksum"}
+        return asked.letter in known
+    return asked.letter == "-O" or (asked.key or asked.letter) in {**_EXT_KEYS, **_EXT_SPECIAL}
+
+
+_XFS_LINES = {
+    "agcount", "crc", "finobt", "sparse", "rmapbt", "reflink", "bigtime", "inobtcount", "nrext64", "lazy-count", "sw",
+    "swidth", "version", "ftype", "size", "maxpct", "internal", "logdev",
+}  # fmt: skip
+"""Settings that xfs_info shows under their own names, or that have a rule."""
+
+
+READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts, Parts], list[tuple[Asked, Found]]]] = {
     **dict.fromkeys(("ext2", "ext3", "ext4"), ext),
     "xfs": xfs,
     "btrfs": btrfs,
@@ -382,12 +453,16 @@ READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts], list[tuple[Asked, F
 """File system type to the reader of its dumps."""
 
 
-def read_back(fstype: str, words: tuple[str, ...], parts: Parts, control: Parts) -> Iterator[tuple[str, Found]]:
+def read_back(
+    fstype: str, words: tuple[str, ...], parts: Parts, control: Parts, again: Parts
+) -> Iterator[tuple[str, Found]]:
     """Each option of a mkfs as people write it, its state, and the words that tell it.
+
+    `control` and `again`: the sections of two makings without options; {} for one that there is not.
 
     `fstype` may be what lies on another device (zram, pmem): any type that has no reader gives 'not visible'.
     """
     reader = READERS.get(fstype)
-    found = reader(words, parts, control) if reader else [(each, NOTHING) for each in asked_of(words, lists="")]
+    found = reader(words, parts, control, again) if reader else [(each, NOTHING) for each in asked_of(words, lists="")]
     for asked, state in found:
         yield asked.text, state

@@ -143,7 +143,10 @@ tmpfs_option() {
     case $1 in
     huge=never | huge=always | huge=within_size | huge=advise | inode32 | inode64 | noswap) ;;
     mpol=default | mpol=local | mpol=prefer | mpol=bind | mpol=interleave) ;;
-    mpol=prefer:* | mpol=bind:* | mpol=interleave:*) choice "${1#*:}" ;;
+    mpol='weighted interleave') ;;
+    mpol=prefer:* | mpol=bind:* | mpol=interleave:* | mpol='weighted interleave:'* | mpol='prefer (many):'*)
+        choice "${1#*:}"
+        ;;
     size=* | nr_blocks=* | nr_inodes=*) amount "${1#*=}" ;;
     *) return 1 ;;
     esac

@@ -1,0 +1,108 @@
+"""Values of mount options, compared by what they mean: the kernel writes the same thing in another way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Compare = Callable[[str, str], bool]
+
+_EXT = ("ext2", "ext3", "ext4")
+
+
+# --- memory policies (tmpfs) ------------------------------------------------------------------------------------------
+
+_POLICY = re.compile(r"(?P<mode>[a-z][a-z ()]*)(?:=(?P<flag>[a-z]+))?(?::(?P<nodes>.*))?\Z")
+_OVER_ALL_NODES = ("interleave", "weighted interleave")
+"""Modes that take every node with memory where no node is named."""
+
+
+def same_policy(asked: str, shown: str) -> bool:
+    """Whether two memory policies are one (mm/mempolicy.c: mpol_parse_str): modes, flags and sets of nodes."""
+    ours, theirs = _POLICY.match(asked.strip("\"'")), _POLICY.match(shown)
+    if not ours or not theirs:
+        return asked == shown
+    if ours["mode"] == "prefer" and ours["nodes"] is None:
+        return theirs["mode"] in ("local", "prefer") and theirs["nodes"] is None
+    if (ours["mode"], ours["flag"]) != (theirs["mode"], theirs["flag"]):
+        return False
+    if ours["nodes"] is None:
+        return ours["mode"] in _OVER_ALL_NODES or theirs["nodes"] is None
+    return same_nodes(ours["nodes"], theirs["nodes"] or "")
+
+
+def same_nodes(asked: str, shown: str) -> bool:
+    """Whether two lists of nodes name the same ones."""
+    ours = nodes(asked)
+    return ours is not None and ours == nodes(shown)
+
+
+_REGION = re.compile(r"(\d+)(?:-(\d+)(?::(\d+)/(\d+))?)?\Z")
+_MOST_NODES = 1 << 16
+"""More than any kernel knows (MAX_NUMNODES is at most 1024)."""
+
+
+def nodes(text: str) -> frozenset[int] | None:
+    """The nodes of a list such as 0-3,5 or 0-7:1/2 (of every two the first); None where it cannot be read."""
+    found: set[int] = set()
+    for region in filter(None, text.split(",")):
+        match = _REGION.match(region)
+        if not match or int(match[2] or match[1]) >= _MOST_NODES:
+            return None
+        first, last = int(match[1]), int(match[2] or match[1])
+        used, group = int(match[3] or 1), int(match[4] or 1)
+        if not group:
+            return None
+        found |= {node for node in range(first, last + 1) if (node - first) % group < used}
+    return frozenset(found)
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+
+
+def same_compression(asked: str, shown: str) -> bool:
+    """Whether two values of btrfs's compress= are one. Level 0 is the default level of zlib and zstd, 3."""
+    return _level(asked) == _level(shown)
+
+
+def _level(value: str) -> tuple[str, str]:
+    kind, _, level = (value or "zlib").partition(":")
+    return kind, level if level not in ("", "0") else "" if kind == "lzo" else "3"
+
+
+def with_default(default: str) -> Compare:
+    """A comparison for an option whose 0 means the default."""
+    return lambda asked, shown: int(shown or default) == (int(asked) or int(default)) if asked.isdecimal() else False
+
+
+COMPARE: dict[tuple[str, str], Compare] = {
+    ("tmpfs", "mpol"): same_policy,
+    ("btrfs", "compress"): same_compression,
+    ("btrfs", "compress-force"): same_compression,
+    ("btrfs", "commit"): with_default("30"),
+    **{(kind, "commit"): with_default("5") for kind in _EXT},
+}
+"""File system and option to how its values are compared, where text, numbers and sizes do not tell."""
+
+SHOWN_BY_ABSENCE: dict[tuple[str, str], tuple[str, ...]] = {
+    ("tmpfs", "huge"): ("never",),
+    ("tmpfs", "mpol"): ("default",),
+    ("btrfs", "compress"): ("no", "none"),
+    ("btrfs", "compress-force"): ("no", "none"),
+    ("btrfs", "commit"): ("0", "30"),
+}
+"""Values that the kernel shows by showing nothing: it writes every other value."""
+
+NEGATIONS: dict[str, dict[str, str]] = {
+    "xfs": {"nolargeio": "largeio", "nogrpid": "grpid", "sysvgroups": "grpid", "nodiscard": "discard"},
+    "btrfs": {
+        "datacow": "nodatacow", "datasum": "nodatasum", "barrier": "nobarrier", "nossd_spread": "ssd_spread",
+        "noautodefrag": "autodefrag", "treelog": "notreelog", "noflushoncommit": "flushoncommit", "acl": "noacl",
+        "noenospc_debug": "enospc_debug",
+    },
+    **{kind: {"nogrpid": "grpid", "sysvgroups": "grpid"} for kind in _EXT},
+}  # fmt: skip
+"""Options that turn another one off, which the kernel always shows where it is on: its absence is the proof."""
+
+RIVALS = {("btrfs", "compress"): "compress-force", ("btrfs", "compress-force"): "compress"}
+"""Another option that sets the same thing in another way: where it shows, this one was changed."""

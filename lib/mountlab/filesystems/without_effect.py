@@ -1,0 +1,292 @@
+"""Mount options that the kernel shows although they do nothing, and options that a later option turns off.
+
+One entry is one rule: file systems, options, the condition, the reason, and where the kernel says or does it. The rules
+are checked on real mounts by tests/box/test_without_effect.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Version = tuple[int, ...]
+"""(6, 1) of a kernel; () where it is unknown."""
+
+EXT = ("ext2", "ext3", "ext4")
+IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
+ANY = ("*",)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about a mount. Before the mount only the options are known, from the sweep."""
+
+    options: Mapping[str, str]
+    """Option to value: as the kernel shows them, or as they will be when the last word of the sweep has won."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The sections of evidence.txt."""
+
+    def setting(self, ending: str) -> str | None:
+        """The text of the file below /sys whose path ends so; None where it was not read."""
+        return next(
+            (text.strip() for path, text in self.parts.items() if path.startswith("/sys/") and path.endswith(ending)),
+            None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Options of a file system that are shown and do nothing, under a condition."""
+
+    types: tuple[str, ...]
+    options: tuple[str, ...]
+    """Names, or name=value."""
+    beside: tuple[str, ...] = ()
+    """Only beside one of these options."""
+    where: Callable[[Known], bool] | None = None
+    """Only where this holds. It reads the evidence, so it is known after the mount."""
+    reason: str
+    source: str
+    """The file and function of the kernel, or its documentation."""
+    since: Version = ()
+    """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
+
+    def about(self, kind: str, name: str, value: str, kernel: Version) -> bool:
+        """Whether the rule is about this option of this file system, on this kernel."""
+        named = name in self.options or f"{name}={value}" in self.options
+        return named and (kind in self.types or self.types == ANY) and kernel >= self.since
+
+    def holds(self, known: Known) -> bool:
+        """Whether the condition is met; False where the evidence for it is missing."""
+        return (not self.beside or any(name in known.options for name in self.beside)) and (
+            self.where is None or self.where(known)
+        )
+
+    @property
+    def says(self) -> str:
+        return f"{self.reason} ({self.source})"
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _features(known: Known) -> list[str] | None:
+    line = re.search(r"^Filesystem features:(.*)", known.parts.get("dumpe2fs", ""), re.MULTILINE)
+    return line[1].split() if line else None
+
+
+def _no_quota_feature(known: Known) -> bool:
+    features = _features(known)
+    return features is not None and "quota" not in features
+
+
+def _no_journal(known: Known) -> bool:
+    features = _features(known)
+    return features is not None and "has_journal" not in features
+
+
+def _all_zeroed(known: Known) -> bool:
+    groups = known.parts.get("itable", "").split()
+    return len(groups) == 2 and groups[0] == groups[1] != "0"
+
+
+def _no_discard(known: Known) -> bool:
+    return known.setting("/queue/discard_max_bytes") == "0"
+
+
+def _no_dax(known: Known) -> bool:
+    return known.setting("/queue/dax") == "0"
+
+
+def _huge_pages_denied(known: Known) -> bool:
+    return "[deny]" in (known.setting("/transparent_hugepage/shmem_enabled") or "")
+
+
+def _geometry(known: Known, name: str) -> int | None:
+    """A number of xfs_info, such as sunit of the data section; None where it is missing."""
+    lines = [line for line in known.parts.get("xfs_info", "").splitlines() if not line.startswith(("log", "realtime"))]
+    found = re.search(rf"\b{name}=\s*(\d+)", "\n".join(lines))
+    return int(found[1]) if found else None
+
+
+def _no_stripe(known: Known) -> bool:
+    return _geometry(known, "sunit") == 0 and _geometry(known, "swidth") == 0
+
+
+def _no_large_io(known: Known) -> bool:
+    return _no_stripe(known) and "allocsize" not in known.options
+
+
+def _small_inode_numbers(known: Known) -> bool:
+    """Whether every inode number fits into 32 bits: group number, block in the group, inode in the block."""
+    count, blocks, block, inode = (_geometry(known, name) for name in ("agcount", "agsize", "bsize", "isize"))
+    if not (count and blocks and block and inode):
+        return False
+    return count << (blocks - 1).bit_length() + (block // inode - 1).bit_length() < 1 << 32
+
+
+RULES = (
+    Rule(
+        types=("btrfs",), options=("compress", "compress-force"), beside=("nodatasum", "nodatacow"), since=(5, 3),
+        reason="btrfs compresses no file without checksums", source="fs/btrfs/inode.c: inode_can_compress",
+    ),
+    Rule(
+        types=("btrfs",), options=("dirsync",),
+        reason="btrfs does not look at it when it changes a directory", source="fs/btrfs has no IS_DIRSYNC",
+    ),
+    Rule(
+        types=("btrfs",), options=("lazytime",),
+        reason="btrfs writes time stamps as without it", source="fs/btrfs/inode.c: btrfs_update_time",
+    ),
+    Rule(
+        types=("btrfs",), options=("discard",), where=_no_discard,
+        reason="the device takes no discards (queue/discard_max_bytes is 0)", source="fs/btrfs/extent-tree.c",
+    ),
+    Rule(
+        types=("overlay",), options=("sync", "dirsync", "lazytime"),
+        reason="overlayfs writes through the file system below, whose own options count: ask for it under `over`",
+        source="fs/overlayfs/file.c: ovl_write_iter",
+    ),
+    Rule(
+        types=IN_MEMORY, options=("sync", "dirsync", "lazytime"),
+        reason="a file system in memory has no device to write to", source="mm/shmem.c: noop_fsync",
+    ),
+    Rule(
+        types=("tmpfs",), options=("huge",), where=_huge_pages_denied,
+        reason="transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
+        source="Documentation/admin-guide/mm/transhuge.rst",
+    ),
+    Rule(
+        types=EXT, options=("quota", "usrquota", "grpquota"), where=_no_quota_feature,
+        reason="without the quota feature only the quota tools read it", source="Documentation/admin-guide/ext4.rst",
+    ),
+    Rule(
+        types=EXT, options=("max_batch_time", "min_batch_time", "noload", "norecovery"), where=_no_journal,
+        reason="the file system has no journal", source="fs/ext4/super.c: ext4_init_journal_params",
+    ),
+    Rule(
+        types=EXT, options=("auto_da_alloc", "noauto_da_alloc"), beside=("nodelalloc",),
+        reason="without delayed allocation no block waits to be allocated",
+        source="fs/ext4/inode.c: ext4_alloc_da_blocks",
+    ),
+    Rule(
+        types=EXT, options=("dioread_nolock",), beside=("nodelalloc",), since=(5, 8),
+        reason="ext4 uses it with delayed allocation only", source="fs/ext4/ext4_jbd2.h: ext4_should_dioread_nolock",
+    ),
+    Rule(
+        types=EXT, options=("init_itable", "noinit_itable"), where=_all_zeroed,
+        reason="all inode tables are zeroed already", source="fs/ext4/super.c: ext4_register_li_request",
+    ),
+    Rule(
+        types=("ext4",), options=("dax=inode",), where=_no_dax,
+        reason="the device has no DAX (queue/dax is 0)", source="Documentation/filesystems/dax.rst",
+    ),
+    Rule(
+        types=("xfs",), options=("largeio",), where=_no_large_io,
+        reason="the file system has no stripe and no allocsize, from which the size would come",
+        source="Documentation/admin-guide/xfs.rst",
+    ),
+    Rule(
+        types=("xfs",), options=("swalloc", "noalign"), where=_no_stripe,
+        reason="the file system was made without a stripe", source="Documentation/admin-guide/xfs.rst",
+    ),
+    Rule(
+        types=("xfs",), options=("inode32",), where=_small_inode_numbers,
+        reason="on a file system of this size every inode number fits into 32 bits",
+        source="fs/xfs/xfs_super.c: xfs_set_inode_alloc",
+    ),
+    Rule(
+        types=ANY, options=("mand",), since=(5, 15),
+        reason="this kernel has no mandatory locks", source="fs/namespace.c: warn_mandlock",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undone:
+    """Options that a later option of the same mount turns off."""
+
+    types: tuple[str, ...]
+    options: tuple[str, ...]
+    by: tuple[str, ...]
+    reason: str
+    source: str
+
+    def about(self, kind: str, name: str) -> bool:
+        return name in self.options and (kind in self.types or self.types == ANY)
+
+    @property
+    def says(self) -> str:
+        return f"{self.reason} ({self.source})"
+
+
+_PARSER = "fs/btrfs/super.c: btrfs_parse_param"
+_MOUNT = "mount(8)"
+UNDONE = (
+    Undone(
+        types=("btrfs",), options=("nodatacow", "nodatasum"), by=("compress", "compress-force"),
+        reason="compression needs checksums and copy on write, so it turns both on again", source=_PARSER,
+    ),
+    Undone(
+        types=("btrfs",), options=("compress", "compress-force"), by=("nodatacow",),
+        reason="nodatacow turns compression off", source=_PARSER,
+    ),
+    Undone(
+        types=("btrfs",), options=("nodatacow",), by=("datasum",),
+        reason="checksums need copy on write, so datasum turns it on again", source=_PARSER,
+    ),
+    Undone(
+        types=ANY, options=("suid", "dev"), by=("user", "users", "owner", "group"),
+        reason="it brings nosuid and nodev", source=_MOUNT,
+    ),
+    Undone(types=ANY, options=("exec",), by=("user", "users"), reason="it brings noexec", source=_MOUNT),
+)  # fmt: skip
+
+NOT_COMPRESSED = ("no", "none")
+"""Values of compress= that ask for no compression."""
+
+
+def without_effect(kind: str, name: str, value: str, known: Known, kernel: Version = ()) -> str | None:
+    """Why an option that the kernel shows does nothing here; None where no rule says so."""
+    rules = (rule for rule in RULES if rule.about(kind, name, value, kernel) and rule.holds(known))
+    return next((rule.says for rule in rules), None)
+
+
+def undone(kind: str, name: str, later: Sequence[str]) -> str | None:
+    """Why an option is off again after the words that follow it; None where no rule says so."""
+    for rule in UNDONE:
+        by = next((word for word in later if rule.about(kind, name) and _is_one_of(word, rule.by)), None)
+        if by:
+            return f"{by} comes later: {rule.says}"
+    return None
+
+
+def _is_one_of(word: str, names: tuple[str, ...]) -> bool:
+    name, _, value = word.partition("=")
+    asks = value not in NOT_COMPRESSED if name.startswith("compress") else not (name == "user" and value)
+    return name in names and asks
+
+
+def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
+    """Options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
+    version = kernel_version(kernel)
+    return dict(_foreseen(kind, words, version))
+
+
+def _foreseen(kind: str, words: Sequence[str], kernel: Version) -> Iterator[tuple[str, str]]:
+    last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
+    known = Known({name: value for name, _, value in (word.partition("=") for word in last)})
+    for at, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if value in NOT_COMPRESSED:
+            continue
+        why = undone(kind, name, words[at + 1 :])
+        idle = None if why else without_effect(kind, name, value, known, kernel)
+        if why or idle:
+            yield word, f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+
+
+def kernel_version(release: str) -> Version:
+    """(6, 1) of '6.1.0-18-amd64'; () of a text without numbers."""
+    return tuple(map(int, re.findall(r"\d+", release)[:2]))
