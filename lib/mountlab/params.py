@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from mountlab.errors import ParameterError, did_you_mean
-from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
+from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem, without_retired
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
@@ -253,6 +253,8 @@ def resolve(
     for key, value in changes.items():
         _set(merged, key, value)
     merged = _with_texts(merged, read, f"{where}: workloads")
+    if "filesystems" in merged:
+        merged["filesystems"] = without_retired(merged["filesystems"], where, kept=kept)
     return Resolved(_sweep(validated(SweepFile, merged, where, kept=kept), where), merged)
 
 
