@@ -43,8 +43,8 @@ def scratch_device(box: Box, named: str) -> str:
 def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell = lambda _: None) -> str:
     """Claim a scratch device, given by its stable name, and return what the box says of it.
 
-    Without `erase` all of it is read; `tell` gets the position. An interrupted claim resumes there, unless something was
-    written to the device meanwhile. `erase`: the id of what is on it, which is destroyed. Raises UnsafeError for a
+    Without `erase` all of it is read; `tell` gets the position. An interrupted claim resumes there, unless something
+    was written to the device meanwhile. `erase`: the id of what is on it, which is destroyed. Raises UnsafeError for a
     device that is in use or holds data, which is left as it is; PlanError without root.
     """
     if connection.rights == "none":

@@ -113,8 +113,8 @@ _RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
 
 
 def without_retired(entries: Any, where: str, *, kept: bool) -> Any:
-    """Return the entries of `filesystems` without keys that have no effect any more; `kept`: of a run that was measured.
-    Raises ParameterError for one in a sweep file: a device is given to Mountlab once, by hand."""
+    """Return the entries of `filesystems` without keys that have no effect any more; `kept`: of a measured run. Raises
+    ParameterError for one in a sweep file: a device is given to Mountlab once, by hand."""
     if not isinstance(entries, dict):
         return entries
     return {name: _without_retired(entry, f"{where}: filesystems.{name}", kept=kept) for name, entry in entries.items()}

@@ -11,8 +11,8 @@ from hashlib import sha256
 from mountlab.model import Box
 
 GUARD, CLAIM = "guard.sh", "claim.sh"
-"""The names by which the scripts stand in a command. Behind the guard's stand DEVICE, CUT_OFF, EXPECTED, and what it lets
-pass."""
+"""The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command
+that it lets pass."""
 OURS = "6d6f756e-746c-6162-"
 """How a UUID begins that Mountlab gives to what it makes itself, and gave to scratch devices before they were claimed:
 'mountlab' in ASCII. device.sh knows both."""

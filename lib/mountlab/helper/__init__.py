@@ -34,7 +34,8 @@ LONGEST_S = 99999
 _OWN = ("helper.sh", "checks.sh", "umount.sh")
 _COPIED = (
     "care_clean.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
-    "filesystems/claim.sh", "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
+    "filesystems/claim.sh", "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh",
+    "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
