@@ -1,4 +1,5 @@
-"""The guard against real devices: each way to hold data or to be in use is refused, and no byte of it changes."""
+"""The guard against real devices: names, identities, races, the command that it becomes. What it makes of each state of
+a device: test_guard_states.py."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import disks
 import pytest
+from device_states import GPT, Done, beginning_lost, claim, claimed, guard, lvm_label
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, read_refusal
@@ -44,14 +45,14 @@ def assert_refused(done: Done, found: str, permit: str = "") -> None:
 
 def test_a_device_that_a_process_has_open_is_refused(made: Disks) -> None:
     """A database or a virtual machine on the raw device: no exclusive open tells."""
-    device = made.loop()
+    device = claimed()(made)
     with Path(device).open("rb") as file:
         holder = made.process("sh", "-c", "sleep 60 & read -r _ </dev/null; kill $!", stdin=file.fileno())
         assert_refused(guard(device), rf"is held open by process {os.getpid()}|{holder.pid}")
 
 
 def test_udev_that_looks_into_a_device_for_a_moment_is_waited_for(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     with Path(device).open("rb") as file:
         made.process("sleep", "0.3", stdin=file.fileno())
     assert guard(device).returncode == 0
@@ -61,7 +62,7 @@ def test_udev_that_looks_into_a_device_for_a_moment_is_waited_for(made: Disks) -
 
 
 def test_a_name_with_odd_characters_is_one_name(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     link = made.stable(device, "a 'disk' \"$(touch x)\" ; * -rf\n2")
     assert guard(link).stdout.strip() == device
     assert guard(link, *mark_argv(device)).returncode == 0
@@ -88,16 +89,16 @@ def test_a_name_that_is_not_absolute_is_refused() -> None:
 
 
 def test_a_name_swapped_after_the_plan_is_refused_whatever_it_leads_to(made: Disks) -> None:
-    first, second = made.loop(), made.loop()
+    first, second = claimed()(made), made.loop()
     disks.ext4(second)
     link = made.stable(first)
     identity, _ = read_permission(guard(link).stderr)
     link.unlink()
     link.symlink_to(second)
     before = made.digests()
-    done = guard(link, *mark_argv(second), overwrite=THEIRS, expected=identity)
+    done = guard(link, *mark_argv(second), expected=identity)
     assert_refused(done, f"is not the device that the plan looked at: that was {re.escape(identity)}, this is ")
-    assert_refused(guard(link, *mark_argv(first), overwrite=THEIRS), f"is {second}, which the command does not name")
+    assert_refused(guard(link, *mark_argv(first)), f"is {second}, which the command does not name")
     assert made.digests() == before
 
 
@@ -105,12 +106,11 @@ def test_another_disk_under_the_same_name_is_refused(made: Disks) -> None:
     """As when a disk is taken out and another put in: same node, same size."""
     first, image = made.image(), made.image()
     device = command("losetup", "--find", "--show", str(first))
+    assert claim(device).returncode == 0
     identity, _ = read_permission(guard(device).stderr)
     command("losetup", "--detach", device)
     command("losetup", device, str(image))
     made.undo.callback(command, "losetup", "--detach", device)
-    if "diskseq" not in identity:
-        pytest.skip("the kernel does not number its disks (diskseq, since 5.15)")
     assert_refused(guard(device, *mark_argv(device), expected=identity), "is not the device that the plan looked at")
     assert not any(image.read_bytes())
 
@@ -118,22 +118,24 @@ def test_another_disk_under_the_same_name_is_refused(made: Disks) -> None:
 RESTARTED = "boot=00000000"
 
 
-def test_after_a_restart_a_device_that_tells_its_serial_number_is_known_by_it(made: Disks) -> None:
-    """A loop device tells none: it is known only where the kernel numbers it as before."""
-    device = made.loop()
+def test_after_a_restart_a_loop_device_is_known_by_its_file(made: Disks) -> None:
+    """However the kernel numbers it then: a disk by its serial number, which test_guard_vm.py shows."""
+    device = claimed()(made)
     identity, _ = read_permission(guard(device).stderr)
     boot, number, rest = identity.split(",", 2)
     assert guard(device, expected=f"{RESTARTED},{number},{rest}").returncode == 0
-    assert_refused(guard(device, expected=f"{RESTARTED},99:9,{rest}"), "is not the device that the plan looked at")
+    assert guard(device, expected=f"{RESTARTED},99:9,{rest}").returncode == 0
     assert_refused(guard(device, expected=f"{boot},99:9,{rest}"), "is not the device that the plan looked at")
+    other = re.sub("file=[^,]*", "file=1:2:0", rest)
+    assert_refused(guard(device, expected=f"{RESTARTED},99:9,{other}"), "is not the device that the plan looked at")
 
 
 def test_what_a_cut_off_mkfs_left_is_permitted_to_the_run_that_made_it_and_to_no_other(made: Disks) -> None:
     device = beginning_lost(made)
     before = made.digests()
-    assert_refused(guard(device, *mark_argv(device)), "no known signature, but is not blank", "-")
+    assert_refused(guard(device, *mark_argv(device)), "carries no signature, and Mountlab has not", "claim")
     assert made.digests() == before
-    done = guard(device, *mark_argv(device), overwrite="-")
+    done = guard(device, *mark_argv(device), cut_off="-")
     assert done.returncode == 0, done.stderr
     assert "Mountlab's own" in guard(device).stderr
 
@@ -147,7 +149,7 @@ def test_the_same_permission_lets_no_signature_of_somebody_else_s_be_destroyed(
     device = made.loop(size=XFS_SIZE)
     fill(device)
     before = made.digests()
-    assert_refused(guard(device, *mark_argv(device), overwrite="-"), "holds", ".+")
+    assert_refused(guard(device, *mark_argv(device), cut_off="-"), "holds", ".+")
     assert made.digests() == before
 
 
@@ -155,13 +157,13 @@ def test_the_same_permission_lets_no_signature_of_somebody_else_s_be_destroyed(
 
 
 def test_it_becomes_the_command(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     done = guard(device, "sh", "-c", "echo out; echo err >&2; exit 7", "x", device)
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
 def test_a_command_that_does_not_name_the_device_is_not_run(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     for words in (("touch",), ("echo", device + "0"), ("echo", "/dev" + device)):
         assert_refused(guard(device, *words), "which the command does not name")
     assert guard(device, "echo", f"logdev={device},size=64m").stdout == f"logdev={device},size=64m\n"
@@ -169,9 +171,8 @@ def test_a_command_that_does_not_name_the_device_is_not_run(made: Disks) -> None
 
 def test_a_mkfs_that_fails_leaves_a_device_of_ours(made: Disks) -> None:
     """Else one wrong option in a sweep would make the device unknown to the guard."""
-    device = made.loop()
-    disks.ext4(device)
-    failed = guard(device, "mke2fs", "-q", "-F", "-O", "nonsense", device, overwrite=THEIRS)
+    device = claimed()(made)
+    failed = guard(device, "mke2fs", "-q", "-F", "-O", "nonsense", device)
     assert failed.returncode == 1
     assert not failed.stderr.startswith("refused: ")
     assert "holds ext2 of Mountlab's own" in guard(device).stderr
@@ -179,7 +180,7 @@ def test_a_mkfs_that_fails_leaves_a_device_of_ours(made: Disks) -> None:
 
 def test_our_own_device_stays_ours_whatever_was_made_on_it_before(made: Disks) -> None:
     """A mkfs leaves the signatures that it does not happen to write over: btrfs keeps its own at 64 KiB."""
-    device = made.loop(size=XFS_SIZE)
+    device = claimed(XFS_SIZE)(made)
     makes = {
         "ext4": ("mke2fs", "-q", "-F", "-t", "ext4", "-E", "nodiscard", "-U", OURS, device),
         "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={OURS}", device),
@@ -193,10 +194,11 @@ def test_our_own_device_stays_ours_whatever_was_made_on_it_before(made: Disks) -
     assert "holds ext4 of Mountlab's own" in guard(device).stderr
 
 
-def test_a_disk_that_was_named_loses_both_its_partition_tables(made: Disks) -> None:
+def test_a_disk_that_was_erased_loses_both_its_partition_tables(made: Disks) -> None:
     device = made.loop(size=XFS_SIZE)
     command("sfdisk", "--quiet", "--no-reread", device, stdin=GPT)
-    done = guard(device, "mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={OURS}", device, overwrite=THEIRS)
+    assert claim(device, THEIRS).returncode == 0
+    done = guard(device, "mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={OURS}", device)
     assert done.returncode == 0, done.stderr
     assert "holds xfs of Mountlab's own" in guard(device).stderr
 
@@ -223,13 +225,13 @@ def test_a_mount_between_the_last_look_and_mkfs_makes_mkfs_fail(mkfs: tuple[str,
 
 
 def test_the_disk_is_locked_while_the_command_runs_as_udev_asks_for_it(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     assert guard(device, "flock", "--nonblock", device, "true").returncode == 1
     assert command("flock", "--nonblock", device, "echo", "free") == "free"
 
 
 def test_a_lock_of_another_program_is_waited_for(made: Disks) -> None:
-    device = made.loop()
+    device = claimed()(made)
     holder = made.process("flock", device, "sh", "-c", "echo held; exec sleep 0.5")
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -242,12 +244,13 @@ def test_a_lock_of_another_program_is_waited_for(made: Disks) -> None:
 def test_one_guard_within_another_serves_a_file_system_on_two_partitions_of_a_disk(made: Disks) -> None:
     disk = made.partitioned("label: gpt\nsize=20MiB\n,\n")
     device, journal = f"{disk}p2", f"{disk}p1"
+    assert claim(device).returncode == claim(journal).returncode == 0
     made_both = script_argv(
         "guard.sh", journal, "", "", "sh", "-c", 'mke2fs -q -F "$0" && mke2fs -q -F "$1"', device, journal
     )
     done = guard(device, *made_both)
     assert done.returncode == 0, done.stderr
-    assert (blkid(device, "TYPE"), blkid(journal, "TYPE")) == ("ext2", "ext2")
+    assert [command("blkid", "-p", "-o", "value", "-s", "TYPE", each) for each in (device, journal)] == ["ext2"] * 2
 
 
 def test_marking_a_large_device_takes_no_time(made: Disks) -> None:
@@ -262,7 +265,7 @@ def test_marking_a_large_device_takes_no_time(made: Disks) -> None:
 
 
 APPLETS = ("awk", "cat", "cmp", "cut", "dd", "grep", "head", "ls", "printf", "readlink", "sed", "sleep", "stat", "tr",
-           "wc", "flock")  # fmt: skip
+           "wc", "od", "sha256sum", "xargs", "mv", "mkdir", "rm", "date", "sync")  # fmt: skip
 
 
 @pytest.mark.requires_program("busybox")
@@ -273,9 +276,14 @@ def test_it_says_the_same_with_the_tools_of_busybox(made: Disks, monkeypatch: py
         (tools / applet).symlink_to(command("sh", "-c", "command -v busybox"))
     monkeypatch.setenv("PATH", f"{tools}:{disks.PATH}")
     device = made.loop()
-    assert read_permission(guard(device).stderr)[1].endswith("is blank")
     disks.write(device, b"x", at=40 * MIB)
-    assert_refused(guard(device), "there is data at 40 MiB", "-")
+    assert_refused(guard(device), "Mountlab has not claimed it", "claim")
+    assert_refused(claim(device), r"there is data at byte 41943040 \(40 MiB\)", r"[\w:.-]+")
+    disks.write(device, b"\0", at=40 * MIB)
+    assert claim(device).stdout.startswith("claimed ")
+    assert "holds ext2 of Mountlab's own" in guard(device).stderr
+    lvm_label(0, 1)(device)
+    assert_refused(guard(device), "beside it an LVM label at byte 0", r"[\w:.-]+")
     disks.ext4(device)
     assert_refused(guard(device), "holds ext4, id " + THEIRS, THEIRS)
     made.mount_elsewhere(device)
@@ -285,7 +293,7 @@ def test_it_says_the_same_with_the_tools_of_busybox(made: Disks, monkeypatch: py
 def test_a_box_without_wipefs_is_told_so(made: Disks, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = made.directory / "tools"
     tools.mkdir()
-    for tool in ("sh", "readlink", "awk", "blkid", "cmp"):
+    for tool in ("sh", "readlink", "awk", "blkid", "cmp", "od", "sha256sum"):
         (tools / tool).symlink_to(command("sh", "-c", f"command -v {tool}"))
     monkeypatch.setenv("PATH", str(tools))
     assert_refused(guard("/dev/loop0"), "the box lacks wipefs")

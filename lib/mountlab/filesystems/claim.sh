@@ -21,8 +21,8 @@ written() {
 
 # A kernel that does not count what is written can show no change: then all is read in one call.
 find_token() {
-    now=$(written | tr '\n' ' ') || refuse "$device cannot be flushed"
-    token="$identity $now"
+    now=$(written) || refuse "$device cannot be flushed"
+    token="$identity $(printf %s "$now" | tr '\n' ' ')"
 }
 
 find_position() {
