@@ -108,7 +108,7 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
     return fs
 
 
-_RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
+RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
 """Keys of earlier versions, by which a sweep file allowed that what is on a device is destroyed, and the device's."""
 
 
@@ -123,14 +123,14 @@ def without_retired(entries: Any, where: str, *, kept: bool) -> Any:
 def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
     if not isinstance(entry, dict):
         return entry
-    for key in entry.keys() & _RETIRED.keys() if not kept else ():
-        device = entry.get(_RETIRED[key]) or "DEVICE"
+    for key in entry.keys() & RETIRED.keys() if not kept else ():
+        device = entry.get(RETIRED[key]) or "DEVICE"
         raise ParameterError(
             "a sweep cannot allow that a device is overwritten", where=f"{where}.{key}", got=repr(entry[key]),
             allowed="a device that `box claim` has given to Mountlab",
             next_step=f"take `{key}` out; python -m mountlab box claim BOX {device} --erase {entry[key]}",
         )  # fmt: skip
-    rest = {key: value for key, value in entry.items() if key not in _RETIRED}
+    rest = {key: value for key, value in entry.items() if key not in RETIRED}
     return {**rest, "over": _without_retired(entry["over"], f"{where}.over", kept=kept)} if "over" in entry else rest
 
 
