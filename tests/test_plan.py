@@ -552,7 +552,11 @@ def test_what_is_made_on_a_device_carries_a_mark_that_is_bound_to_it() -> None:
     facts = {**FACTS, "device_ids": {"data": identity, "log": log}, "room": {"f": GIB, "x": GIB}}
     facts["kernel_filesystems"] = ["ext4", "xfs"]
     both = {"device": "data", "journal_device": "log"}
-    made = plan(facts, filesystems={"f": {"type": "ext4", **both}, "x": {"type": "xfs", **both}})
+    box = replace(
+        BOX, scratch=tuple(ScratchDevice(name=each, device=f"/dev/disk/by-id/{each}") for each in both.values())
+    )
+    resolved = sweep(filesystems={"f": {"type": "ext4", **both}, "x": {"type": "xfs", **both}})
+    made = make_plan(resolved.sweep, box, facts, run_id="r1", owner="me", seed=1)
     places = {mount.filesystem.name: mount.place for mount in made.mounts}
     assert places["f"].uuid.startswith("6d6f756e-746c-6143-0123-abcd")
     assert places["f"].journal_uuid.startswith("6d6f756e-746c-6143-9876-5432")

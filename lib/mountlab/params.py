@@ -131,8 +131,8 @@ class BoxFile(_File):
     output_root: str | None = None
     """A directory, best in memory, for what the tools print. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
-    """Whole block devices that may be formatted once `box claim` has claimed them: your name for each, and its stable id.
-    All data on them is lost."""
+    """Whole block devices that may be formatted, once `box claim` has claimed them: your name for each, and its stable
+    id. All data on them is lost."""
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""

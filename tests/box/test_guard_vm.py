@@ -12,9 +12,10 @@ from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
 
+NVDIMM = "6d6f756e-746c-6162-0000-6e766469006d"
 DISKS = {
     "/dev/disk/by-id/virtio-mountlab-scratch": r"sectors=16777216,diskseq=\d+,serial=mountlab-scratch,bound=\w{8}$",
-    "/dev/disk/by-id/pmem-6d6f756e-746c-6162-0000-6e766469006d": r"sectors=\d+,diskseq=\d+,uuid=6d6f756e-746c-6162-0000-6e766469006d,bound=\w{8}$",
+    f"/dev/disk/by-id/pmem-{NVDIMM}": rf"sectors=\d+,diskseq=\d+,uuid={NVDIMM},bound=\w{{8}}$",
 }
 TWO_LOOPS = """
 set -e
