@@ -14,6 +14,7 @@ from mountlab.box import Call, ReplayBox
 from mountlab.care import CheckRow, Leftover
 from mountlab.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.facts import parse_sections
+from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.made import OPEN, made, roots_script
 from mountlab.filesystems.nfs import Nfs
 from mountlab.model import Box, Program, ScratchDevice
@@ -168,24 +169,35 @@ def test_what_brings_services_is_left_to_the_owner_of_the_box(program: Program) 
     assert care.prepare(ReplayBox(), fit_facts(programs={}), [program], yes=True, ask=lambda _: True) == ()
 
 
-def test_scratch_devices_are_looked_at_and_never_touched() -> None:
-    devices = {
-        "data": "/dev/disk/by-id/a",
-        "used": "/dev/disk/by-id/b",
-        "gone": "/dev/disk/by-id/c",
-        "file": "/etc/fstab",
+def test_scratch_devices_are_looked_at_by_the_guard_and_never_touched() -> None:
+    said = {
+        "data": (0, "identity: id\n/dev/sdb (1 GiB) holds ext2 of Mountlab's own (UUID 6d6f756e)\n"),
+        "blank": (
+            1,
+            "refused: /dev/sdc (1 GiB) carries no signature, and Mountlab has not claimed it\npermit: claim\n",
+        ),
+        "full": (1, "refused: /dev/sdd (1 GiB) holds xfs, id 11-22\npermit: 11-22\n"),
+        "used": (1, "refused: /dev/sde is in use: /dev/sde is mounted on /mnt/my data\n"),
     }
-    scratch = tuple(ScratchDevice(name=name, device=device) for name, device in devices.items())
-    box = ReplayBox(Box(name="b", host="b", scratch=scratch))
-    answer = "block\t/dev/sdb\t2097152\t\nblock\t/dev/sdc\t2097152\t/mnt/my\\040data\nabsent\nother\n"
-    box.when(lambda argv: argv[3:] == ("mountlab-scratch", *devices.values()), answer)
-    found = rows(box=box)
-    assert found["scratch data"] == CheckRow("scratch data", "ok", "/dev/disk/by-id/a = /dev/sdb, 1.00 GiB")
-    assert "mounted on /mnt/my data: will not be touched" in found["scratch used"].seen
-    assert found["scratch gone"].seen == "/dev/disk/by-id/c does not exist"
-    assert found["scratch file"].seen == "/etc/fstab is not a block device"
-    assert {found[f"scratch {name}"].state for name in ("used", "gone", "file")} == {"missing"}
-    assert [call.root for call in box.calls if "mountlab-scratch" in call.argv] == [False]
+    scratch = tuple(ScratchDevice(name=name, device=f"/dev/disk/by-id/{name}") for name in said)
+    box = ReplayBox(Box(name="b", host="b", scratch=(*scratch, ScratchDevice(name="nvm", device="memory:0x100000000"))))
+    for name, (status, text) in said.items():
+        argv = script_argv("guard.sh", f"/dev/disk/by-id/{name}", "", "")
+        box.answer(argv, "", stderr=text, exit_status=status)
+    found = {name.removeprefix("scratch "): row for name, row in rows(box=box).items() if name.startswith("scratch ")}
+    assert [(name, row.state) for name, row in found.items()] == [
+        ("data", "ok"), ("blank", "missing"), ("full", "missing"), ("used", "missing"),
+    ]  # fmt: skip
+    assert found["data"].seen.startswith("/dev/disk/by-id/data: /dev/sdb (1 GiB) holds ext2 of Mountlab's own")
+    assert found["blank"].mend.startswith("python -m mountlab box claim b blank ")
+    assert found["full"].mend.endswith("python -m mountlab box claim b full --erase 11-22")
+    assert "is mounted on /mnt/my data" in found["used"].seen
+    assert found["used"].mend == "end that use, or name another device"
+
+
+def test_without_root_scratch_devices_cannot_be_looked_at() -> None:
+    box = ReplayBox(Box(name="b", host="b", scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/a"),)))
+    assert rows(box=box, rights="none")["scratch data"].state == "limited"
 
 
 # --- prepare ----------------------------------------------------------------------------------------------------------

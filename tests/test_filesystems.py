@@ -13,11 +13,11 @@ from mountlab.errors import ParameterError
 from mountlab.filesystem_params import FilesystemFile
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
+from mountlab.filesystems.guard import uuid_for
 from mountlab.model import MARK_BYTES, Filesystem, Place, Target, Workload
-from mountlab.plan import our_uuid
 
 GIB, MIB = 1024**3, 1024**2
-UUID, JOURNAL_UUID = our_uuid("r1", "m1"), our_uuid("r1", "m1", "journal")
+UUID, JOURNAL_UUID = uuid_for("", "r1", "m1"), uuid_for("", "r1", "m1", "journal")
 PLACE = Place(
     run_id="r1", run_dir="/mr/r1", mountpoint="/mr/r1/mnt/f", image="/mr/r1/img/f.img",
     uuid=UUID, journal_uuid=JOURNAL_UUID,
@@ -299,11 +299,11 @@ def test_an_image_in_a_directory_of_the_user_s_lies_in_one_of_our_own_there() ->
 
 
 def test_ext4_on_a_scratch_device_asks_the_guard_before_it_formats_and_again_as_it_does() -> None:
-    fs = made("ext4", device="data", overwrite="abc")
+    fs = made("ext4", device="data")
     steps = FAMILIES["ext4"].steps(fs, SCRATCH)
     assert commands(fs, SCRATCH) == [
-        "guard.sh /dev/disk/by-id/x abc 8:16,x",
-        f"guard.sh /dev/disk/by-id/x abc 8:16,x timed.sh {EXT4} -E lazy_itable_init=0,lazy_journal_init=0 {{device}}",
+        "guard.sh /dev/disk/by-id/x '' 8:16,x",
+        f"guard.sh /dev/disk/by-id/x '' 8:16,x timed.sh {EXT4} -E lazy_itable_init=0,lazy_journal_init=0 {{device}}",
         "mkdir -p /mr/r1/mnt/f",
         "timed.sh mount -t ext4 {device} /mr/r1/mnt/f",
     ]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import pytest
-from mountlab.filesystems.base import script_argv
+from mountlab.filesystems.base import script_argv, script_text
 from mountlab.filesystems.guard import (
+    BOUND,
     MARK_UUID,
     OURS,
+    UNCLAIMED,
     Refusal,
     formatted,
     mark_argv,
     permitting,
     read_permission,
     read_refusal,
+    uuid_for,
 )
-from mountlab.plan import our_uuid
+from mountlab.model import Box, ScratchDevice
 
 ID = "11111111-2222-3333-4444-555555555555"
 
@@ -37,29 +38,43 @@ def test_a_permission_is_taken_apart() -> None:
     assert read_permission(said) == ("8:16,sectors=2048,serial=S1", "/dev/sdb (1 MiB) is blank")
 
 
-def test_the_next_step_is_the_one_line_that_would_permit_it() -> None:
-    named = Refusal("holds ext4", ID).next_step("/dev/disk/by-id/x", "filesystems.f.overwrite")
-    assert f"add `overwrite: {ID}` to filesystems.f in the sweep file" in named
+BOX = Box(name="b", host="b", scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
+
+
+def test_the_next_step_is_the_one_command_that_would_permit_it() -> None:
+    named = Refusal("holds ext4", ID).next_step(BOX, "/dev/disk/by-id/x")
+    assert named.endswith(f"python -m mountlab box claim b data --erase {ID}")
     assert "destroy" in named
 
 
-def test_a_command_that_destroys_says_so() -> None:
-    by_hand = Refusal("holds squashfs without an id", "-").next_step("/dev/disk/by-id/x", "filesystems.f.overwrite")
-    before, _, shown = by_hand.partition("wipefs -a /dev/disk/by-id/x && ")
-    assert "which destroys what is on it" in before
-    assert shown == " ".join(mark_argv("/dev/disk/by-id/x"))
+def test_a_device_that_was_not_claimed_is_to_be_claimed_and_not_erased() -> None:
+    step = Refusal("carries no signature", UNCLAIMED).next_step(BOX, "/dev/disk/by-id/x")
+    assert step.startswith("python -m mountlab box claim b data ")
+    assert "--erase" not in step
 
 
 def test_nothing_permits_a_device_in_use() -> None:
-    assert Refusal("is mounted on /", "").next_step("/dev/x", "overwrite") == "end that use, or name another device"
+    assert Refusal("is mounted on /", "").next_step(BOX, "/dev/x") == "end that use, or name another device"
 
 
 def test_all_that_we_make_is_marked_with_what_the_script_knows_as_ours() -> None:
-    script = files("mountlab.filesystems").joinpath("guard.sh").read_text()
-    assert f"\nOURS={OURS}\n" in script
-    assert f'"${{OURS}}{MARK_UUID.removeprefix(OURS)}"' in script
-    assert our_uuid("run", "mount").startswith(OURS)
+    script = script_text("guard.sh")
+    assert f"\nOURS={OURS} " in script
+    assert f"\nBOUND={BOUND} " in script
+    assert MARK_UUID.startswith(OURS)
+    assert uuid_for("", "run", "mount").startswith(OURS)
     assert bytes.fromhex(OURS.replace("-", "")) == b"mountlab"
+
+
+def test_a_uuid_holds_what_its_device_is_bound_by_and_differs_between_mounts() -> None:
+    identity = "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"
+    first, second = (uuid_for(identity, "run", mount) for mount in ("m1", "m2"))
+    assert first != second
+    assert first[: len(BOUND) + 9] == second[: len(BOUND) + 9] == f"{BOUND}0123-abcd"
+    log = identity.replace("0123abcd", "98765432")
+    assert uuid_for(identity, "run", "m1", log=log) == f"{BOUND}0123-abcd98765432"
+    assert uuid_for("", "run", "m1", log=log) == f"{BOUND}0000-000098765432"
+    assert {len(first), len(second)} == {36}
 
 
 @pytest.mark.parametrize("device", ["/dev/sdb", "/dev/disk/by-id/x"])
@@ -71,7 +86,7 @@ def test_the_mark_is_one_mebibyte_whatever_the_size_of_the_device(device: str) -
 
 
 DISK = "/dev/disk/by-id/x"
-LOOKS = script_argv("guard.sh", DISK, ID, "8:16,serial=S1")
+LOOKS = script_argv("guard.sh", DISK, "", "8:16,serial=S1")
 FORMATS = (*LOOKS, "mke2fs", "-q", "/dev/sdb")
 
 

@@ -114,14 +114,14 @@ SLOTS = {
     "setting": _put(FS, "ext4", "tunables", "inode_readahead_blks"),
     "name of a setting": lambda sweep, word: sweep[FS]["ext4"]["tunables"].__setitem__(word, 1),
     "directory": _put(FS, "dir", "path"), "directory of an image": _put(FS, "ext4", "image_dir"),
-    "device": _put(FS, "xfs", "device"), "id": _put(FS, "xfs", "overwrite"),
+    "device": _put(FS, "xfs", "device"),
     "algorithm": _put(FS, "z", "zram_algorithm"),
     "option of an overlay": _added(FS, "union", "options"), "name of a file system": _renamed(FS, "dir"),
     "name of a workload": _renamed(WORK, "dd"), "name of the sweep": _put("name"),
 }  # fmt: skip
 _KEPT = {
     "job file": "jobs", "beside a job file": "jobs", "WML": "own", "installed WML": "own", "engine": "fio",
-    "value of fio": "fio", "unknown option of fio": "fio", "device": "xfs", "id": "xfs", "algorithm": "z",
+    "value of fio": "fio", "unknown option of fio": "fio", "device": "xfs", "algorithm": "z",
     "option of an overlay": "union", **dict.fromkeys(("directory", "name of a file system"), "dir"),
     "quoted in a command line": "command",
     **dict.fromkeys(("value of a command", "command line", "prepare", "version"), "command"),

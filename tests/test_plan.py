@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from mountlab.errors import PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import uuid_for
 from mountlab.model import Box, ScratchDevice
-from mountlab.plan import Plan, all_programs, check_feasible, make_plan, needed_programs, our_uuid, without_rights
+from mountlab.plan import Plan, all_programs, check_feasible, make_plan, needed_programs, without_rights
 from mountlab.plan_clients import ClientMount, seats
 from mountlab.tools import TOOLS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
@@ -203,7 +204,7 @@ def test_the_exact_commands_of_a_small_plan() -> None:
     small = plan(filesystems={"t": TMPFS, "e": EXT4}, design={"repeats": 1})
 
     def ext4(mount_id: str, *middle: str, options: str = "") -> list[str]:
-        uuid = our_uuid("r1", mount_id)
+        uuid = uuid_for("", "r1", mount_id)
         *strict, trial = middle
         return [
             f"image.sh {RUN}/img/e.img 134217728 full",
@@ -552,10 +553,28 @@ def test_jobs_share_a_raw_device_and_leave_our_mark_alone() -> None:
 
 def test_the_guard_is_told_what_the_survey_saw() -> None:
     facts = {**FACTS, "device_ids": {"data": "8:16,disk"}, "room": {"f": GIB}}
-    guarded = plan(facts, filesystems={"f": {"type": "ext4", "device": "data", "overwrite": "abcd-1234"}})
+    guarded = plan(facts, filesystems={"f": {"type": "ext4", "device": "data"}})
     place = guarded.mounts[0].place
     assert (place.device, place.device_id) == ("/dev/disk/by-id/x", "8:16,disk")
-    assert guarded.mounts[0].steps[0].argv[-3:] == ("/dev/disk/by-id/x", "abcd-1234", "8:16,disk")
+    assert guarded.mounts[0].steps[0].argv[-3:] == ("/dev/disk/by-id/x", "", "8:16,disk")
+
+
+def test_what_is_made_on_a_device_carries_a_mark_that_is_bound_to_it() -> None:
+    identity, log = "boot=1,8:16,sectors=9,serial=S,bound=0123abcd", "boot=1,8:32,sectors=9,serial=J,bound=98765432"
+    facts = {**FACTS, "device_ids": {"data": identity, "log": log}, "room": {"f": GIB, "x": GIB}}
+    facts["kernel_filesystems"] = ["ext4", "xfs"]
+    both = {"device": "data", "journal_device": "log"}
+    box = replace(
+        BOX, scratch=tuple(ScratchDevice(name=each, device=f"/dev/disk/by-id/{each}") for each in both.values())
+    )
+    resolved = sweep(filesystems={"f": {"type": "ext4", **both}, "x": {"type": "xfs", **both}})
+    made = make_plan(resolved.sweep, box, facts, run_id="r1", owner="me", seed=1)
+    places = {mount.filesystem.name: mount.place for mount in made.mounts}
+    assert places["f"].uuid.startswith("6d6f756e-746c-6143-0123-abcd")
+    assert places["f"].journal_uuid.startswith("6d6f756e-746c-6143-9876-5432")
+    assert places["x"].uuid == "6d6f756e-746c-6143-0123-abcd98765432", "its log carries the UUID of the file system"
+    uuids = [mount.place.uuid for mount in made.mounts if mount.filesystem.name == "f"]
+    assert len({*uuids}) == len(uuids)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> Non
         "beforehand",
         "  mount -t ext4 -o noatime DEVICE /var/tmp/mountlab-root/r1/mnt/e",
         "  losetup -d DEVICE   # afterwards",
-        "  guard.sh /dev/disk/by-id/x '' ''   # the device must be blank, ours, or named with what is on it",
+        "  guard.sh /dev/disk/by-id/x '' ''   # the device must be claimed for Mountlab, and nothing may use it",
         "  r cache=cold",
         "  r cache=warm",
     ):

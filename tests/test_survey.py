@@ -35,10 +35,7 @@ def box(**said: tuple[int, str]) -> ReplayBox:
     made = ReplayBox(BOX).answer(TOOLS["dd"].box_help, "Usage: dd [OPERAND]...\n")
     for name, device in (("data", DISK), ("log", JOURNAL)):
         status, text = said.get(name, (0, f"identity: id-of-{name}\n/dev/{name} (1 GiB) is blank\n"))
-        for overwrite in ("", ID):
-            made.answer(
-                script_argv("guard.sh", device, overwrite, ""), f"/dev/{name}\n", stderr=text, exit_status=status
-            )
+        made.answer(script_argv("guard.sh", device, "", ""), f"/dev/{name}\n", stderr=text, exit_status=status)
         made.answer(("blockdev", "--getsize64", device), "1000000000\n")
     return made
 
@@ -71,29 +68,29 @@ def test_memory_is_no_block_device() -> None:
     assert (facts["devices"], facts["device_ids"], facts["room"]) == ({}, {}, {"d": 5})
 
 
-def test_the_guard_is_told_what_the_sweep_allows() -> None:
+def test_the_guard_looks_as_root() -> None:
     replay = box()
-    surveyed(replay, f={"type": "ext4", "device": "data", "overwrite": ID})
-    assert [call.argv[-3:] for call in replay.calls if "guard.sh" in call.argv] == [(DISK, ID, "")]
+    surveyed(replay, f={"type": "ext4", "device": "data"})
+    assert [call.argv[-3:] for call in replay.calls if "guard.sh" in call.argv] == [(DISK, "", "")]
     assert all(call.root for call in replay.calls)
 
 
 @pytest.mark.parametrize(
-    ("data", "key", "fs"),
+    ("data", "fs"),
     [
-        ("data", "filesystems.f.overwrite", {"type": "ext4", "device": "data"}),
-        ("log", "filesystems.f.journal_overwrite", {"type": "ext4", "device": "data", "journal_device": "log"}),
-        ("data", "filesystems.f.over.overwrite", {"type": "overlay", "over": {"type": "ext4", "device": "data"}}),
+        ("data", {"type": "ext4", "device": "data"}),
+        ("log", {"type": "ext4", "device": "data", "journal_device": "log"}),
+        ("data", {"type": "overlay", "over": {"type": "ext4", "device": "data"}}),
     ],
 )
-def test_a_refusal_names_the_line_that_would_permit_it(data: str, key: str, fs: dict[str, Any]) -> None:
-    refusing = box(**{data: (1, f"refused: /dev/{data} holds xfs, id {ID}\npermit: {ID}\n")})
+@pytest.mark.parametrize(("permit", "more"), [("claim", ""), (ID, f" --erase {ID}")])
+def test_a_refusal_names_the_command_that_may_permit_it(data: str, fs: dict[str, Any], permit: str, more: str) -> None:
+    refusing = box(**{data: (1, f"refused: /dev/{data} holds xfs, id {ID}\npermit: {permit}\n")})
     with pytest.raises(UnsafeError) as refusal:
         surveyed(refusing, f=fs)
     assert refusal.value.what == f"{DISK if data == 'data' else JOURNAL} will not be formatted"
     assert refusal.value.got == f"/dev/{data} holds xfs, id {ID}"
-    entry, _, name = key.rpartition(".")
-    assert f"`{name}: {ID}` to {entry} in the sweep file" in refusal.value.next_step
+    assert f"python -m mountlab box claim {BOX.name} {data}{more}" in refusal.value.next_step
     assert refusal.value.exit_code == 4
 
 

@@ -13,11 +13,13 @@ from mountlab.box import BoxConnection, checked
 from mountlab.errors import BoxError, LeftoverError, PlanError, UnsafeError
 from mountlab.evidence import unescape
 from mountlab.facts import UNKNOWN, Facts, roots, show
+from mountlab.filesystems.base import script_argv
+from mountlab.filesystems.guard import read_permission, read_refusal
 from mountlab.filesystems.made import made
 from mountlab.helper import PROGRAM as HELPER
 from mountlab.model import Box, Program, ScratchDevice
 from mountlab.roots import check as check_roots
-from mountlab.units import GIB, MIB, SECTOR_BYTES, format_bytes
+from mountlab.units import GIB, MIB, format_bytes
 
 State = Literal["ok", "missing", "limited"]
 Ask = Callable[[str], bool]
@@ -59,7 +61,7 @@ def check(
         _output_root_row(box, facts),
         *_refused_root_rows(connection, facts),
         *_kernel_rows(facts, dict(sorted(types.items()))),
-        *_scratch_rows(connection),
+        *_scratch_rows(connection, facts["rights"]),
         *(_program_row(program, facts) for program in needs),
     ]
 
@@ -140,42 +142,25 @@ def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
         yield CheckRow("loop devices", "limited", "not available: no file systems on images", mend)
 
 
-_SCRATCH_SCRIPT = r"""
-for device; do
-    if [ -b "$device" ]; then
-        real=$(readlink -f "$device")
-        printf 'block\t%s\t%s\t%s\n' "$real" "$(cat "/sys/class/block/${real##*/}/size")" \
-            "$(grep -m 1 "^$real " /proc/mounts | cut -d ' ' -f 2)"
-    elif [ -e "$device" ]; then echo other
-    else echo absent
-    fi
-done
-"""
+def _scratch_rows(connection: BoxConnection, rights: str) -> Iterator[CheckRow]:
+    for device in connection.box.scratch:
+        if not device.device.startswith("memory:"):
+            yield _scratch_row(connection, device, rights)
 
 
-def _scratch_rows(connection: BoxConnection) -> Iterator[CheckRow]:
-    scratch = [each for each in connection.box.scratch if not each.device.startswith("memory:")]
-    if not scratch:
-        return
-    argv = ("sh", "-c", _SCRATCH_SCRIPT, "mountlab-scratch", *(device.device for device in scratch))
-    lines = checked(connection, argv, what="the scratch devices could not be looked at").text.splitlines()
-    for device, line in zip(scratch, lines, strict=True):
-        yield _scratch_row(connection.box, device, line.split("\t"))
-
-
-def _scratch_row(box: Box, device: ScratchDevice, found: Sequence[str]) -> CheckRow:
-    name, where = f"scratch {device.name}", f"params/boxes/{box.name}.yml: scratch: {device.name}"
-    if found[0] != "block":
-        seen = f"{device.device} {'does not exist' if found[0] == 'absent' else 'is not a block device'}"
-        return CheckRow(name, "missing", seen, f"{where}: see `ls -l /dev/disk/by-id` on the box")
-    _, real, sectors, mounted = found
-    size = format_bytes(float(int(sectors) * SECTOR_BYTES)) if sectors else UNKNOWN
-    seen = f"{device.device} = {real}, {size}"
-    if mounted:
-        return CheckRow(
-            name, "missing", f"{seen}, mounted on {unescape(mounted)}: will not be touched", f"umount {mounted}"
-        )
-    return CheckRow(name, "ok", seen)
+def _scratch_row(connection: BoxConnection, device: ScratchDevice, rights: str) -> CheckRow:
+    """What the guard says of a device, which only reads, and the command that would give it to Mountlab."""
+    name = f"scratch {device.name}"
+    if rights == "none":
+        return CheckRow(name, "limited", f"{device.device}: only root can look at a device", "rights: see above")
+    argv = script_argv("guard.sh", device.device, "", "")
+    done = connection.run(argv, root=True, timeout_s=CLEAN_TIMEOUT_S)
+    if done.ok:
+        return CheckRow(name, "ok", f"{device.device}: {read_permission(done.error_text)[1]}")
+    refusal = read_refusal(done.error_text)
+    return CheckRow(
+        name, "missing", f"{device.device}: {refusal.found}", refusal.next_step(connection.box, device.device)
+    )
 
 
 def _program_row(program: Program, facts: Facts) -> CheckRow:

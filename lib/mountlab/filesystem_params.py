@@ -27,8 +27,6 @@ _MOUNT_OPTION = re.compile(
     r"([A-Za-z_][A-Za-z0-9_.:/=+%-]*|mpol=(weighted interleave|prefer \(many\))(=[a-z]+)?(:[\d:/-]*)?)(,\d[\d:/-]*)*"
 )
 _PATTERNS = {
-    "overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
-    "journal_overwrite": (r"[0-9A-Za-z:_-]{4,64}", "the id of what is on the device now, as `make plan` shows it"),
     "zram_algorithm": (r"[a-z0-9-]{2,20}", "an algorithm of the box's kernel, such as lzo-rle or lz4"),
     "server": (r"(\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+", "an address of the box, such as 192.168.7.1"),
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
@@ -39,11 +37,9 @@ _AS_THEY_ARE = (
     "server",
     "image_dir",
     "device",
-    "overwrite",
     "zram_algorithm",
     "pmbd",
     "journal_device",
-    "journal_overwrite",
 )
 
 
@@ -72,10 +68,7 @@ class FilesystemFile(BaseModel):
     preallocate: bool | None = None
     """Whether the image has all its blocks beforehand, or is sparse. `true` where it is not given."""
     device: str | None = None
-    """It lies on this scratch device of the box file. All that was on it is lost."""
-    overwrite: str | None = None
-    """The id of what is on the device now, as `make plan` shows it: the word that this, and nothing else, may be
-    overwritten."""
+    """It lies on this scratch device of the box file, which `box claim` has given to Mountlab."""
     zram: SizeText | None = None
     """It lies on a compressed device in memory of this size."""
     zram_algorithm: str | None = None
@@ -86,8 +79,6 @@ class FilesystemFile(BaseModel):
     """Its journal (xfs: log) lies outside, on a loop image of this size."""
     journal_device: str | None = None
     """Its journal (xfs: log) lies outside, on this scratch device of the box file."""
-    journal_overwrite: str | None = None
-    """The same as `overwrite`, for that device."""
     over: FilesystemFile | None = None
     """The file system that holds the layers of an overlay: an entry of its own."""
     mkfs: list[str] | None = None
@@ -120,6 +111,32 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
     )  # fmt: skip
     family.check(fs, where=where)
     return fs
+
+
+RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
+"""Keys of earlier versions, by which a sweep file allowed that what is on a device is destroyed, and the device's."""
+
+
+def without_retired(entries: Any, where: str, *, kept: bool) -> Any:
+    """Return the entries of `filesystems` without keys that have no effect any more; `kept`: of a measured run. Raises
+    ParameterError for one in a sweep file: a device is given to Mountlab once, by hand."""
+    if not isinstance(entries, dict):
+        return entries
+    return {name: _without_retired(entry, f"{where}: filesystems.{name}", kept=kept) for name, entry in entries.items()}
+
+
+def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    for key in entry.keys() & RETIRED.keys() if not kept else ():
+        device = entry.get(RETIRED[key]) or "DEVICE"
+        raise ParameterError(
+            "a sweep cannot allow that a device is overwritten", where=f"{where}.{key}", got=repr(entry[key]),
+            allowed="a device that `box claim` has given to Mountlab",
+            next_step=f"take `{key}` out; python -m mountlab box claim BOX {device} --erase {entry[key]}",
+        )  # fmt: skip
+    rest = {key: value for key, value in entry.items() if key not in RETIRED}
+    return {**rest, "over": _without_retired(entry["over"], f"{where}.over", kept=kept)} if "over" in entry else rest
 
 
 def _size(text: str | None, where: str) -> int | None:

@@ -194,8 +194,6 @@ class Filesystem:
     """Whether the image has all its blocks from the beginning, or is sparse."""
     device: str | None = None
     """The name of a scratch device in the box file."""
-    overwrite: str | None = None
-    """The UUID of what is on the device now, where the user allows that this, and nothing else, is overwritten."""
     zram_bytes: int | None = None
     """A compressed device in memory of this size."""
     zram_algorithm: str | None = None
@@ -205,7 +203,6 @@ class Filesystem:
     """An external journal (xfs: log) on a loop image of this size."""
     journal_device: str | None = None
     """An external journal (xfs: log) on this scratch device of the box file."""
-    journal_overwrite: str | None = None
     over: Filesystem | None = None
     """overlay: the file system that holds its layers."""
     mkfs: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from mountlab.errors import ParameterError, did_you_mean
-from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem
+from mountlab.filesystem_params import BOX_PATH, FilesystemFile, read_filesystem, without_retired
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.model import METRICS, Box, Claim, Design, PublishedFigure, ScratchDevice, Shown, Sweep
 from mountlab.options import unknown_key
@@ -134,7 +134,8 @@ class BoxFile(_File):
     """A directory, best in memory, for what the tools print; the same holds for it. A second run that shares one of the
     two is refused. Without it `/dev/shm/mountlab-USER`."""
     scratch: dict[str, str] | None = None
-    """Whole block devices that may be formatted: your name for each, and its stable id. All data on them is lost."""
+    """Whole block devices that may be formatted, once `box claim` has claimed them: your name for each, and its stable
+    id. All data on them is lost."""
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
@@ -261,6 +262,8 @@ def resolve(
     for key, value in changes.items():
         _set(merged, key, value)
     merged = _with_texts(merged, read, f"{where}: workloads")
+    if "filesystems" in merged:
+        merged["filesystems"] = without_retired(merged["filesystems"], where, kept=kept)
     return Resolved(_sweep(validated(SweepFile, merged, where, kept=kept), where), merged)
 
 

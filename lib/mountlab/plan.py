@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +16,7 @@ from mountlab.evidence import split_options
 from mountlab.filesystems import FAMILIES, is_made
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
-from mountlab.filesystems.guard import OURS
+from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.foreign import check_plain
 from mountlab.helper import COMMAND as HELPER
@@ -286,13 +285,15 @@ class _Context:
         backed = fs.over or fs
         scratch = {each.name: each.device for each in self.box.scratch}
         identities = self.facts.get("device_ids", {})
+        device_id, journal_id = (identities.get(name, "") for name in (backed.device, backed.journal_device))
         beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
         return Place(
             run_id=self.run_id, run_dir=self.run_dir, mountpoint=f"{self.run_dir}/mnt/{fs.name}",
             image=f"{beside}/{fs.name}.img",
-            uuid=our_uuid(self.run_id, mount_id), journal_uuid=our_uuid(self.run_id, mount_id, "journal"),
-            device=scratch.get(backed.device or ""), device_id=identities.get(backed.device, ""),
-            journal=scratch.get(backed.journal_device or ""), journal_id=identities.get(backed.journal_device, ""),
+            uuid=uuid_for(device_id, self.run_id, mount_id, log=journal_id if backed.type == "xfs" else ""),
+            journal_uuid=uuid_for(journal_id, self.run_id, mount_id, "journal"),
+            device=scratch.get(backed.device or ""), device_id=device_id,
+            journal=scratch.get(backed.journal_device or ""), journal_id=journal_id,
             peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
         )  # fmt: skip
 
@@ -448,12 +449,6 @@ def _yes(asked: object) -> str:
 
 def _function(name: str, commands: tuple[tuple[str, ...], ...]) -> str:
     return f"{name}() {{ {' && '.join(shlex.join(argv) for argv in commands) or ':'}; }}"
-
-
-def our_uuid(*parts: str) -> str:
-    """A UUID by which the guard knows a file system as ours, told apart by the parts."""
-    digest = sha256("/".join(parts).encode()).hexdigest()
-    return f"{OURS}{digest[:4]}-{digest[4:16]}"
 
 
 def _privileged(facts: Facts) -> bool:

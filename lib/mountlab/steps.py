@@ -14,7 +14,7 @@ from mountlab.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, Left
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
 from mountlab.filesystems.made import OPEN
-from mountlab.model import Step
+from mountlab.model import Box, Step
 
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
@@ -55,7 +55,7 @@ class Hands:
         if not done.ok:
             if OPEN in argv and done.error_text.startswith(REFUSED):
                 raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
-            raise _refusal(step, argv, done) if _refused(step, done) else _failure(step, argv, done)
+            raise _refusal(self.box.box, step, argv, done) if _refused(step, done) else _failure(step, argv, done)
         if step.binds:
             names[step.binds] = done.text.strip()
         if step.undo:
@@ -98,15 +98,14 @@ def _refused(step: Step, done: Completed) -> bool:
     return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
 
 
-def _refusal(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
     refusal = read_refusal(done.text + done.error_text)
     next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
     if GUARD in argv:
-        key = "journal_overwrite" if "journal" in (step.keep or "") else "overwrite"
-        next_step = refusal.next_step(argv[argv.index(GUARD) + 1], key)
+        next_step = refusal.next_step(box, argv[argv.index(GUARD) + 1])
     return UnsafeError(
         f"refused to go on: {step.why}", where=shown(argv), got=refusal.found,
-        allowed="a device that is blank or that Mountlab formatted, a directory that Mountlab made",
+        allowed="a device that was claimed for Mountlab, a directory that Mountlab made",
         next_step=next_step,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
 from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
-from mountlab.model import MARK_BYTES, Filesystem, Sweep
+from mountlab.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from mountlab.units import KIB
@@ -28,7 +28,7 @@ DAX = 'cat "/sys/class/block/$(basename "$(readlink -f "$1")")/queue/dax"'
 IN_MEMORY = ("tmpfs", "ramfs")
 USABLE = 0.9
 """The part of a device that a workload may write; the rest is for the file system's own."""
-ALLOWED = "a device that nothing uses, and that is blank, was formatted by Mountlab, or is named with what is on it"
+ALLOWED = "a device that nothing uses, and that was claimed for Mountlab"
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,8 @@ class _Use:
     """A scratch device, as one file system wants to use it."""
 
     filesystem: str
-    key: str
-    """Where the sweep file may name what is on the device and may be destroyed."""
     name: str
     device: str
-    overwrite: str
     journal: bool = False
     raw: bool = False
 
@@ -74,7 +71,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     images = {name: size for name, (size, _) in found.items() if name in on_image}
     in_memory = [_directory_of(fs) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
     verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
-    _stop_at_refusals(verdicts, connection.box.name)
+    _stop_at_refusals(verdicts, connection.box)
     devices: dict[str, str] = {}
     for verdict in verdicts:
         name = verdict.use.filesystem
@@ -182,18 +179,18 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> 
     for fs in sweep.filesystems:
         if FAMILIES[fs.type].unavailable(fs, facts):
             continue
-        backed, where = fs.over or fs, f"filesystems.{fs.name}" + (".over" if fs.over else "")
+        backed = fs.over or fs
         if backed.device in listed:
             name = str(backed.device)
             raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
-            yield _Use(fs.name, f"{where}.overwrite", name, listed[name], backed.overwrite or "", raw=raw)
+            yield _Use(fs.name, name, listed[name], raw=raw)
         if backed.journal_device in listed:
-            name, key = str(backed.journal_device), f"{where}.journal_overwrite"
-            yield _Use(fs.name, key, name, listed[name], backed.journal_overwrite or "", journal=True)
+            name = str(backed.journal_device)
+            yield _Use(fs.name, name, listed[name], journal=True)
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:
-    done = connection.run(script_argv("guard.sh", use.device, use.overwrite, ""), root=_root(facts), timeout_s=600.0)
+    done = connection.run(script_argv("guard.sh", use.device, "", ""), root=_root(facts), timeout_s=600.0)
     if not done.ok:
         refusal = read_refusal(done.error_text)
         return _Verdict(use, refusal.found, refusal=refusal)
@@ -201,13 +198,14 @@ def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> 
     return _Verdict(use, found, identity)
 
 
-def _stop_at_refusals(verdicts: list[_Verdict], box: str) -> None:
+def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
     refused = [(verdict.use, verdict.refusal) for verdict in verdicts if verdict.refusal]
     if refused:
         use, refusal = refused[0]
         raise UnsafeError(
-            f"{use.device} will not be formatted", where=f"filesystems.{use.filesystem} on box {box}, scratch device "
-            f"{use.name}", got=refusal.found, allowed=ALLOWED, next_step=refusal.next_step(use.device, use.key),
+            f"{use.device} will not be formatted",
+            where=f"filesystems.{use.filesystem} on box {box.name}, scratch device {use.name}",
+            got=refusal.found, allowed=ALLOWED, next_step=refusal.next_step(box, use.device),
             evidence="\n".join(verdict.text for verdict in verdicts) if len(verdicts) > 1 else "",
         )  # fmt: skip
 

@@ -12,9 +12,10 @@ from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
 
+NVDIMM = "6d6f756e-746c-6162-0000-6e766469006d"
 DISKS = {
-    "/dev/disk/by-id/virtio-mountlab-scratch": r"sectors=16777216,diskseq=\d+,serial=mountlab-scratch$",
-    "/dev/disk/by-id/pmem-6d6f756e-746c-6162-0000-6e766469006d": r"sectors=\d+,diskseq=\d+$",
+    "/dev/disk/by-id/virtio-mountlab-scratch": r"sectors=16777216,diskseq=\d+,serial=mountlab-scratch,bound=\w{8}$",
+    f"/dev/disk/by-id/pmem-{NVDIMM}": rf"sectors=\d+,diskseq=\d+,uuid={NVDIMM},bound=\w{{8}}$",
 }
 TWO_LOOPS = """
 set -e
@@ -48,13 +49,13 @@ def loops(vm_connection: BoxConnection) -> Iterator[list[str]]:
         vm_connection.run(("sh", "-c", CLEAN_UP), root=True)
 
 
-def guard(box: BoxConnection, device: str, *command: str, overwrite: str = "", expected: str = "") -> Completed:
-    return box.run(script_argv("guard.sh", device, overwrite, expected, *command), root=True, timeout_s=120.0)
+def guard(box: BoxConnection, device: str, *command: str, expected: str = "") -> Completed:
+    return box.run(script_argv("guard.sh", device, "", expected, *command), root=True, timeout_s=120.0)
 
 
-def refusal_of(box: BoxConnection, device: str, overwrite: str = "") -> Refusal:
+def refusal_of(box: BoxConnection, device: str) -> Refusal:
     before = sh(box, f"sha256sum {device}")
-    done = guard(box, device, *mark_argv(device), overwrite=overwrite)
+    done = guard(box, device, *mark_argv(device))
     assert (done.exit_status, done.text) == (1, "")
     assert done.error_text.startswith("refused: ")
     assert sh(box, f"sha256sum {device}") == before
@@ -66,7 +67,7 @@ def test_members_of_an_array_of_md(vm_connection: BoxConnection, loops: list[str
     create = "mdadm --quiet --create /dev/md/guard --name=guard --run --level=1 --raid-devices=2 --assume-clean"
     sh(vm_connection, f"{create} --metadata=1.2 {' '.join(loops)} </dev/null")
     array = sh(vm_connection, f"blkid -p -o value -s UUID {loops[1]}")
-    assert re.search(r"is held by md\d+$", refusal_of(vm_connection, loops[1], array).found)
+    assert re.search(r"is held by md\d+$", refusal_of(vm_connection, loops[1]).found)
     sh(vm_connection, "mdadm --quiet --stop /dev/md/guard")
     stopped = refusal_of(vm_connection, loops[1])
     assert re.search("holds linux_raid_member, label .*guard, id ", stopped.found)
@@ -78,6 +79,8 @@ def test_a_physical_volume_of_lvm_and_what_lies_on_it(vm_connection: BoxConnecti
     sh(vm_connection, f"pvcreate -qq -y {only} {loops[0]} && vgcreate -qq -y {only} guard {loops[0]}")
     sh(vm_connection, f"lvcreate -qq -y {only} -Wn -Zn -L 8M -n data guard")
     assert re.search(r"is held by dm-\d+$", refusal_of(vm_connection, loops[0]).found)
+    claimed = vm_connection.run(script_argv("claim.sh", "/dev/guard/data", "", "60"), root=True, timeout_s=120.0)
+    assert re.search(r"^claimed /dev/dm-\d+ .* uuid=LVM-\w+$", claimed.text.strip()), claimed.error_text
     volume = guard(vm_connection, "/dev/guard/data")
     assert re.fullmatch(r"/dev/dm-\d+\n", volume.text), volume.error_text
     sh(vm_connection, f"vgchange -qq -an {only} guard")
@@ -93,6 +96,19 @@ def test_a_device_of_the_virtual_box_under_its_stable_name(stable: str, vm_conne
     identity, found = read_permission(looked.error_text)
     assert re.search(DISKS[stable], identity), identity
     assert "holds ext2 of Mountlab's own" in found
+
+
+@pytest.mark.parametrize("stable", DISKS, ids=["disk", "pmem"])
+def test_a_disk_of_the_virtual_box_needs_no_claim_until_it_holds_somebody_s_data(
+    stable: str, vm_connection: BoxConnection
+) -> None:
+    device = sh(vm_connection, f"readlink -f {stable}")
+    sh(vm_connection, f"wipefs -aq {device}")
+    looked = guard(vm_connection, stable)
+    assert "is a disk that Mountlab made for this virtual box" in looked.error_text
+    sh(vm_connection, f"mke2fs -q -F {device}")
+    assert "holds ext2, id" in refusal_of(vm_connection, device).found
+    sh(vm_connection, f"wipefs -aq {device}")
 
 
 def test_after_a_restart_a_disk_is_known_by_its_serial_number_and_not_by_the_kernel_s(

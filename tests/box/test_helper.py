@@ -128,6 +128,10 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
         "ext4": {"type": "ext4", "options": ["noatime", "data=writeback"], **every},
         "overlay": {"type": "overlay", "over": TMPFS}, "scratch": {"type": "ext4", "device": "data"},
     }  # fmt: skip
+    stable = f"/dev/disk/by-id/mountlab-helper-{helped.device.rpartition('/')[2]}"
+    claimed = helped.ask("-", "claim.sh", stable, "", "10")
+    assert claimed.stdout.startswith(f"claimed {helped.device} "), claimed.stderr
+    assert "is not among the scratch devices" in helped.ask("-", "claim.sh", helped.device, "", "10").stderr
     resolved = sweep(filesystems=filesystems, design={"repeats": 1}, baseline="ext4")
     file = helped.user.home / "x.yml"
     file.write_text(yaml.safe_dump(dict(resolved.parameters)))

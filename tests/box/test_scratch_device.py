@@ -1,5 +1,5 @@
-"""Scratch devices, from the sweep file to mkfs: formatted only when blank, ours or named; test_guard_live.py has the
-guard itself."""
+"""Scratch devices, from the sweep file to mkfs: formatted only when claimed. test_guard_live.py has the guard itself,
+test_claim_live.py the claim."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import disks
 import pytest
-from disks import THEIRS, Disks, command
+from device_states import claim
+from disks import OURS, THEIRS, Disks, command
 from mountlab import __main__, care, store, workflow
 from mountlab.box import BoxConnection, Completed, RecordingBox
 from mountlab.boxes import open_box
 from mountlab.errors import PlanError, UnsafeError
-from mountlab.filesystems.guard import mark_argv
 from mountlab.runner import run_sweep
 from sweeps import DD_WRITE, Silent, sweep
 
@@ -69,40 +69,45 @@ def measure(results: Path, **filesystem: str) -> store.Run:
     return store.load_run(workflow.run(resolved, results=results))
 
 
+def claimed(scratch: Scratch) -> None:
+    done = claim(scratch.stable)
+    assert done.returncode == 0, done.stderr
+
+
 # --- permitted --------------------------------------------------------------------------------------------------------
 
 
-def test_a_blank_device_is_formatted_measured_and_recognised_as_ours_the_next_time(
+def test_a_claimed_device_is_formatted_measured_and_recognised_as_ours_the_next_time(
     scratch: Scratch, results_dir: Path
 ) -> None:
+    claimed(scratch)
     for _ in range(2):
         run = measure(results_dir)
         assert list(run.trials["status"].unique()) == ["ok"]
     guard = next(run.path.glob("raw/m*/guard*.txt")).read_text()
-    assert "holds ext4 of Mountlab's own (UUID 6d6f756e-746c-6162-" in guard
+    assert "holds ext4 of Mountlab's own (UUID 6d6f756e-746c-6143-" in guard
     with open_box(store.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
 
 
-def test_a_device_with_data_is_formatted_where_the_sweep_names_what_is_on_it(
-    scratch: Scratch, results_dir: Path
-) -> None:
-    """And again: the sweep file still says so when the device has long been ours."""
-    disks.ext4(scratch.path)
-    for _ in range(2):
-        run = measure(results_dir, overwrite=THEIRS)
-        assert list(run.trials["status"].unique()) == ["ok"]
+def test_a_device_that_an_earlier_version_formatted_is_used_and_then_bound(scratch: Scratch, results_dir: Path) -> None:
+    disks.ext4(scratch.path, OURS)
+    run = measure(results_dir)
+    assert list(run.trials["status"].unique()) == ["ok"]
+    assert command("blkid", "-p", "-o", "value", "-s", "UUID", scratch.path).startswith("6d6f756e-746c-6143-")
 
 
 def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch: Scratch, results_dir: Path) -> None:
+    claimed(scratch)
     with workflow.planned(sweep(filesystems={"ext4": EXT4}), results=results_dir) as session:
-        assert session.facts["devices"] == {
-            "ext4": f"{scratch.stable}: {scratch.path} (64 MiB) is blank; will be written over"
-        }
+        found = session.facts["devices"]["ext4"]
+        assert found.startswith(f"{scratch.stable}: {scratch.path} (64 MiB) holds ext2 of Mountlab's own (UUID 6d6f")
+        assert found.endswith("; will be written over")
         assert re.match(r"boot=[0-9a-f]{8},7:\d+,sectors=131072,", session.facts["device_ids"]["data"])
 
 
 def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch: Scratch, results_dir: Path) -> None:
+    claimed(scratch)
     resolved = sweep(filesystems={"ext4": EXT4}, workloads={"dd": {**DD_WRITE, "count": 100}})
     with pytest.raises(PlanError, match="too large: dd writes 100 MiB") as refusal:
         workflow.run(resolved, results=results_dir)
@@ -119,13 +124,14 @@ def a_database(device: str) -> None:
 @pytest.mark.parametrize(
     ("fill", "found", "permit"),
     [
-        (disks.ext4, f"holds ext4, id {THEIRS}", f"`overwrite: {THEIRS}` to filesystems.ext4 in the sweep file"),
-        (disks.md_member, "holds linux_raid_member", f"`overwrite: {THEIRS}` to filesystems.ext4 in the sweep file"),
-        (a_database, "is not blank: there is data at 0 MiB", "give it to Mountlab by hand, which destroys what is"),
+        (disks.ext4, f"holds ext4, id {THEIRS}", f"python -m mountlab box claim local data --erase {THEIRS}"),
+        (disks.md_member, "holds linux_raid_member", f"python -m mountlab box claim local data --erase {THEIRS}"),
+        (a_database, "Mountlab has not claimed it", "python -m mountlab box claim local data "),
+        (str, "Mountlab has not claimed it", "python -m mountlab box claim local data "),
     ],
 )
 def test_a_device_with_data_is_refused_and_not_touched(
-    fill: Callable[[str], None], found: str, permit: str, scratch: Scratch, results_dir: Path
+    fill: Callable[[str], object], found: str, permit: str, scratch: Scratch, results_dir: Path
 ) -> None:
     """mke2fs with no terminal overwrites an existing file system without -F and returns 0."""
     fill(scratch.path)
@@ -158,7 +164,7 @@ def test_a_device_in_use_is_refused_and_no_id_helps(scratch: Scratch, results_di
     place = scratch.made.mount(scratch.path)
     before = scratch.made.digests()
     with pytest.raises(UnsafeError, match="will not be formatted") as refusal:
-        measure(results_dir, overwrite=THEIRS)
+        measure(results_dir)
     assert refusal.value.got == f"{scratch.path} is in use: {scratch.path} is mounted on {place}"
     assert refusal.value.next_step == "end that use, or name another device"
     assert scratch.made.digests() == before
@@ -178,7 +184,8 @@ def test_a_device_that_the_box_file_does_not_list_is_refused(scratch: Scratch, r
 
 
 @contextlib.contextmanager
-def planned(results: Path) -> Iterator[tuple[workflow.Session, store.RunWriter]]:
+def planned(results: Path, scratch: Scratch) -> Iterator[tuple[workflow.Session, store.RunWriter]]:
+    claimed(scratch)
     resolved = sweep(filesystems={"ext4": EXT4}, workloads={"dd-write": DD_WRITE})
     with workflow.planned(resolved, results=results) as session:
         yield session, store.RunWriter.create(session.plan, resolved, session.facts, results=results)
@@ -186,21 +193,22 @@ def planned(results: Path) -> Iterator[tuple[workflow.Session, store.RunWriter]]
 
 def test_a_device_that_fills_between_plan_and_run_is_refused_before_mkfs(scratch: Scratch, results_dir: Path) -> None:
     """The guard runs again before every mkfs, not only when the plan is made."""
-    with planned(results_dir) as (session, writer):
+    with planned(results_dir, scratch) as (session, writer):
         disks.ext4(scratch.path)
         before = scratch.made.digests()
         with pytest.raises(UnsafeError, match=f"holds ext4, id {THEIRS}") as refusal:
             run_sweep(session.plan, session.connection, writer, Silent())
-    assert f"`overwrite: {THEIRS}` to its file system in the sweep file" in refusal.value.next_step
+    assert f"python -m mountlab box claim local data --erase {THEIRS}" in refusal.value.next_step
     assert scratch.made.digests() == before
 
 
 def test_a_name_that_is_swapped_between_plan_and_run_is_refused_though_it_leads_to_a_blank_device(
     scratch: Scratch, results_dir: Path
 ) -> None:
+    claimed(scratch)
     other = scratch.made.loop()
     before = scratch.made.digests()
-    with planned(results_dir) as (session, writer):
+    with planned(results_dir, scratch) as (session, writer):
         scratch.links_to(other)
         with pytest.raises(UnsafeError, match="is not the device that the plan looked at"):
             run_sweep(session.plan, session.connection, writer, Silent())
@@ -223,10 +231,11 @@ class Meanwhile(RecordingBox):
 
 
 def test_a_name_that_is_swapped_after_the_guard_has_looked_does_no_harm(scratch: Scratch, results_dir: Path) -> None:
+    claimed(scratch)
     other = scratch.made.loop()
     disks.ext4(other)
     before = scratch.made.digests()
-    with planned(results_dir) as (session, writer):
+    with planned(results_dir, scratch) as (session, writer):
         box = Meanwhile(session.connection, lambda: scratch.links_to(other))
         with pytest.raises(UnsafeError, match="is not the device that the plan looked at"):
             run_sweep(session.plan, box, writer, Silent())
@@ -235,8 +244,7 @@ def test_a_name_that_is_swapped_after_the_guard_has_looked_does_no_harm(scratch:
 
 
 def test_a_mount_after_the_guard_has_looked_is_seen(scratch: Scratch, results_dir: Path) -> None:
-    command(*mark_argv(scratch.path))
-    with planned(results_dir) as (session, writer):
+    with planned(results_dir, scratch) as (session, writer):
         box = Meanwhile(session.connection, lambda: scratch.made.mount(scratch.path))
         with pytest.raises(UnsafeError, match=f"{scratch.path} is mounted on "):
             run_sweep(session.plan, box, writer, Silent())

@@ -25,10 +25,8 @@ GUARD_PROGRAMS = (
 DEVICE = "{device}"
 JOURNAL = "{journal}"
 """What losetup, the guard, or the kernel says that a device is called. Not its stable name: that is a link."""
-KEYS = frozenset(
-    {"image", "image_dir", "direct_io", "preallocate", "device", "overwrite", "zram", "zram_algorithm", "pmbd"}
-)
-JOURNAL_KEYS = frozenset({"journal_image", "journal_device", "journal_overwrite"})
+KEYS = frozenset({"image", "image_dir", "direct_io", "preallocate", "device", "zram", "zram_algorithm", "pmbd"})
+JOURNAL_KEYS = frozenset({"journal_image", "journal_device"})
 PMBD_DEVICE = "/dev/pma"
 
 
@@ -81,7 +79,7 @@ def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     """What makes {device} exist, and {journal} where there is one outside."""
     device: tuple[Step, ...]
     if fs.device is not None:
-        device = (_scratch(place.device, fs.overwrite, place.device_id, "device"),)
+        device = (_scratch(place.device, place.device_id, "device"),)
     elif fs.zram_bytes is not None:
         device = (_zram(fs, place),)
     elif fs.pmbd is not None:
@@ -93,7 +91,7 @@ def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
 
 def _journal(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     if fs.journal_device is not None:
-        return (_scratch(place.journal, fs.journal_overwrite, place.journal_id, "journal"),)
+        return (_scratch(place.journal, place.journal_id, "journal"),)
     if fs.journal_image_bytes is not None:
         beside = place.image.removesuffix(".img") + "-journal.img"
         return _image(replace(fs, image_dir=None), place, beside, fs.journal_image_bytes, "journal")
@@ -116,11 +114,11 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
     return (*own, make, attach)
 
 
-def _scratch(device: str | None, overwrite: str | None, identity: str, binds: str) -> Step:
+def _scratch(device: str | None, identity: str, binds: str) -> Step:
     assert device is not None
     return script_step(
-        "guard.sh", device, overwrite or "", identity, guard=True, binds=binds, keep=f"guard-{binds}.txt",
-        why="the device must be blank, ours, or named with what is on it",
+        "guard.sh", device, "", identity, guard=True, binds=binds, keep=f"guard-{binds}.txt",
+        why="the device must be claimed for Mountlab, and nothing may use it",
     )  # fmt: skip
 
 
@@ -149,5 +147,5 @@ def format_step(
     if (fs.journal_device if journal else fs.device) is None:
         return timed
     assert scratch is not None
-    overwrite, identity = (fs.journal_overwrite, place.journal_id) if journal else (fs.overwrite, place.device_id)
-    return replace(timed, argv=script_argv("guard.sh", scratch, overwrite or "", identity, *timed.argv))
+    identity = place.journal_id if journal else place.device_id
+    return replace(timed, argv=script_argv("guard.sh", scratch, "", identity, *timed.argv))

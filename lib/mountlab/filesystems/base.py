@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
@@ -212,8 +213,14 @@ def script_step(
 
 def script_argv(script: str, *arguments: str) -> tuple[str, ...]:
     """The argument list that runs one of the shell scripts beside this file."""
-    text = files("mountlab.filesystems").joinpath(script).read_text()
-    return ("sh", "-c", text, script, *arguments)
+    return ("sh", "-c", script_text(script), script, *arguments)
+
+
+@cache
+def script_text(script: str) -> str:
+    """Return the text of a script beside this file, with the functions that it shares with others in front."""
+    names = ("device.sh", script) if script in ("guard.sh", "claim.sh") else (script,)
+    return "".join(files("mountlab.filesystems").joinpath(name).read_text() for name in names)
 
 
 def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, ...] | None = None) -> Step:

@@ -1,21 +1,51 @@
-"""What the guard of scratch devices says, and the mark by which it knows a device as ours."""
+"""The guard of scratch devices: its words, and the mark by which it knows a device as ours."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 
-GUARD = "guard.sh"
-"""The name by which the guard stands in a command; DEVICE, OVERWRITE, EXPECTED follow, and what it lets pass."""
+from mountlab.model import Box
+
+GUARD, CLAIM = "guard.sh", "claim.sh"
+"""The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command
+that it lets pass."""
 OURS = "6d6f756e-746c-6162-"
-"""How every UUID begins that Mountlab gives to a file system: 'mountlab' in ASCII. guard.sh knows it too."""
+"""How a UUID begins that Mountlab gives to what it makes itself, and gave to scratch devices before they were claimed:
+'mountlab' in ASCII. device.sh knows both."""
+BOUND = "6d6f756e-746c-6143-"
+"""How a UUID begins that is bound to a scratch device: 'mountlaC'."""
 MARK_UUID = f"{OURS}0000-000000000000"
 REFUSED, PERMIT, IDENTITY = "refused: ", "permit: ", "identity: "
-BY_HAND = "-"
+UNCLAIMED = "claim"
+CUT_OFF = "-"
+_BOUND_TO = re.compile(r",bound=([0-9a-f]{8})\Z")
+
+
+def uuid_for(identity: str, *parts: str, log: str = "") -> str:
+    """Return a UUID by which the guard knows a file system as ours, another one for other `parts`.
+
+    It is bound to the scratch device whose identity the guard has stated ('' for what Mountlab makes itself). An
+    external log of xfs carries the UUID of its file system: `log`, its identity, takes the place of the parts.
+    """
+    digest = sha256("/".join(parts).encode()).hexdigest()
+    bound, bound_log = _bound(identity), _bound(log)
+    if not bound + bound_log:
+        return f"{OURS}{digest[:4]}-{digest[4:16]}"
+    digits = (bound or "0" * 8) + (bound_log or digest[:8])
+    return f"{BOUND}{digits[:4]}-{digits[4:]}"
+
+
+def _bound(identity: str) -> str:
+    found = _BOUND_TO.search(identity)
+    return found[1] if found else ""
 
 
 def mark_argv(device: str, uuid: str = MARK_UUID) -> tuple[str, ...]:
-    """The command that marks a device as ours: an ext2 of 1 MiB at its beginning, however large it is."""
+    """Return the command that marks a device as ours: an ext2 of 1 MiB at its beginning, however large it is."""
     return ("mke2fs", "-q", "-F", "-t", "ext2", "-b", "1024", "-E", "nodiscard", "-U", uuid, device, "1024")
 
 
@@ -30,7 +60,7 @@ def permitting(argv: tuple[str, ...], cut_off: Iterable[str]) -> tuple[str, ...]
     words = list(argv)
     for place in _guards(argv):
         if argv[place + 1] in cut_off:
-            words[place + 2] = BY_HAND
+            words[place + 2] = CUT_OFF
     return tuple(words)
 
 
@@ -44,32 +74,24 @@ class Refusal:
 
     found: str
     permit: str
-    """The id that, given as `overwrite`, would permit it; BY_HAND; '' where nothing would (it is in use)."""
+    """UNCLAIMED; the id that `box claim --erase` takes; '' where nothing permits it (it is in use)."""
 
-    def next_step(self, device: str, key: str) -> str:
-        """The one line that would permit it. `key`: where in the sweep file an id is given."""
-        if self.permit == BY_HAND:
-            mark = " ".join(mark_argv(device))
-            return (
-                "name another device; or, if nothing on this one is needed, give it to Mountlab by hand, which "
-                f"destroys what is on it: wipefs -a {device} && {mark}"
-            )
+    def next_step(self, box: Box, device: str) -> str:
+        """Return the one command that may permit it. `device`: its stable name in the box file."""
+        name = next((each.name for each in box.scratch if each.device == device), device)
+        command = f"python -m mountlab box claim {box.name} {shlex.quote(name)}"
+        if self.permit == UNCLAIMED:
+            return f"{command}   (reads the whole device, and marks it as Mountlab's if it is blank)"
         if self.permit:
             return (
-                f"name another device; or, if nothing on this one is needed, let Mountlab destroy it: add "
-                f"`{key.rpartition('.')[2]}: {self.permit}`{_to(key)} in the sweep file"
+                "name another device; or, if nothing on this one is needed, let Mountlab destroy it: "
+                f"{command} --erase {shlex.quote(self.permit)}"
             )
         return "end that use, or name another device"
 
 
-def _to(key: str) -> str:
-    """' to filesystems.ext4' of 'filesystems.ext4.overwrite'."""
-    entry = key.rpartition(".")[0]
-    return f" to {entry}" if entry else " to its file system"
-
-
 def read_refusal(said: str) -> Refusal:
-    """From what guard.sh wrote to standard error."""
+    """From what a script wrote to standard error."""
     lines = said.strip().splitlines()
     permit = next((line.removeprefix(PERMIT) for line in lines if line.startswith(PERMIT)), "")
     found = " ".join(line for line in lines if not line.startswith(PERMIT))

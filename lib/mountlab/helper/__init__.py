@@ -18,6 +18,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from mountlab.errors import ParameterError
+from mountlab.filesystems.base import script_text
 from mountlab.model import Box, Filesystem
 from mountlab.units import whole_seconds
 
@@ -33,11 +34,12 @@ LONGEST_S = 99999
 _OWN = ("helper.sh", "checks.sh", "umount.sh")
 _COPIED = (
     "care_clean.sh", "made.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
-    "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
+    "filesystems/claim.sh", "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh",
+    "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
-_SCRIPTS = {"image.sh", "borrow.sh", "evidence.sh"}
+_SCRIPTS = {"image.sh", "borrow.sh", "evidence.sh", "claim.sh"}
 _COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
 _WITHOUT_RUN = "-"
 _PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
@@ -54,8 +56,13 @@ def installed_files() -> dict[str, str]:
     package = files("mountlab")
     found = {"helper": package.joinpath("helper/launch.sh").read_text()}
     found |= {name: package.joinpath("helper", name).read_text() for name in _OWN}
-    found |= {path.rpartition("/")[2]: package.joinpath(path).read_text() for path in _COPIED}
+    found |= {path.rpartition("/")[2]: _text_of(path) for path in _COPIED}
     return {"helper": found.pop("helper"), **dict(sorted(found.items()))}
+
+
+def _text_of(path: str) -> str:
+    directory, _, name = path.rpartition("/")
+    return script_text(name) if directory == "filesystems" else files("mountlab").joinpath(path).read_text()
 
 
 @cache
@@ -247,7 +254,7 @@ def _is_ours(words: tuple[str, ...], box: Box) -> bool:
     """Whether it is about something below the mount root, or about a device: other directories are the user's."""
     if words[0] == "evidence.sh":
         return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
-    if words[0] in ("losetup", "blockdev", *_PREFIXES):
+    if words[0] in ("losetup", "blockdev", "claim.sh", *_PREFIXES):
         return True
     return any(word == box.mount_root or word.startswith(f"{box.mount_root}/") for word in words)
 

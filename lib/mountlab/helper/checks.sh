@@ -37,12 +37,12 @@ features() {
 
 # How every UUID begins that Mountlab gives.
 our_uuid() {
-    case $1 in 6d6f756e-746c-6162-*) ;; *) return 1 ;; esac
-    case ${1#6d6f756e-746c-6162-} in *[!0-9a-f-]*) return 1 ;; esac
+    case $1 in 6d6f756e-746c-6162-* | 6d6f756e-746c-6143-*) ;; *) return 1 ;; esac
+    case ${1#6d6f756e-746c-61??-} in *[!0-9a-f-]*) return 1 ;; esac
     [ ${#1} -eq 36 ]
 }
 
-# The id that a sweep allows to be overwritten, and what the guard says that a device is; both may be empty.
+# The id of what a claim may erase, and what the guard says that a device is; both may be empty.
 an_id() {
     case $1 in *[!A-Za-z0-9._:-]*) return 1 ;; esac
     [ ${#1} -le 64 ]

@@ -5,7 +5,7 @@
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
 #   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
-#   blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
+#   claim.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
@@ -335,11 +335,12 @@ prefixed() {
     case $1 in
     guard.sh)
         [ $# -ge 4 ] && listed "$2" || refuse "${2:-nothing} is not among the scratch devices of helper.conf"
-        an_id "$3" && an_identity "$4" || refuse "$3 $4 is no id"
-        device=$2 overwrite=$3 identity=$4
+        case $3 in '' | -) ;; *) refuse "$3 permits nothing" ;; esac
+        an_identity "$4" || refuse "$4 is no identity"
+        device=$2 cut_off=$3 identity=$4
         guarded=$(readlink -f -- "$2")
         shift 4
-        [ $# -gt 0 ] || exec sh "$lib/guard.sh" "$device" "$overwrite" "$identity"
+        [ $# -gt 0 ] || exec sh "$lib/guard.sh" "$device" "$cut_off" "$identity"
         ;;
     strict.sh | alone.sh)
         question=$1 asked=''
@@ -374,7 +375,7 @@ command_of() {
     check_made
     set -- "$verb" "$@"
     [ -z "$timed" ] || set -- sh "$lib/timed.sh" "$@"
-    [ -z "$guarded" ] || set -- sh "$lib/guard.sh" "$device" "$overwrite" "$identity" "$@"
+    [ -z "$guarded" ] || set -- sh "$lib/guard.sh" "$device" "$cut_off" "$identity" "$@"
     make "$@"
 }
 
@@ -469,6 +470,11 @@ common_command() {
         exec blockdev --getsize64 "$2"
         ;;
     guard.sh:3) prefixed guard.sh "$@" ;;
+    claim.sh:3)
+        listed "$1" || refuse "$1 is not among the scratch devices of helper.conf"
+        an_id "$2" && number "$3" || refuse "$2 $3 is no id and time"
+        exec sh "$lib/claim.sh" "$@"
+        ;;
     *) refuse "the helper knows no ${verb:-empty command} without a run" ;;
     esac
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
 
-from mountlab.filesystems.guard import OURS
+from mountlab.filesystems.guard import BOUND, OURS
 from mountlab.identities.names import ORDINARY
 
 NO_UUID = "00000000-0000-0000-0000-"
@@ -99,7 +99,7 @@ def _is_hardware(match: re.Match[str]) -> bool:
 
 def _is_foreign_uuid(match: re.Match[str]) -> bool:
     """Not Mountlab's own mark, by which its guard knows a file system again, and not one of the placeholders."""
-    return not match["value"].lower().startswith((OURS, NO_UUID, "ffffffff-ffff-ffff-ffff-"))
+    return not match["value"].lower().startswith((OURS, BOUND, NO_UUID, "ffffffff-ffff-ffff-ffff-"))
 
 
 def _is_name_of_device(match: re.Match[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Verbs that look after a box: check, prepare, clean."""
+"""Verbs that look after a box: check, prepare, claim, clean, helper."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def add(verbs: Any) -> None:
     for name, call, text in (
         ("check", _box_check, "is it fit, and what mends it if not"),
         ("prepare", _box_prepare, "install the tools with the box's own package manager"),
+        (
+            "claim",
+            _box_claim,
+            "give a scratch device to Mountlab: read all of it, mark it if it is blank; resumes what was interrupted",
+        ),
         ("clean", _box_clean, "remove whatever Mountlab left there"),
         (
             "helper",
@@ -24,6 +29,12 @@ def add(verbs: Any) -> None:
         parser.add_argument("name", help="a name from params/boxes")
         if name == "prepare":
             parser.add_argument("--yes", action="store_true", help="do not ask")
+        if name == "claim":
+            parser.add_argument("device", help="a scratch device of the box file, by its name there or its stable id")
+            parser.add_argument(
+                "--erase", metavar="ID", default="",
+                help="claim a device that holds data, which is destroyed; ID: as the refusal without --erase shows it",
+            )  # fmt: skip
         if name == "clean":
             parser.add_argument("--dry-run", action="store_true", help="only list")
             parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
@@ -62,6 +73,27 @@ def _box_prepare(arguments: Arguments) -> int:
         facts = gather(connection, all_programs())
         installed = care.prepare(connection, facts, all_programs(), yes=arguments.yes, ask=ask)
     print(f"installed: {', '.join(installed)}" if installed else "nothing was installed")
+    return 0
+
+
+def _box_claim(arguments: Arguments) -> int:
+    from tqdm import tqdm
+
+    from mountlab import device_claim, lock, store
+    from mountlab.boxes import open_box
+    from mountlab.facts import roots
+
+    box = store.load_box(arguments.name)
+    device = device_claim.scratch_device(box, arguments.device)
+    with open_box(box) as connection, tqdm(desc=device, unit="B", unit_scale=True, unit_divisor=1024, delay=1) as bar:
+
+        def tell(position: device_claim.Position) -> None:
+            bar.total = position.size
+            bar.update(position.read - bar.n)
+
+        lock.check_free(connection, roots(connection)[0])
+        said = device_claim.claim(connection, device, erase=arguments.erase, tell=tell)
+    print(said)
     return 0
 
 
