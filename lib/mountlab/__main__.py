@@ -27,13 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warn(show: Callable[..., None]) -> Callable[..., None]:
-    """Shows what people should know as one line of words, and the warnings of others as they are."""
+    """Shows what people should know as one line of words, each once, and the warnings of others as they are."""
+    said = set[str]()
 
     def warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, MountlabWarning):
-            print(f"warning: {message}", file=sys.stderr)
-        else:
+        if not issubclass(category, MountlabWarning):
             show(message, category, *where, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"warning: {message}", file=sys.stderr)
 
     return warn
 

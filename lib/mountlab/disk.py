@@ -78,6 +78,13 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_directory(path.parent)
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file where it is there, and its name from the disk."""
+    with told(path), suppress(FileNotFoundError):
+        os.unlink(path)
+        sync_directory(path.parent)
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file, which is made where it is not there. Where that fails the file is cut back to what it was,
     or, if even that fails, ends with a torn line."""

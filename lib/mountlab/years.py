@@ -67,6 +67,8 @@ class Years:
         told = {
             f"{words.counted(undated, 'run')} do not say when they began, and are in no history": undated,
             f"{words.counted(problems, 'run')} cannot be read; `mountlab catalog` says why": problems,
+            f"{words.counted(len(built.altered), 'run')} hold derived files that were altered after they were written: "
+            "figures are derived again from the raw output; `mountlab catalog` names them": len(built.altered),
             f"{words.counted(copies, 'directory')} hold a run that is there already: it counts once": copies,
             "a sweep asked something else of a cell under the same name: each has a history of its own":
                 len(self.histories) - len(twice),

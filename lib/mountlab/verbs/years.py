@@ -79,7 +79,7 @@ def _catalog(arguments: Arguments) -> int:
     if arguments.json:
         print(json.dumps({
             "file": str(built.file), "runs": built.runs, "read": built.read, "gone": built.gone,
-            "from_raw": built.from_raw, "problems": built.problems, "copies": built.copies,
+            "from_raw": built.from_raw, "altered": built.altered, "problems": built.problems, "copies": built.copies,
             "changes": list(map(str, pages)),
             "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
         }, indent=1))  # fmt: skip
@@ -109,6 +109,11 @@ def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     if built.from_raw:
         count, names = len(built.from_raw), _some(built.from_raw)
         yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
+    for run, files in list(built.altered.items())[:_MOST_NAMED]:
+        yield (f"altered after it was written: {run}: {files}; its figures are derived again from the raw output, and "
+               f"`mountlab reparse RUN` writes the file again")  # fmt: skip
+    if len(built.altered) > _MOST_NAMED:
+        yield f"and {len(built.altered) - _MOST_NAMED} more; mountlab catalog --json has all of them"
     for run, original in list(built.copies.items())[:_MOST_NAMED]:
         yield f"counted once: {run} is a copy of {original}"
     if len(built.copies) > _MOST_NAMED:

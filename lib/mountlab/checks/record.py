@@ -1,0 +1,28 @@
+"""Whether the files of a run are as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import Check, Evidence, of_run
+from mountlab.model import Caveat
+
+
+def altered(evidence: Evidence) -> Iterator[Caveat]:
+    """What was measured was altered after it was written, and a person accepted it."""
+    for text in evidence.altered:
+        yield of_run(
+            "altered", "warning",
+            f"what was measured was altered after it was written: {text}. The figures are those of the altered files, "
+            "and nothing shows what they were before: measure again before you decide.",
+        )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        code="altered",
+        severities=("warning",),
+        advice="Bring the files back from a copy or a bundle, or measure again.",
+        find=altered,
+    ),
+)
