@@ -92,8 +92,8 @@ def altered(run: Path, journal: Journal) -> list[tuple[str, str]]:
         return [(shown(run / INFO), said)]
     file = shown(run / FILE)
     found = [
-        (f"{file}, line {number}", f"{_named(journal, number)} does not follow from the line before it: it was changed, "
-         "or a line before it was changed, added, removed or moved")
+        (f"{file}, line {number}", f"{_named(journal, number)} does not follow from the line before it: this line was "
+         "changed, or lines before it were added, removed or moved")
         for number in journal.followed.broken
     ]  # fmt: skip
     if journal.followed.missing:
@@ -163,7 +163,7 @@ def _row(file: Path, number: int, line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
     if not isinstance(read, dict):
-        raise _damaged(file, number, "a line of the journal is not a trial", f"{type(read).__name__!r}")
+        raise _damaged(file, number, "a line of the journal is not a trial", repr(type(read).__name__))
     return read
 
 

@@ -67,8 +67,8 @@ def refuse_altered(problems: Iterable[Problem], run: str, how_to_accept: str) ->
         raise AlteredError(
             "raw output was altered after it was written", where=found[0][0], got=found[0][1] + more,
             allowed="the files that Mountlab wrote",
-            next_step=f"bring it back from a copy or a bundle. Or leave the trial out, with a line in {run}/exclude.yml. "
-            f"Or accept the run as it is now; its reports will say so: {how_to_accept}",
+            next_step="bring it back from a copy or a bundle. Or leave the trial out, with a line in "
+            f"{run}/exclude.yml. Or accept the run as it is now; its reports will say so: {how_to_accept}",
         )  # fmt: skip
 
 

@@ -47,8 +47,9 @@ from mountlab.evidence import (
 )  # fmt: skip
 from mountlab.foreign import check_info, check_plain, check_trials, kept_box
 from mountlab.hold import held, holder
-from mountlab.journal import ACCEPT, Journal, append, mend, read_checked
+from mountlab.journal import ACCEPT, Journal, append, mend, read_as_it_is, read_checked
 from mountlab.journal import FILE as JOURNAL
+from mountlab.journal import altered as altered_lines
 from mountlab.journal import read_journal as read_journal
 from mountlab.logs import Output, Part, decoded, read_log, read_one
 from mountlab.logs.base import LARGEST_LOG
@@ -74,6 +75,7 @@ from mountlab.plain_files import check_text, refuse_others
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
+from mountlab.raw_sums import Problem
 from mountlab.read_back import options_in_effect
 from mountlab.stamp import Stamp, stamped, truth_of
 from mountlab.tools.base import ToolOutput
@@ -480,20 +482,21 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
     return [f"{row.option} was {row.state} by the kernel ({row.kernel_says})" for row in wrong]
 
 
-def load_run(path: Path | str) -> Run:
+def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
 
-    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
+    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
+    AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
     """
     path = found(path).resolve()
-    run = _read_run(path)
+    run = _read_run(path, as_it_is=as_it_is)
     _say_altered(path, f"`python -m mountlab reparse {shown(path)}` writes it again")
     return run
 
 
-def _read_run(path: Path) -> Run:
+def _read_run(path: Path, *, as_it_is: bool = False) -> Run:
     with _readable(path):
-        return _load_run(path)
+        return _load_run(path, as_it_is=as_it_is)
 
 
 def _say_altered(path: Path, what_then: str) -> None:
@@ -542,16 +545,17 @@ class Figures:
     truth: dict[str, str]
 
 
-def _figures(path: Path) -> Figures:
+def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
-    kept, read = read_checked(path), dict[str, list[Measurement]]()
+    kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
     whole = kept.trials
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
     journal = _without_excluded(path, _as_outcomes(path, whole))
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
-    _refuse_altered_raw(path, info, sweep, kept, journal)
+    if not as_it_is:
+        raw_sums.refuse_altered(_altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
     measurements = analysis.without_partial(
         analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
     )
@@ -559,18 +563,23 @@ def _figures(path: Path) -> Figures:
     return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
 
 
-def _refuse_altered_raw(
-    path: Path, info: Mapping[str, Any], sweep: Sweep, kept: Journal, journal: Sequence[Trial]
-) -> None:
-    """Raise AlteredError where raw output is not what it was when it was written; that of excluded trials may be."""
-    accepted = accepted_raw(info)
+def altered(path: Path) -> list[Problem]:
+    """Return where what was measured is not as it was written, and what is wrong there. Raises StoreError for a journal
+    that cannot be read."""
+    kept = read_as_it_is(path)
+    journal = _without_excluded(path, kept.trials)
+    return [*altered_lines(path, kept), *_altered_raw(path, read_sweep(path).sweep, kept, journal)]
+
+
+def _altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
+    """Where raw output is not what it was when it was written; that of excluded trials is not looked at."""
+    accepted = accepted_raw(kept.info)
     counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
-    problems = [
+    return [
         *raw_sums.altered_trials(path / "raw", digests),
-        *raw_sums.altered_mounts(path / "raw", mounts_with_sums(info, sweep, journal), accepted),
+        *raw_sums.altered_mounts(path / "raw", mounts_with_sums(kept.info, sweep, journal), accepted),
     ]
-    raw_sums.refuse_altered(problems, shown(path), ACCEPT.format(run=shown(path)))
 
 
 def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
@@ -586,8 +595,8 @@ def mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Tr
     return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})
 
 
-def _load_run(path: Path) -> Run:
-    own, raw = _figures(path), path / "raw"
+def _load_run(path: Path, *, as_it_is: bool) -> Run:
+    own, raw = _figures(path, as_it_is=as_it_is), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
     stops = _stops(raw, own.whole, sweep, own.read)
     censored = analysis.censored_blocks(journal)
@@ -611,6 +620,7 @@ def _load_run(path: Path) -> Run:
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         answer_metrics=answers, altered=chain.accepted_words(info),
+        has_checksums=chain.KEY in info,
     )  # fmt: skip
     findings = checks.find_caveats(evidence)
     return Run(

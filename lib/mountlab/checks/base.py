@@ -70,6 +70,8 @@ class Evidence:
     """Mounts on a loop device that goes through the page cache of the file system below."""
     altered: Sequence[str] = ()
     """What of the run was altered after it was written, and was accepted."""
+    has_checksums: bool = True
+    """Whether an alteration could have been noticed: not in a run of an earlier version."""
 
     @cached_property
     def counted(self) -> Mapping[str, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from mountlab import chain, html, words
+from mountlab import html, words
 from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.run_view import RunView
@@ -145,11 +145,6 @@ def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:
     return html.table(head, [Rows(rows)], caption="Block devices of the box")
 
 
-_UNPROTECTED = (
-    "none: an earlier version of Mountlab recorded the run, and a later change to what was measured cannot be noticed"
-)
-
-
 def versions(run: RunView) -> Html:
     """Versions on the control machine, and what makes the run the one it is."""
     info = run.info
@@ -157,7 +152,6 @@ def versions(run: RunView) -> Html:
         "Run": info.get("run_id", ""),
         "Mountlab": info.get("mountlab_version", ""),
         "Commit": info.get("git_commit") or "none",
-        "Checksums": "of every trial and its raw output" if chain.KEY in info else _UNPROTECTED,
         "Seed": "none" if info.get("seed") is None else info["seed"],
         **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
         **info.get("versions", {}),
