@@ -81,7 +81,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "catalog": BASE | {"analysis", "chain", "derived", "disk", "hold", "journal", "stamp", "store", "listing"},
     "years": PURE | {"catalog", "store"},
     "chronicle": PURE | {"disk", "store", "report", "years"},
-    "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files"},
+    "signals": set(),
+    "report": PURE | {"disk", "store", "hold", "listing", "kernels", "plain_files", "signals"},
     "workflow": PURE | BOX | SHELL,
     "__init__": PURE | BOX | SHELL | {"workflow", "notebook", "pickers"},
     "demo": PURE | BOX | SHELL | {"workflow"},
@@ -95,7 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch_work": PURE | {"store", "batch_store", "batch_plan", "batch_item"},
     "batch_progress": PURE | {"store", "live", "batch_store"},
     "cluster": PURE,
-    "batch_many": PURE | {"store", "cluster", *BATCH},
+    "batch_many": PURE | {"store", "cluster", "signals", *BATCH},
     "everywhere": PURE | BOX | SHELL | {"workflow", "batch_store"},
     "batch": PURE | {"store", "report", *BATCH, "batch_many", "everywhere"},
     "fitness": PURE | BOX | {"store"},
@@ -107,7 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | SHELL
     | {"workflow", "demo", "bench", "importer", "lab", "batch", "batch_store", "publish", "reproduce", "__init__"}
     | {"accept", "audit", "catalog", "years", "chronicle", "everywhere"},
-    "__main__": {"errors", "verbs"},
+    "__main__": {"errors", "signals", "verbs"},
 }
 """A package (filesystems, tools, boxes, ...) counts as one module: inside, it may import itself."""
 

@@ -13,7 +13,7 @@ import pytest
 from mountlab import __main__, derived, report, store
 from mountlab.ending import concluding
 from mountlab.errors import BoxError, KeepError, MountlabWarning
-from mountlab.hold import held
+from mountlab.hold import alone
 from mountlab.seal_again import seal_again
 from mountlab.store import RunWriter, load_run, read_info
 from test_store import RESOLVED, brought_back, create, ok, the_plan, written
@@ -177,7 +177,7 @@ def test_of_two_reports_at_once_the_second_waits_and_reads_anew(
     order: list[str] = []
     monkeypatch.setattr(report, "execute", lambda *_, **__: order.append("read"))
     monkeypatch.setattr(report, "export", lambda *_, **__: "<html>")
-    with held(path, what="run's report", name=".reporting"):
+    with alone(path, what="run's report", fallback=path / ".reporting", wait_s=0):
         second = threading.Thread(target=report.write_report, args=(path,))
         second.start()
         second.join(0.3)

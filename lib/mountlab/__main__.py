@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from mountlab.errors import InputError, MountlabError, MountlabWarning, Stopped
+from mountlab.signals import as_interrupts
 from mountlab.verbs import parser
 from mountlab.verbs.shared import Arguments
 
@@ -23,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", MountlabWarning)
         warnings.showwarning = _warn(warnings.showwarning)
-        return _code(verb, parsed)
+        with as_interrupts():
+            return _code(verb, parsed)
 
 
 def _warn(show: Callable[..., None]) -> Callable[..., None]:

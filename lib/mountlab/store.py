@@ -46,7 +46,8 @@ from mountlab.evidence import (
     unseen,
 )  # fmt: skip
 from mountlab.foreign import check_info, check_plain, check_trials, kept_box
-from mountlab.hold import held, holder
+from mountlab.hold import FILE as OWNER
+from mountlab.hold import alone, held, holder, sweep
 from mountlab.journal import ACCEPT, Journal, append, mend, read_as_it_is, read_checked
 from mountlab.journal import FILE as JOURNAL
 from mountlab.journal import altered as altered_lines
@@ -409,6 +410,7 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
         )
     if as_written:
         return dict(info)
+    sweep(path, OWNER, ".deriving", ".reporting")
     if info["status"] == "running" and holder(path) is None:
         info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
     if "imported" in info:
@@ -927,7 +929,7 @@ def write_derived(run: Run) -> None:
 def derive(path: Path | str) -> None:
     """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
     path = found(path).resolve()
-    with held(path, what="run's figures", name=".deriving", wait_s=DERIVE_S):
+    with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
         run = _read_run(path)
         _say_altered(path, "the file is written again")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.errors import StoreError, printable
-from mountlab.verbs.shared import RUN, Arguments, say, verb
+from mountlab.verbs.shared import RUN, Arguments, reporting, say, verb
 
 
 def add(verbs: Any) -> None:
@@ -45,10 +45,11 @@ def _report(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.report import write_report
 
-    store.derive(arguments.run)  # trials may have been excluded since
-    if going_on := store.going_on(arguments.run):
-        say(f"note: {going_on}")
-    print(f"report: {store.shown(write_report(arguments.run))}")
+    with reporting(arguments.run):
+        store.derive(arguments.run)  # trials may have been excluded since
+        if going_on := store.going_on(arguments.run):
+            say(f"note: {going_on}")
+        print(f"report: {store.shown(write_report(arguments.run))}")
     return 0
 
 
