@@ -86,6 +86,15 @@ def read_whole(run: Path, name: str) -> bytes | None:
     )  # fmt: skip
 
 
+def is_made_from(run: Path, truth: Mapping[str, str]) -> bool:
+    """Return whether the derived files of a run were made from these files."""
+    try:
+        seal = read(run)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return False
+    return seal is not None and dict(seal.made_from) == dict(truth)
+
+
 def _holds(run: Path, name: str, data: bytes) -> bool:
     try:
         seal = read(run)

@@ -57,9 +57,10 @@ def read_checked(run: Path) -> Journal:
     problems = altered(run, found)
     if problems:
         raise AlteredError(
-            "the journal was altered after it was written", where=problems[0][0],
+            f"{'run.json' if problems[0][0].endswith(INFO) else 'the journal'} was altered after it was written",
+            where=problems[0][0],
             got=problems[0][1] + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""),
-            allowed="the lines that Mountlab wrote, in their order",
+            allowed="what Mountlab wrote",
             next_step="bring it back from a copy or a bundle. Or accept the run as it is now; its reports will say so: "
             + ACCEPT.format(run=shown(run)),
         )  # fmt: skip

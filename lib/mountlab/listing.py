@@ -99,6 +99,7 @@ def _json(path: Path) -> Any:
 
 def _of_run(path: Path, shown: str, *, has_page: bool) -> Entry:
     info = store.read_info(path)
+    store.refuse_altered(path, info)
     comparisons = _rows(path, "comparisons.csv")
     verb = "resume" if comparisons is None and info["status"] != "complete" else "report"
     page = {"page": PAGE} if has_page else {"next_step": f"make {verb} RUN={store.shown(path)}"}

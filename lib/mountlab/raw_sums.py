@@ -85,14 +85,14 @@ def _differing(directory: Path, sums: dict[str, str]) -> list[str]:
 def on_disk(directory: Path) -> dict[str, str]:
     """SHA-256 of every file below a directory, by its name there."""
     found: dict[str, str] = {}
-    pending = [""]
+    top, pending = str(directory), [""]
     while pending:
         below = pending.pop()
-        with os.scandir(directory / below) as entries:
+        with os.scandir(f"{top}/{below}") as entries:
             for entry in entries:
                 name = f"{below}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(f"{name}/")
                 else:
-                    found[name] = sha256(read_plain(directory / name)).hexdigest()
+                    found[name] = sha256(read_plain(entry.path)).hexdigest()
     return found

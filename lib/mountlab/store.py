@@ -565,6 +565,13 @@ def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
     return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
 
 
+def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
+    """Raise AlteredError where the journal of a run was altered. A journal from which figures were derived as it is now
+    was looked at then."""
+    if chain.KEY in info and not derived.is_made_from(path, truth_of(path)):
+        read_checked(path)
+
+
 def altered(path: Path) -> list[Problem]:
     """Return where what was measured is not as it was written, and what is wrong there. Raises StoreError for a journal
     that cannot be read."""

@@ -57,6 +57,7 @@ def resume(path: Path | str) -> Path:
     """
     path = store.found(path)
     info, resolved = store.read_info(path), store.read_sweep(path)
+    store.read_journal(path)  # one that was altered is refused before the box is touched
     if info["status"] == "complete":
         raise StoreError(
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"

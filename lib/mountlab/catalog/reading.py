@@ -282,7 +282,7 @@ def check(path: Path, name: str) -> str:
         return ""
     if ours.trials.equals(true.trials) and _same(ours.measurements, true.measurements):
         return ""
-    return "measurements.parquet is not what the raw output says"
+    return "measurements.parquet is not what the raw output says; mountlab reparse mends it"
 
 
 def _same(ours: pa.Table, theirs: pa.Table) -> bool:

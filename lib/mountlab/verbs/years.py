@@ -86,7 +86,7 @@ def _catalog(arguments: Arguments) -> int:
     else:
         print(printable("\n".join(_said(built, pages))))
         if checked:
-            wrong = [f"WRONG: {run}: {why}; mountlab reparse mends it" for run, why in checked.wrong.items()]
+            wrong = [f"WRONG: {run}: {why}" for run, why in checked.wrong.items()]
             wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
             print(printable("\n".join(wrong)))
     return 1 if checked and checked.wrong else 0
@@ -170,8 +170,11 @@ def _wanted(arguments: Arguments) -> Wanted:
 
 def _query(arguments: Arguments) -> int:
     from mountlab import catalog, store
+    from mountlab.years import doubts
 
     built = catalog.build((arguments.results or store.RESULTS).resolve(), say=say)
+    for line in doubts(built):
+        say(f"note: {line}")
     with catalog.opened(built.file) as connection:
         answer = catalog.ask(connection, arguments.sql)
     if arguments.json:
