@@ -16,6 +16,9 @@ from mountlab.disk import replace_file
 from mountlab.journal import Journal, altered, read_as_it_is
 from mountlab.raw_sums import Problem
 
+MOST = 20
+"""Alterations that run.json names: a journal that another program has written again has one in each line."""
+
 
 def accept(path: Path) -> list[str]:
     """Accept a run as it is now, and return what was found altered; nothing where nothing was.
@@ -27,6 +30,8 @@ def accept(path: Path) -> list[str]:
         journal = read_as_it_is(path)
         in_journal, in_raw = altered(path, journal), _in_raw(path, info, journal)
         found = [f"{where}: {what}" for where, what in (*in_journal, *in_raw.values())]
+        if len(found) > MOST:
+            found[MOST:] = [f"and {len(found) - MOST} more"]
         if found:
             changed = _accepted(info, journal, found, whole=bool(in_journal))
             changed[chain.ALTERED][-1]["raw"] = {name: _digest(path, name) for name in in_raw}

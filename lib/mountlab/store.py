@@ -874,7 +874,7 @@ def columns() -> dict[str, list[str]]:
     """File of a run to its columns, as the recorded run in results/tour has them."""
     found = tables(load_run(ROOT / "results" / "tour"))
     return {
-        "trials.jsonl": [field.name for field in fields(Trial)],
+        "trials.jsonl": [*(field.name for field in fields(Trial)), chain.RAW, chain.KEY],
         "measurements.parquet": list(found["measurements"].columns),
         "estimates.csv": [*found["estimates"].columns, "stopped"],
         "comparisons.csv": list(found["comparisons"].columns),

@@ -7,14 +7,19 @@ from collections.abc import Iterator
 from mountlab.checks.base import Check, Evidence, of_run
 from mountlab.model import Caveat
 
+_NAMED = 3
+"""Alterations that a caveat names."""
+
 
 def altered(evidence: Evidence) -> Iterator[Caveat]:
     """What was measured was altered after it was written, and a person accepted it."""
-    for text in evidence.altered:
+    if evidence.altered:
+        said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
+        rest = f"; and {more} more" if more > 0 else ""
         yield of_run(
             "altered", "warning",
-            f"what was measured was altered after it was written: {text}. The figures are those of the altered files, "
-            "and nothing shows what they were before: measure again before you decide.",
+            f"what was measured was altered after it was written: {said}{rest}. The figures are those of the altered "
+            "files, and nothing shows what they were before: measure again before you decide.",
         )  # fmt: skip
 
 
