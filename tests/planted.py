@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from mountlab.seal_again import seal_again
 from test_store import written
 
 RUN_ID, BOX = "20261120T101902-sweep-ledgerbox9", "ledgerbox9"
@@ -47,6 +48,7 @@ def planted_run(results: Path) -> Path:
     for name in ("nova7-notes.txt", "prepare.log", "warm.log"):
         (path / "raw" / "t0002" / name).write_text(NOTES)
     (path / "raw" / "t0002" / "argv").write_text(json.dumps(["dd", "of=/srv/acme/mountlab/x", "é\nalice"]))
+    seal_again(path)
     return path
 
 

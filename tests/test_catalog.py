@@ -20,6 +20,7 @@ from mountlab.__main__ import main
 from mountlab.catalog import database, reading
 from mountlab.catalog.build import FILE, Built
 from mountlab.errors import InputError, StoreError
+from mountlab.seal_again import seal_again
 from years import SMALL, edit, run_of, small
 
 TOUR = store.ROOT / "results" / "tour"
@@ -272,6 +273,7 @@ def mixed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, B
     shutil.copytree(good, results / "no-trials")
     edit(results / "no-trials", lambda info: info.update(run_id="no-trials"))
     (results / "no-trials" / "trials.jsonl").unlink()
+    seal_again(results / "no-trials")
     (results / "link").symlink_to(results / "good")
     (results / ".hidden").mkdir()
     (results / "compare").mkdir()

@@ -603,9 +603,21 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
     assert findings.passed == [
-        "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy", "too-short", "rounded",
+        "altered", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy", "too-short",
+        "rounded",
     ], "a check that looked at nothing has not passed"  # fmt: skip
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
+
+
+def test_what_was_altered_and_accepted_is_a_warning() -> None:
+    caveat = the_only("altered", build(make(), altered=["trials.jsonl, line 3: t0003 (accepted 2026-11-22)"]))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert "altered after it was written: trials.jsonl, line 3: t0003 (accepted 2026-11-22)." in caveat.message
+
+
+def test_a_run_without_checksums_has_not_passed() -> None:
+    assert found("altered", build(make())) == []
+    assert "an earlier version" in find_caveats(build(make(), has_checksums=False)).not_checked["altered"]
 
 
 def test_a_run_of_our_own_is_not_imported() -> None:

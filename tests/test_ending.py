@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from mountlab import __main__, report, store
+from mountlab import __main__, derived, report, store
 from mountlab.ending import concluding
 from mountlab.errors import BoxError, KeepError, MountlabWarning
-from mountlab.hold import held
+from mountlab.hold import alone
+from mountlab.seal_again import seal_again
 from mountlab.store import RunWriter, load_run, read_info
 from test_store import RESOLVED, brought_back, create, ok, the_plan, written
 
@@ -59,7 +60,8 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
     writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(store, "replace_file", lambda path, data: (tried.append(path.name), full(path, data)))
+    for module in (store, derived):
+        monkeypatch.setattr(module, "replace_file", lambda path, data: (tried.append(path.name), full(path, data)))
     with (
         pytest.raises(KeepError) as caught,
         pytest.warns(MountlabWarning, match="the list of all runs is as it was"),
@@ -175,7 +177,7 @@ def test_of_two_reports_at_once_the_second_waits_and_reads_anew(
     order: list[str] = []
     monkeypatch.setattr(report, "execute", lambda *_, **__: order.append("read"))
     monkeypatch.setattr(report, "export", lambda *_, **__: "<html>")
-    with held(path, what="run's report", name=".reporting"):
+    with alone(path, what="run's report", fallback=path / ".reporting", wait_s=0):
         second = threading.Thread(target=report.write_report, args=(path,))
         second.start()
         second.join(0.3)
@@ -199,6 +201,7 @@ def test_a_clock_that_is_set_back_changes_neither_order_nor_figures(results_dir:
     (path / "trials.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     info = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps({**info, "finished_at": "1970-01-01T00:00:00+00:00"}))
+    seal_again(path)
     back = load_run(path)
     assert list(back.trials["trial_id"]) == list(steady.trials["trial_id"])
     assert back.estimates.equals(steady.estimates)

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from mountlab import hold, store
 from mountlab.errors import KeepError, RunInUse
-from mountlab.hold import FILE, held, holder, this_process
+from mountlab.hold import FILE, alone, held, holder, sweep, this_process
 
 OTHER = """
 import sys, time
@@ -105,6 +106,97 @@ def test_those_who_look_do_not_keep_anybody_out(tmp_path: Path) -> None:
         over.set()
         for each in lookers:
             each.join()
+
+
+# --- files that a killed process leaves -----------------------------------------------------------------------------
+
+
+def test_a_finished_run_loses_the_file_of_its_killed_owner_with_the_next_command(
+    other: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    info = {"schema": 5, "run_id": "r", "status": "complete", "box": {"name": "b"}, "seed": 1, "parameters": {}}
+    (tmp_path / "run.json").write_text(json.dumps(info))
+    store.read_info(tmp_path)
+    assert (tmp_path / FILE).exists(), "its owner lives"
+    os.kill(other.pid, 9)
+    other.wait()
+    for name in (".reporting", ".deriving"):
+        shutil.copy(tmp_path / FILE, tmp_path / name)
+    store.read_info(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize(("change", "stays"), [({}, True), ({"host": "elsewhere"}, True), ({"started": "17"}, False)])
+def test_only_the_file_of_a_process_that_is_gone_is_removed(
+    change: dict[str, object], stays: bool, tmp_path: Path
+) -> None:
+    (tmp_path / FILE).write_text(json.dumps({**asdict(this_process()), **change}))
+    sweep(tmp_path, FILE)
+    assert (tmp_path / FILE).exists() == stays
+
+
+def test_a_torn_name_is_removed_and_where_nothing_can_be_locked_it_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / FILE).touch()
+    with monkeypatch.context() as patch:
+        without_locks(patch)
+        sweep(tmp_path, FILE)
+        assert (tmp_path / FILE).exists()
+    sweep(tmp_path, FILE)
+    assert not (tmp_path / FILE).exists()
+
+
+def test_removing_what_was_left_keeps_nobody_out(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def clean() -> None:
+        while not over.is_set():
+            sweep(tmp_path, FILE)
+
+    cleaner = threading.Thread(target=clean)
+    cleaner.start()
+    try:
+        for _ in range(200):
+            with held(tmp_path, what="run"):
+                assert holder(tmp_path) is not None
+    finally:
+        over.set()
+        cleaner.join()
+
+
+ALONE = """
+import sys, time
+from pathlib import Path
+from mountlab.hold import alone
+with alone(Path(sys.argv[1]), what="report", fallback=Path(sys.argv[1]) / ".reporting", wait_s=0):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_on_a_directory_leaves_nothing_when_its_process_is_killed(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    assert list(tmp_path.iterdir()) == []
+    fallback = tmp_path / ".reporting"
+    with pytest.raises(RunInUse), alone(tmp_path, what="report", fallback=fallback, wait_s=0.1):
+        pass
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with alone(tmp_path, what="report", fallback=fallback, wait_s=5):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_where_directories_cannot_be_locked_a_file_is_taken_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_locks(monkeypatch)
+    with alone(tmp_path, what="report", fallback=tmp_path / ".reporting", wait_s=1):
+        assert [path.name for path in tmp_path.iterdir()] == [".reporting"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:

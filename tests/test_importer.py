@@ -112,7 +112,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
-    assert read_info(imported.path)["schema"] == store.SCHEMA == 4
+    assert read_info(imported.path)["schema"] == store.SCHEMA == 5
     assert read_info(store.ROOT / "results" / "tour")["schema"] == 1
 
 
@@ -137,10 +137,14 @@ def test_reparse_reads_the_kept_logs_again(imported: Run) -> None:
     assert (imported.path / "estimates.csv").read_text().count("write_bandwidth") == 2
 
 
-def test_a_log_that_was_changed_after_the_import_is_not_read_as_another_figure(imported: Run) -> None:
+def test_a_log_that_was_changed_after_the_import_is_not_read_as_another_figure(
+    imported: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     (log,) = (imported.path / "raw" / "t0001").glob("log.txt")
     log.write_text(log.read_text().replace("0.28 s", "0.14 s"))
-    assert main(["reparse", str(imported.path)]) == 1
+    assert main(["reparse", str(imported.path)]) == 2
+    assert "a file of the raw output of t0001 was changed" in capsys.readouterr().err
+    assert main(["reparse", str(imported.path), "--accept-altered"]) == 1, "nor is it what dd would say"
 
 
 def test_how_imported_file_systems_were_mounted_is_not_known(imported: Run, capsys: pytest.CaptureFixture[str]) -> None:

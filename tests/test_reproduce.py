@@ -21,6 +21,7 @@ from mountlab.__main__ import main
 from mountlab.bundle import MANIFEST, Damage, differences, manifest, read_manifest, safe_parts, slug, without_clock
 from mountlab.errors import StoreError, UnsafeError
 from mountlab.publish import Wishes, publish
+from mountlab.seal_again import seal_again
 from ordinary import ordinary_user
 from planted import planted_run
 
@@ -378,6 +379,7 @@ def test_a_box_runs_the_sweeps_again_and_the_two_are_compared(
     again = planted_run(tmp_path)
     info = json.loads((again / "run.json").read_text())
     (again / "run.json").write_text(json.dumps({**info, "run_id": "again"}))
+    seal_again(again)
 
     def run(resolved: Any, *, box: str) -> Path:
         done.append((box, resolved.sweep.name, resolved.sweep.published))

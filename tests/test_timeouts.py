@@ -24,6 +24,7 @@ from mountlab.model import Comparison, Trial
 from mountlab.params import ParameterError
 from mountlab.ranks import ranks
 from mountlab.runner import as_trial
+from mountlab.seal_again import seal_again
 from mountlab.sections.figures import shape
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows, family
@@ -289,6 +290,7 @@ def test_a_retried_timeout_of_an_earlier_run_is_read_as_the_timeout_that_it_was(
     path = a_run(results_dir, COLD, retried=True)
     info = path / "run.json"
     info.write_text(json.dumps({**json.loads(info.read_text()), "schema": 3}))
+    seal_again(path)
     (late,) = [each for each in read_trials(path) if each.status == "timeout"]
     assert (late.cell, late.block) == COLD
     assert late.reason.startswith(LATE)
@@ -307,6 +309,7 @@ def test_one_that_had_failed_at_its_limit_is_one_too(results_dir: Path) -> None:
     path = a_run(results_dir, COLD)
     journal = path / "trials.jsonl"
     journal.write_text(journal.read_text().replace('"timeout"', '"failed"'))
+    seal_again(path)
     assert [each.status for each in read_trials(path)].count("timeout") == 1
 
 
@@ -319,6 +322,7 @@ def test_a_timeout_may_be_excluded_with_a_reason_and_a_failure_need_not(results_
     assert [each.code for each in run.caveats].count("excluded") == 1
     journal = path / "trials.jsonl"
     journal.write_text(journal.read_text().replace('"timeout"', '"failed"').replace("ran longer", "broke"))
+    seal_again(path)
     with pytest.raises(ParameterError, match="need not be excluded"):
         read_trials(path)
 

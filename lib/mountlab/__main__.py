@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, TextIO, cast
 
 from mountlab.errors import InputError, MountlabError, MountlabWarning, Stopped
+from mountlab.signals import as_interrupts
 from mountlab.text import Guarded, visible
 from mountlab.verbs import parser
 from mountlab.verbs.shared import Arguments
@@ -28,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", MountlabWarning)
             warnings.showwarning = _warn(warnings.showwarning)
-            return _code(verb, parsed)
+            with as_interrupts():
+                return _code(verb, parsed)
 
 
 @contextmanager
@@ -48,13 +50,15 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def _warn(show: Callable[..., None]) -> Callable[..., None]:
-    """Shows what people should know as one line of words, and the warnings of others as they are."""
+    """Shows what people should know as one line of words, each once, and the warnings of others as they are."""
+    said = set[str]()
 
     def warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, MountlabWarning):
-            print(f"warning: {message}", file=sys.stderr)
-        else:
+        if not issubclass(category, MountlabWarning):
             show(message, category, *where, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"warning: {message}", file=sys.stderr)
 
     return warn
 

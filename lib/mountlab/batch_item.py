@@ -12,7 +12,7 @@ from mountlab import report, store
 from mountlab.batch_params import Item, Outcome, notebook_parameters
 from mountlab.batch_store import BatchDirectory, notebook_path, now, parameters_of, sweep_path
 from mountlab.errors import MountlabError
-from mountlab.kernels import Kernels, own_loop
+from mountlab.kernels import Kernels
 
 RESUME = store.NOTEBOOKS / "15_resume_run.ipynb"
 LIMIT_S = 30 * 24 * 3600
@@ -101,8 +101,7 @@ def _execute(job: Job, before: Path | None, kernels: Kernels) -> None:
         if before
         else notebook_parameters(job.item, takes=parameters_of(notebook), sweep_file=str(path) if path else None)
     )
-    with own_loop():
-        report.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
+    report.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
 
 
 def _wait(future: Future[None], kernels: Kernels, job: Job) -> bool:

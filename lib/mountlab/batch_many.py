@@ -6,8 +6,6 @@ item that was being done is given out once more, and goes on with its run.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +25,7 @@ from mountlab.batch_view import Planned
 from mountlab.batch_work import located, session_of, unfit, work_of
 from mountlab.cluster import Broken, Cluster, Taken, Unfit
 from mountlab.errors import KeepError, SchedulerError
+from mountlab.signals import all_handled
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
 """Before an item is tried again that somebody else was in the way of: doubled each time."""
@@ -66,20 +65,14 @@ class _Pressed:
 
 @contextmanager
 def _interrupts() -> Iterator[_Pressed]:
-    """Counts Ctrl-C instead of raising it in the middle of something; outside of the main thread nobody presses it."""
+    """Counts Ctrl-C, SIGTERM and SIGHUP instead of raising them in the middle of something."""
     pressed = _Pressed()
 
     def count(*_: object) -> None:
         pressed.count += 1
 
-    if threading.current_thread() is not threading.main_thread():
+    with all_handled(count):
         yield pressed
-        return
-    before = signal.signal(signal.SIGINT, count)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @dataclass

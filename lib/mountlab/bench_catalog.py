@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from mountlab import analysis, stamp, store
+from mountlab import analysis, chain, derived, stamp, store
 from mountlab.model import METRICS, Cell, Measurement, Trial
 from mountlab.params import Resolved, as_yaml, resolve
 from mountlab.units import GIB, KIB
@@ -112,10 +112,11 @@ class _Sweep:
         path = results / name
         (path / "raw").mkdir(parents=True)
         own = {**facts, "hostname": f"box{box}", "kernel": f"6.{1 + run // KERNEL_EVERY}.0-{run // KERNEL_EVERY}-amd64"}
+        info = chain.bound(self._info(name, at, f"box{box}", own))
         files = {
-            "run.json": json.dumps(self._info(name, at, f"box{box}", own), indent=1).encode(),
+            "run.json": json.dumps(info, indent=1).encode(),
             "sweep.yml": as_yaml(self.resolved.parameters).encode(),
-            "trials.jsonl": "".join(f"{json.dumps(each)}\n" for each in self._journal(at)).encode(),
+            "trials.jsonl": b"".join(self._journal(at, info[chain.KEY])),
         }
         for file, data in files.items():
             (path / file).write_bytes(data)
@@ -131,10 +132,11 @@ class _Sweep:
             "left_out": {}, "published": [],
         }  # fmt: skip
 
-    def _journal(self, at: datetime) -> Iterator[dict[str, Any]]:
+    def _journal(self, at: datetime, head: str) -> Iterator[bytes]:
         for place, trial in enumerate(self.trials):
             started = (at + timedelta(seconds=3 * place)).isoformat(timespec="milliseconds")
-            yield asdict(replace(trial, started_at=started))
+            line, head = chain.chained(asdict(replace(trial, started_at=started)), head)
+            yield line + b"\n"
 
     def _derived(self, path: Path, rng: np.random.Generator, box: int, run: int) -> dict[str, bytes]:
         sweep, frame = self.resolved.sweep, self.frame
@@ -146,12 +148,14 @@ class _Sweep:
         own = frame.assign(value=1e8 * factor * np.exp(levels + rng.normal(0, TRIAL_SD, len(frame))))
         answers = analysis.answer_metrics(sweep, own)
         told = pd.DataFrame([asdict(each) for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
-        whole = stamp.stamped(store.with_factors_as_text(own), stamp.Stamp(stamp.truth_of(path), answers))
-        return {
+        truth = stamp.truth_of(path)
+        whole = stamp.stamped(store.with_factors_as_text(own), stamp.Stamp(truth, answers))
+        files = {
             store.MEASUREMENTS: whole, "comparisons.csv": told.to_csv(index=False).encode(),
             "caveats.csv": b"scope,subject,code,severity,message\nrun,,simulated,note,Nobody measured this.\n",
-            "report.html": b"<!doctype html><title>Nobody measured this</title>\n",
         }  # fmt: skip
+        page = {"report.html": b"<!doctype html><title>Nobody measured this</title>\n"}
+        return {**files, **page, derived.FILE: derived.sealed(truth, files)}
 
 
 def _places(cells: tuple[Cell, ...]) -> dict[str, int]:

@@ -17,6 +17,7 @@ _FILES = {
     "comparisons.csv": "comparisons", "caveats.csv": "caveats", "measurements.csv": "measurements",
     "measurements.parquet": "measurements (Parquet)", "sweep.yml": "sweep", "box.yml": "box", "run.json": "run.json",
     "trials.jsonl": "journal", "published.json": "published figures", "exclude.yml": "excluded trials",
+    "derived.json": "checksums of tables",
 }  # fmt: skip
 """What is linked of a run, in the order of a reader."""
 KEPT = "Nothing was replaced: host names, addresses, serial numbers and user names are those of the box."

@@ -28,6 +28,8 @@ _ABOUT = {
     "report.html": "The report, one page", "requirements.lock": "The tested version of every library",
     "environment.yml": "The environment for conda", "versions.json": "The versions that made this bundle",
     "published.json": "Published figures that ours stand beside", "exclude.yml": "Trials that do not count, and why",
+    "derived.json": "Checksums of the tables, and of what they were made from",
+    "SHA256SUMS": "Checksums of the files beside it",
 }  # fmt: skip
 
 

@@ -78,6 +78,13 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_directory(path.parent)
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file where it is there, and its name from the disk."""
+    with told(path), suppress(FileNotFoundError):
+        os.unlink(path)
+        sync_directory(path.parent)
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file, which is made where it is not there. Where that fails the file is cut back to what it was,
     or, if even that fails, ends with a torn line."""
@@ -271,23 +278,33 @@ def _remove(path: Path) -> None:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_plain(path: Path, limit: int = LARGEST_FILE) -> bytes:
+def read_plain(path: Path | str, limit: int = LARGEST_FILE) -> bytes:
     """The bytes of a plain file. Raises StoreError for what is none (a link, a pipe, a device: reading it could hang,
     or show what lies elsewhere) and for one that is too large, OSError where it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise StoreError("not a plain file", where=shown(path), got="a symbolic link") from error
+            raise StoreError("not a plain file", where=shown(Path(path)), got="a symbolic link") from error
         raise
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise StoreError("not a plain file", where=shown(path), got=stat.filemode(found.st_mode))
+            raise StoreError("not a plain file", where=shown(Path(path)), got=stat.filemode(found.st_mode))
         if found.st_size > limit:
             got = f"{found.st_size} B"
-            raise StoreError("too large a file for a run", where=shown(path), got=got, allowed=f"{limit} B")
-        with open(handle, "rb", closefd=False) as file:
-            return file.read(limit)
+            raise StoreError("too large a file for a run", where=shown(Path(path)), got=got, allowed=f"{limit} B")
+        return _read_all(handle, found.st_size, limit)
     finally:
         os.close(handle)
+
+
+def _read_all(handle: int, size: int, limit: int) -> bytes:
+    """Without a file object, which costs as much as all the rest: a run has thousands of small files."""
+    first = os.read(handle, min(size + 1, limit))
+    if len(first) == size:
+        return first
+    parts = [first]
+    while parts[-1]:
+        parts.append(os.read(handle, limit - sum(map(len, parts))))
+    return b"".join(parts)

@@ -6,6 +6,7 @@
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
     │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
+    │       ├── AlteredError      2   what was measured was altered after it was written
     │       └── RunInUse          3   another process writes to this run or batch
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
@@ -137,6 +138,10 @@ class StoreError(InputError):
 
 
 class KeepError(StoreError):
+    pass
+
+
+class AlteredError(StoreError):
     pass
 
 

@@ -18,7 +18,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "schema": (int,), "run_id": (str,), "status": (str,), "box": (dict,), "seed": (int, type(None)),
     "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),
     "imported": (dict,), "versions": (dict,), "created_at": (str,), "finished_at": (str, type(None)),
-    "stopped": (dict,), "batch": (str,),
+    "stopped": (dict,), "batch": (str,), "chain": (str,), "journal": (dict,), "altered": (list,),
 }  # fmt: skip
 
 

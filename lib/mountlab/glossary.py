@@ -117,6 +117,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "seed": "What the tool drew random places, sizes and data from; empty where it was given no seed.",
     "started_at": "When the first effect on the box began, in UTC.",
     "elapsed_s": "Seconds from the first to the last effect on the box, preparation and counters included.",
+    "raw": "SHA-256 over the names and hashes of the trial's raw output.",
+    "chain": "SHA-256 of this line and of the hash in the line before: a later change is noticed.",
 }
 """Every column of the files of a run."""
 
@@ -131,6 +133,7 @@ RUN_FILES: Mapping[str, str] = {
     "estimates.csv": "Every cell and metric with its interval. Derived.",
     "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",
     "caveats.csv": "Every reason to doubt a figure. Derived.",
+    "derived.json": "Checksums of the derived files, and of what they were made from.",
     "notebooks/": "The notebook that made the report, executed.",
     "report.html": "The report: one page that opens anywhere.",
 }

@@ -107,6 +107,62 @@ def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -
         os.close(handle)
 
 
+@contextmanager
+def alone(directory: Path, *, what: str, fallback: Path, wait_s: float) -> Iterator[None]:
+    """Be the only process that does this in a directory, by the kernel's lock on the directory itself: nothing is left
+    there, however the process ends. Where the file system locks no directories, `held` with the file `fallback`.
+
+    Raises RunInUse where another process does not end within `wait_s`, and KeepError where there is no directory.
+    """
+    with told(directory):
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if _locks_directory(handle, directory, what, wait_s):
+            yield
+            return
+    finally:
+        os.close(handle)
+    with held(fallback.parent, what=what, name=fallback.name, wait_s=wait_s):
+        yield
+
+
+def _locks_directory(handle: int, directory: Path, what: str, wait_s: float) -> bool:
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= until:
+                raise _in_use(directory / FILE, what, None) from error
+            time.sleep(_LOOK_S)
+        except OSError as error:
+            if error.errno not in (*_WITHOUT_LOCKS, errno.EBADF):
+                with told(directory):
+                    raise
+            return False
+        else:
+            return True
+
+
+def sweep(directory: Path, *names: str) -> None:
+    """Remove files of locks that a killed process of this machine has left; one that is held, or that another machine
+    may hold, stays. Whatever cannot be removed stays, too: it does no harm."""
+    for name in names:
+        with suppress(OSError):
+            _sweep(directory / name)
+
+
+def _sweep(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        left = _read(file)
+        if (left is None or left.state == "gone") and _is_still(handle, file):
+            os.unlink(file)
+    finally:
+        os.close(handle)
+
+
 def _taken(file: Path, what: str, wait_s: float) -> int:
     """A handle of the file, locked."""
     until = time.monotonic() + wait_s

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mountlab import store
+from mountlab import derived, store
 from mountlab.errors import MountlabError, in_one_line
 from mountlab.index_view import Entry, Row, entry_of_json, entry_of_run
 
@@ -99,16 +99,16 @@ def _json(path: Path) -> Any:
 
 def _of_run(path: Path, shown: str, *, has_page: bool) -> Entry:
     info = store.read_info(path)
-    comparisons = _rows(path / "comparisons.csv")
+    store.refuse_altered(path, info)
+    comparisons = _rows(path, "comparisons.csv")
     verb = "resume" if comparisons is None and info["status"] != "complete" else "report"
     page = {"page": PAGE} if has_page else {"next_step": f"make {verb} RUN={store.shown(path)}"}
-    return entry_of_run(shown, info, comparisons, _rows(path / "caveats.csv") or (), **page)
+    return entry_of_run(shown, info, comparisons, _rows(path, "caveats.csv") or (), **page)
 
 
-def _rows(path: Path) -> list[Row] | None:
-    """The rows of a CSV file; None where there is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+def _rows(path: Path, name: str) -> list[Row] | None:
+    """The rows of a CSV file of a run; None where there is none. Raises AlteredError."""
+    data = derived.read_whole(path, name)
+    if data is None:
         return None
-    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    return list(csv.DictReader(io.StringIO(data.decode(), newline=""), strict=True))

@@ -139,6 +139,11 @@ def resume_line(run: str) -> str:
     return f'run_path = mountlab.resume("{run}")'
 
 
+def report_line(run: str) -> str:
+    """What is typed into a cell to write the report of a run; `run` is its directory, as it is shown."""
+    return f'mountlab.report_link("{run}")'
+
+
 def stopped(run: str) -> Html:
     """What a person should know who stopped a run: `run` as it is typed."""
     kept = html.paragraph("Stopped: everything on the box is undone, and what was measured is kept. To go on:")

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from mountlab import html, plots, store, words
-from mountlab.errors import InputError, MountlabError, StoreError
+from mountlab.errors import AlteredError, InputError, MountlabError, StoreError
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.live import person_is_there, show
 from mountlab.model import METRICS
@@ -65,8 +65,10 @@ def entries(results: Path = store.RESULTS) -> list[Entry]:
 
 def _entry(path: Path, info: Mapping[str, Any]) -> Entry:
     question = " ".join(str(info["parameters"].get("question", "")).split())
-    verdicts = store.read_verdicts(path)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    try:
+        told = ", ".join(f"{count} {verdict}" for verdict, count in store.read_verdicts(path).items())
+    except AlteredError as error:
+        told = f"comparisons.csv: {error.what}"
     return Entry(
         path,
         question,

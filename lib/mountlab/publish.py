@@ -49,6 +49,7 @@ from mountlab.identities import (
 )  # fmt: skip
 from mountlab.journal import whole_lines
 from mountlab.params import as_yaml
+from mountlab.seal_again import seal_again
 from mountlab.store import Run
 
 DEFAULT_LICENCE = "CC-BY-4.0"
@@ -198,6 +199,7 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     for file in _files(run.path / "raw"):
         name = _name(run.path, file)
         _put(copy / (names.text(name) if names else name), _content(file, names))
+    seal_again(copy)
     return copy
 
 

@@ -21,12 +21,13 @@ from mountlab.compare_runs import compare_runs
 from mountlab.disk import clear
 from mountlab.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.foreign import check_plain
-from mountlab.hold import held
+from mountlab.hold import alone, held
 from mountlab.html import JUPYTERLAB_STYLE, Html
-from mountlab.kernels import Kernels
+from mountlab.kernels import Kernels, own_loop
 from mountlab.outline import without_empty_parts
 from mountlab.page import TEMPLATE, page
 from mountlab.plain_files import refuse_others
+from mountlab.signals import in_a_thread
 
 NOTEBOOK = store.NOTEBOOKS / "20_report.ipynb"
 COMPARISON, MANY = (store.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
@@ -52,7 +53,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
     try:
-        with held(run_path, what="run's report", name=".reporting", wait_s=store.DERIVE_S):
+        with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=store.DERIVE_S):
             clear(run_path, f".{written.name}.*.tmp")
             execute(notebook, executed, {"run": str(run_path)})
             store.replace_file(written, export(executed, title=question or info["run_id"]).encode())
@@ -176,12 +177,21 @@ def execute(
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
     connection = executed.with_name(f".{executed.stem}.kernel.json")
     failed.unlink(missing_ok=True)
+    own = kernels or Kernels(alone=True)
+
+    def work() -> None:
+        with own_loop():
+            execute_notebook(
+                notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
+                request_save_on_cell_execute=False, execution_timeout=limit_s,
+                kernel_manager_class=own.manager(connection),
+            )  # fmt: skip
+
     try:
-        execute_notebook(
-            notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-            request_save_on_cell_execute=False, execution_timeout=limit_s,
-            kernel_manager_class=(kernels or Kernels(alone=True)).manager(connection),
-        )  # fmt: skip
+        in_a_thread(work, own.interrupt)  # nbclient would take SIGINT and SIGTERM, and give SIGTERM back as the default
+    except KeyboardInterrupt:
+        unfinished.unlink(missing_ok=True)
+        raise
     except PapermillExecutionError as error:
         unfinished.replace(failed)
         raise _cell_failed(error, notebook, failed) from error

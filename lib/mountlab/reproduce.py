@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import lzma
+import os
 import stat
 import tempfile
 import zipfile
@@ -42,6 +43,7 @@ from mountlab.bundle import (
 from mountlab.compare_runs import compare_runs
 from mountlab.compare_view import comparison_text
 from mountlab.errors import MountlabError, StoreError, UnsafeError, in_one_line
+from mountlab.journal import read_as_it_is
 from mountlab.params import Resolved, as_yaml
 from mountlab.store import Run
 from mountlab.text import visible
@@ -167,7 +169,7 @@ def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
 def _names(run: Path) -> list[str]:
     """What is used as the name of a file by whoever reads a run."""
     sweep = store.read_sweep(run).sweep
-    names = [name for trial in store.read_journal(run) for name in (trial.trial_id, trial.mount)]
+    names = [name for trial in read_as_it_is(run).trials for name in (trial.trial_id, trial.mount)]
     return list(dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]))
 
 
@@ -224,7 +226,7 @@ def _sum(path: Path) -> str:
 
 def differing(run: Path) -> list[Difference]:
     """Where the published tables and the sweep of a run are not what its raw output and its run.json give."""
-    again = store.load_run(run)
+    again = store.load_run(run, as_it_is=True)
     tables = {table: table_text(again, table) for table in (*TABLES, "caveats")}
     found = [each for name, text in tables.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
@@ -233,6 +235,8 @@ def differing(run: Path) -> list[Difference]:
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
         found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
+    found += [Difference(run.name, "checksums", os.path.relpath(where, store.shown(run)), "what was measured",
+                         "as it was written", what) for where, what in store.altered(run)]  # fmt: skip
     return found
 
 
@@ -266,7 +270,7 @@ def _count(run: Path) -> int:
 
 def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
     """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
-    runs = [published_run(store.load_run(path)) for path in paths]
+    runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
     for run, told in zip(runs, description["runs"], strict=True):
         ours = json.loads(json.dumps({**asdict(run), "path": run.path}))
         yield from _unlike(run.run_id, DESCRIPTION, told, ours)

@@ -7,6 +7,7 @@ from the measured part at any time.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -25,7 +26,7 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
-from mountlab import analysis, checks, stopping
+from mountlab import analysis, chain, checks, derived, raw_sums, stopping
 from mountlab.checks import Moved
 from mountlab.counters import FILES as COUNTER_FILES
 from mountlab.counters import Around, around
@@ -45,9 +46,11 @@ from mountlab.evidence import (
     unseen,
 )  # fmt: skip
 from mountlab.foreign import check_imported, check_info, check_plain, check_trials, kept_box, known_level
-from mountlab.hold import held, holder
+from mountlab.hold import FILE as OWNER
+from mountlab.hold import alone, held, holder, sweep
+from mountlab.journal import ACCEPT, Journal, append, mend, read_as_it_is, read_checked
 from mountlab.journal import FILE as JOURNAL
-from mountlab.journal import append, mend
+from mountlab.journal import altered as altered_lines
 from mountlab.journal import read_journal as read_journal
 from mountlab.logs import Output, Part, decoded, read_log, read_one
 from mountlab.logs.base import LARGEST_LOG
@@ -84,6 +87,7 @@ from mountlab.plain_files import resolved_below as resolved_below
 from mountlab.plan import Plan
 from mountlab.precondition import FILE as ROUNDS_FILE
 from mountlab.precondition import Rounds, read_rounds
+from mountlab.raw_sums import Problem
 from mountlab.read_back import became, control_files, control_ids, ineffective, options_in_effect
 from mountlab.stamp import Stamp, stamped, truth_of
 from mountlab.text import visible
@@ -94,11 +98,12 @@ from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.histograms import Histogram, merge
 from mountlab.units import NS_PER_S
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
 has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
-`timeout`; before, it was repeated, or had failed (`_as_outcomes`)."""
+`timeout`; before, it was repeated, or had failed (`_as_outcomes`). 5: lines of the journal hold the digest of their raw
+output and a checksum chain, which starts in run.json (mountlab.chain)."""
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
 NOTEBOOKS = ROOT / "notebooks"
@@ -194,7 +199,9 @@ class RunWriter:
         tidy(path / "raw")
         if torn := mend(path / JOURNAL):
             warnings.warn(torn, MountlabWarning, stacklevel=2)
-        self._done = {trial.trial_id for trial in read_journal(path)}
+        journal = read_checked(path)
+        self._done = {trial.trial_id for trial in journal.trials}
+        self._head = journal.followed.head
         self._figures: dict[str, list[Measurement]] = {}
 
     @classmethod
@@ -209,7 +216,7 @@ class RunWriter:
             "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
             **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
         }  # fmt: skip
-        _begin(path, {"sweep.yml": as_yaml(resolved.parameters), "run.json": json.dumps(info, indent=1)})
+        _begin(path, {"sweep.yml": as_yaml(resolved.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
         return cls(path)
 
     def has(self, trial_id: str) -> bool:
@@ -217,7 +224,7 @@ class RunWriter:
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         with self._keeping():
-            keep_directory(self.path / "raw" / mount_id, files)
+            keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(files))
 
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
@@ -226,7 +233,7 @@ class RunWriter:
         """
         with self._keeping():
             keep_directory(self.path / "raw" / trial.trial_id, files)
-            append(self.path, trial)
+            self._head = append(self.path, trial, raw=raw_sums.digest_of(files), before=self._head)
         self._done.add(trial.trial_id)
 
     @contextmanager
@@ -255,7 +262,9 @@ class RunWriter:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
         info = _run_json(self.path)
         told = {stop.cell: _stop_row(stop) for stop in stops}
-        changed = {**info, "status": status, "finished_at": _now(), **({"stopped": told} if told else {})}
+        ending = {"trials": len(self._done), "head": self._head}
+        changed = {**info, "status": status, "finished_at": _now(), chain.ENDING: ending,
+                   **({"stopped": told} if told else {})}  # fmt: skip
         replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
 
 
@@ -396,8 +405,9 @@ class Run(Shown):
         return found
 
 
-def read_info(path: Path) -> dict[str, Any]:
-    """run.json, and `command`: the one line that runs it all again from where the directory lies now.
+def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
+    """run.json, and `command`: the one line that runs it all again from where the directory lies now. `as_written`:
+    only what is in the file.
 
     Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
     """
@@ -412,6 +422,9 @@ def read_info(path: Path) -> dict[str, Any]:
         raise StoreError(
             "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
         )
+    if as_written:
+        return dict(info)
+    sweep(path, OWNER, ".deriving", ".reporting")
     if info["status"] == "running" and holder(path) is None:
         info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
     if "imported" in info:
@@ -434,10 +447,12 @@ def is_derived(path: Path) -> bool:
 
 
 def read_verdicts(path: Path) -> dict[str, int]:
-    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not."""
-    if not is_derived(path):
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not.
+    Raises AlteredError."""
+    data = derived.read_whole(path, "comparisons.csv")
+    if data is None:
         return {}
-    counts = pd.read_csv(path / "comparisons.csv", usecols=["verdict"])["verdict"].value_counts()
+    counts = pd.read_csv(io.BytesIO(data), usecols=["verdict"])["verdict"].value_counts()
     return {str(verdict): int(count) for verdict, count in counts.items()}
 
 
@@ -485,14 +500,29 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
     return [f"{row.option} {became(row)} (the kernel says {row.kernel_says})" for row in wrong]
 
 
-def load_run(path: Path | str) -> Run:
+def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
 
-    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it.
+    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
+    AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
     """
     path = found(path).resolve()
+    run = _read_run(path, as_it_is=as_it_is)
+    _say_altered(path, f"`python -m mountlab reparse {shown(path)}` writes it again")
+    return run
+
+
+def _read_run(path: Path, *, as_it_is: bool = False) -> Run:
     with _readable(path):
-        return _load_run(path)
+        return _load_run(path, as_it_is=as_it_is)
+
+
+def _say_altered(path: Path, what_then: str) -> None:
+    """Warn of derived files that were altered after they were written: nothing is taken from them."""
+    if names := derived.altered(path):
+        files = ", ".join(shown(path / name) for name in names)
+        warnings.warn(f"altered after it was written: {files}. The figures are derived again from the raw output; "
+                      f"{what_then}", MountlabWarning, stacklevel=3)  # fmt: skip
 
 
 def load_figures(path: Path) -> Figures:
@@ -533,14 +563,17 @@ class Figures:
     truth: dict[str, str]
 
 
-def _figures(path: Path) -> Figures:
+def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
-    whole, read = read_journal(path), dict[str, list[Measurement]]()
+    kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
+    whole = kept.trials
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
     journal = _without_excluded(path, _as_outcomes(path, whole))
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
+    if not as_it_is:
+        raw_sums.refuse_altered(_altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
     measurements = analysis.without_partial(
         analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
     )
@@ -548,8 +581,47 @@ def _figures(path: Path) -> Figures:
     return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
 
 
-def _load_run(path: Path) -> Run:
-    own, raw = _figures(path), path / "raw"
+def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
+    """Raise AlteredError where the journal of a run was altered. A journal from which figures were derived as it is now
+    was looked at then."""
+    if chain.KEY in info and not derived.is_made_from(path, truth_of(path)):
+        read_checked(path)
+
+
+def altered(path: Path) -> list[Problem]:
+    """Return where what was measured is not as it was written, and what is wrong there. Raises StoreError for a journal
+    that cannot be read."""
+    kept = read_as_it_is(path)
+    journal = _without_excluded(path, kept.trials)
+    return [*altered_lines(path, kept), *_altered_raw(path, read_sweep(path).sweep, kept, journal)]
+
+
+def _altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
+    """Where raw output is not what it was when it was written; that of excluded trials is not looked at."""
+    accepted = accepted_raw(kept.info)
+    counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
+    digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
+    return [
+        *raw_sums.altered_trials(path / "raw", digests),
+        *raw_sums.altered_mounts(path / "raw", mounts_with_sums(kept.info, sweep, journal), accepted),
+    ]
+
+
+def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
+    """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
+    return {name: each for entry in info.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
+
+
+def mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
+    """Return the directories of mounts below raw/ that have checksums: none in a run of an earlier version."""
+    if chain.KEY not in info or sweep.imported:
+        return []
+    own = {trial.mount for trial in journal if trial.status != "excluded"}
+    return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})
+
+
+def _load_run(path: Path, *, as_it_is: bool) -> Run:
+    own, raw = _figures(path, as_it_is=as_it_is), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
     stops = _stops(raw, own.whole, sweep, own.read)
     censored = analysis.censored_blocks(journal)
@@ -572,7 +644,8 @@ def _load_run(path: Path) -> Run:
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
-        answer_metrics=answers,
+        answer_metrics=answers, altered=chain.accepted_words(info),
+        has_checksums=chain.KEY in info,
     )  # fmt: skip
     findings = checks.find_caveats(evidence)
     return Run(
@@ -643,7 +716,7 @@ def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
         "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
         "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
     }  # fmt: skip
-    _begin(path, {"import.yml": as_yaml(run.parameters), "run.json": json.dumps(info, indent=1)})
+    _begin(path, {"import.yml": as_yaml(run.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
     writer = RunWriter(path)
     for trial, files in run.trials:
         writer.record(trial, files)
@@ -817,7 +890,7 @@ def columns() -> dict[str, list[str]]:
     """File of a run to its columns, as the recorded run in results/tour has them."""
     found = tables(load_run(ROOT / "results" / "tour"))
     return {
-        "trials.jsonl": [field.name for field in fields(Trial)],
+        "trials.jsonl": [*(field.name for field in fields(Trial)), chain.RAW, chain.KEY],
         "measurements.parquet": list(found["measurements"].columns),
         "estimates.csv": [*found["estimates"].columns, "stopped"],
         "comparisons.csv": list(found["comparisons"].columns),
@@ -864,22 +937,26 @@ def _log_text(path: Path) -> str:
 
 
 def write_derived(run: Run) -> None:
-    """measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run."""
+    """Write measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run, and last the file that holds
+    their checksums."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
-    figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
-    replace_file(run.path / MEASUREMENTS, figures)
-    _write_csv(run.path / "estimates.csv", run.estimates.drop(columns="cell"))
-    _write_csv(run.path / "comparisons.csv", comparison_frame(run))
     rows = [asdict(caveat) for caveat in run.caveats]
-    _write_csv(run.path / "caveats.csv", pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS)))
+    derived.write(run.path, truth, {
+        MEASUREMENTS: stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics)),
+        "estimates.csv": csv_text(run.estimates.drop(columns="cell")).encode(),
+        "comparisons.csv": csv_text(comparison_frame(run)).encode(),
+        "caveats.csv": csv_text(pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS))).encode(),
+    })  # fmt: skip
 
 
 def derive(path: Path | str) -> None:
     """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
     path = found(path).resolve()
-    with held(path, what="run's figures", name=".deriving", wait_s=DERIVE_S):
-        clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp")
-        write_derived(load_run(path))
+    with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
+        clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
+        run = _read_run(path)
+        _say_altered(path, "the file is written again")
+        write_derived(run)
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:
@@ -898,7 +975,3 @@ def comparison_frame(run: Run) -> pd.DataFrame:
 def csv_text(frame: pd.DataFrame) -> str:
     """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
     return visible(str(frame.to_csv(index=False)))
-
-
-def _write_csv(path: Path, frame: pd.DataFrame) -> None:
-    replace_file(path, csv_text(frame).encode())

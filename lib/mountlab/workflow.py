@@ -16,7 +16,7 @@ from mountlab.ending import concluding
 from mountlab.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.facts import gather
 from mountlab.live import watched
-from mountlab.live_view import resume_line
+from mountlab.live_view import report_line, resume_line
 from mountlab.model import Box
 from mountlab.params import Resolved, on_box
 from mountlab.plan import Plan, all_programs, check_feasible, make_plan
@@ -58,6 +58,7 @@ def resume(path: Path | str) -> Path:
     """
     path = store.found(path)
     info, resolved = store.read_info(path), store.read_sweep(path)
+    store.read_journal(path)  # one that was altered is refused before the box is touched
     if info["status"] == "complete":
         raise StoreError(
             "the run is complete", where=store.shown(path), next_step=f"make report RUN={store.shown(path)}"
@@ -169,6 +170,18 @@ def _first(*choices: int | None) -> int:
 
 
 def _measure(session: Session, writer: RunWriter) -> Path:
+    try:
+        return _measured(session, writer)
+    except Stopped:
+        raise
+    except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
+        run = store.shown(writer.path)
+        if store.read_info(writer.path, as_written=True)["status"] == "complete":
+            raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
+        raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+
+
+def _measured(session: Session, writer: RunWriter) -> Path:
     done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
     progress = watched(session.plan, writer, done)
     with concluding(writer, session.plan.sweep) as ending:

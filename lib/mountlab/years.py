@@ -62,16 +62,25 @@ class Years:
     def notes(self) -> list[str]:
         """What a reader should know of what is not there, or is there more than once."""
         built = self.built
-        undated, problems, copies = built.runs - built.dated, len(built.problems), len(built.copies)
+        undated, copies = built.runs - built.dated, len(built.copies)
         twice = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
         told = {
             f"{words.counted(undated, 'run')} do not say when they began, and are in no history": undated,
-            f"{words.counted(problems, 'run')} cannot be read; `mountlab catalog` says why": problems,
             f"{words.counted(copies, 'directory')} hold a run that is there already: it counts once": copies,
             "a sweep asked something else of a cell under the same name: each has a history of its own":
                 len(self.histories) - len(twice),
         }  # fmt: skip
-        return [text for text, count in told.items() if count]
+        return [*doubts(built), *(text for text, count in told.items() if count)]
+
+
+def doubts(built: Built) -> list[str]:
+    """Return what a reader should know about runs that cannot be read and about altered derived files."""
+    told = {
+        f"{words.counted(len(built.problems), 'run')} cannot be read; `mountlab catalog` says why": built.problems,
+        f"{words.counted(len(built.altered), 'run')} hold derived files that were altered after they were written: "
+        "figures are derived again from the raw output; `mountlab catalog` names them": built.altered,
+    }  # fmt: skip
+    return [text for text, found in told.items() if found]
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:

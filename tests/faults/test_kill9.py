@@ -118,6 +118,7 @@ def reports(killer: Killer, times: int, report: Report) -> None:
         os.kill(pid, signal.SIGKILL)
         kills += host.wait() == -signal.SIGKILL
     assert host.do("report", run) == 0, host.said()
+    assert [*run.rglob(".*"), *run.rglob("*.unfinished.ipynb")] == [], "a finished run is clean again"
     count = counting.compare(run, killer.expected) + host.scene.left()
     report("kill -9 while the report is written", kills, count, time.monotonic() - started)
 

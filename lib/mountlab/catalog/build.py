@@ -18,7 +18,7 @@ from mountlab import listing
 from mountlab.catalog import database
 from mountlab.catalog.reading import RAW, RunRows, check, read_run, signature
 from mountlab.disk import clear, shown, sync_directory, told
-from mountlab.errors import StoreError
+from mountlab.errors import AlteredError, StoreError
 from mountlab.hold import held
 
 FILE = ".catalog.duckdb"
@@ -45,6 +45,8 @@ class Built:
     """Read now: the others were as they are."""
     from_raw: tuple[str, ...]
     """Of those read, whose figures were read out of the raw output, as nothing derived could be trusted."""
+    altered: dict[str, str]
+    """Run to its derived files that are not as they were written; its figures were read out of the raw output."""
     gone: int
     problems: dict[str, str]
     """Run that cannot be read to the reason."""
@@ -69,14 +71,14 @@ def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Bu
         before = known or {}
         stale = [name for name in paths if not now[name] or before.get(name, ("", ""))[0] != now[name]]
         gone = [name for name in before if name not in paths]
-        raw: list[str] = []
+        raw, altered = list[str](), dict[str, str]()
         if stale or gone or known is None:
             forgotten = [*gone, *(name for name in stale if name in before)]
             with _replacing(file, keep=known is not None) as connection:
                 database.forget(connection, forgotten)
-                raw = _add(connection, {name: paths[name] for name in stale}, now, say)
+                raw, altered = _add(connection, {name: paths[name] for name in stale}, now, say)
                 database.settle(connection)
-    return _told(file, read=len(stale), from_raw=raw, gone=len(gone))
+    return _told(file, read=len(stale), from_raw=raw, altered=altered, gone=len(gone))
 
 
 @contextmanager
@@ -94,9 +96,10 @@ def _replacing(file: Path, *, keep: bool) -> Iterator[database.Connection]:
 
 def _add(
     connection: database.Connection, runs: Mapping[str, Path], signatures: Mapping[str, str], say: Say
-) -> list[str]:
-    """Read runs and put their rows in; which of them were read from their raw output."""
-    raw: list[str] = []
+) -> tuple[list[str], dict[str, str]]:
+    """Read runs and put their rows in; which of them were read from their raw output, and which hold derived files that
+    were altered: these are read again each time."""
+    raw, altered = list[str](), dict[str, str]()
     names = list(runs)
     for start in range(0, len(names), _AT_ONCE):
         rows, sources = [], dict[str, tuple[str, str]]()
@@ -105,14 +108,16 @@ def _add(
             sources[name] = (signatures[name], problem)
             if one is not None:
                 rows.append(one)
-                sources[name] = ("" if one.run["status"] in UNFINISHED else signatures[name], "")
+                again = one.run["status"] in UNFINISHED or one.altered
+                sources[name] = ("" if again else signatures[name], "")
+                altered |= {name: ", ".join(one.altered)} if one.altered else {}
                 raw += [name] if one.run["figures_from"] == RAW else []
         if rows:
             database.add(connection, rows)
         database.note_sources(connection, sources)
         if len(names) > _AT_ONCE:
             say(f"read {min(start + _AT_ONCE, len(names))} of {len(names)} runs")
-    return raw
+    return raw, altered
 
 
 def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
@@ -123,12 +128,12 @@ def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
         return None, listing.reason(error)
 
 
-def _told(file: Path, *, read: int, from_raw: Sequence[str], gone: int) -> Built:
+def _told(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, str], gone: int) -> Built:
     with database.opened(file) as connection:
         ((runs, dated),) = database.ask(connection, "SELECT count(*), count(created_at) FROM runs").rows
         problems = database.ask(connection, "SELECT run, problem FROM sources WHERE problem <> '' ORDER BY run").rows
         copies = database.ask(connection, "SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").rows
-    return Built(file, int(runs), int(dated), read, tuple(from_raw), gone, dict(problems), dict(copies))
+    return Built(file, int(runs), int(dated), read, tuple(from_raw), altered, gone, dict(problems), dict(copies))
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,8 @@ def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> Check
         try:
             if found := check(runs[name], name):
                 wrong[name] = found
+        except AlteredError as error:
+            wrong[name] = f"{error.what}: {error.where}: {error.got}"
         except listing.DAMAGE:
             continue  # the catalog has no rows of it, and says why
         if number % _AT_ONCE == 0:

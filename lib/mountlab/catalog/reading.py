@@ -21,13 +21,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mountlab import analysis, store
+from mountlab import analysis, chain, store
+from mountlab import derived as derived_files
 from mountlab.journal import FILE as JOURNAL
 from mountlab.model import METRICS, Trial
 from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
+_WATCHED = (*FILES, derived_files.FILE, "estimates.csv", "comparisons.csv", "caveats.csv", "raw")
+"""What is looked at to tell whether a run must be read again."""
 RAW = "raw output"
 WITH_TIMEOUTS = 4
 """The schema from which on the journal alone tells which trials ran into their time limit."""
@@ -65,12 +68,14 @@ class RunRows:
     """The figures of cells with trials that ran into their time limit."""
     definitions: dict[str, str]
     """What was asked, by its hash, as JSON."""
+    altered: tuple[str, ...]
+    """Derived files that are not as they were written: nothing was taken from them."""
 
 
 def signature(run: Path) -> str:
     """What tells whether a run must be read again: '' where that cannot be told, as it is written to just now."""
     found, newest = [], 0
-    for name in (*FILES, "raw"):
+    for name in _WATCHED:
         try:
             stat = (run / name).lstat()
         except FileNotFoundError:
@@ -86,7 +91,9 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     measurements.parquet. Raises StoreError, or what damaged files raise (listing.DAMAGE)."""
     info = store.read_info(path)
     truth = {file: truth_bytes(path / file) for file in FILES[:3]}
-    kept = _kept(path, {file: digest(data) for file, data in truth.items()}) if derived else None
+    altered = tuple(derived_files.altered(path))
+    trusted = derived and not {store.MEASUREMENTS, derived_files.FILE} & set(altered) and _is_vouched(path, info)
+    kept = _kept(path, {file: digest(data) for file, data in truth.items()}) if trusted else None
     if kept is None:
         own = store.load_figures(path)
         trials, answers = [asdict(trial) for trial in own.journal], dict[str, Sequence[str]](own.answers)
@@ -99,8 +106,13 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
     medians = _named(name, _medians(trials, measurements, answers))
     return RunRows(
-        row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), medians, definitions
+        row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), medians, definitions, altered
     )
+
+
+def _is_vouched(path: Path, info: Mapping[str, Any]) -> bool:
+    """Whether derived files have checksums; those of a run of an earlier version need none."""
+    return chain.KEY not in info or (path / derived_files.FILE).exists()
 
 
 def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
@@ -270,7 +282,7 @@ def check(path: Path, name: str) -> str:
         return ""
     if ours.trials.equals(true.trials) and _same(ours.measurements, true.measurements):
         return ""
-    return "measurements.parquet is not what the raw output says"
+    return "measurements.parquet is not what the raw output says; mountlab reparse mends it"
 
 
 def _same(ours: pa.Table, theirs: pa.Table) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, clients, data, device, machine, options, ran, shape, sides
+from mountlab.checks import caches, clients, data, device, machine, options, ran, record, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import Check, Evidence, Facts, Told
 from mountlab.checks.caches import Moved, moved
@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL = (
+    *record.CHECKS,
     *ran.CHECKS,
     *caches.CHECKS,
     *data.CHECKS,
@@ -89,7 +90,8 @@ OF_SEVERAL_RUNS: dict[str, Told] = {
 """Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
-    "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy", "too-short",
+    "altered", "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy",
+    "too-short",
     "rounded", "outlier", "two-modes",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""

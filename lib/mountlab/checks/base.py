@@ -68,6 +68,10 @@ class Evidence:
     """Why each cell has no more trials, where the design has a stopping rule."""
     buffered_loops: frozenset[str] = frozenset()
     """Mounts on a loop device that goes through the page cache of the file system below."""
+    altered: Sequence[str] = ()
+    """What of the run was altered after it was written, and was accepted."""
+    has_checksums: bool = True
+    """Whether an alteration could have been noticed: not in a run of an earlier version."""
 
     @cached_property
     def counted(self) -> Mapping[str, list[str]]:

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.errors import StoreError
-from mountlab.verbs.shared import RUN, Arguments, json_text, say, verb
+from mountlab.text import lines_of
+from mountlab.verbs.shared import RUN, Arguments, json_text, reporting, say, verb
 
 
 def add(verbs: Any) -> None:
     """Declare them."""
-    for name, call, text in (
-        ("report", _report, "write the report of a run again"),
-        ("reparse", _reparse, "make the derived files of a run again from its raw output"),
-    ):
-        verb(verbs, name, call, text).add_argument("run", type=Path, help=RUN)
+    verb(verbs, "report", _report, "write the report of a run again").add_argument("run", type=Path, help=RUN)
+    reparse = verb(verbs, "reparse", _reparse, "make the derived files of a run again from its raw output")
+    reparse.add_argument("run", type=Path, help=RUN)
+    reparse.add_argument(
+        "--accept-altered", action="store_true",
+        help="go on with a run whose journal or raw output was altered, as it is now; every report says so",
+    )  # fmt: skip
     compare = verb(
         verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
     )
@@ -42,16 +45,21 @@ def _report(arguments: Arguments) -> int:
     from mountlab import store
     from mountlab.report import write_report
 
-    store.derive(arguments.run)  # trials may have been excluded since
-    if going_on := store.going_on(arguments.run):
-        say(f"note: {going_on}")
-    print(f"report: {store.shown(write_report(arguments.run))}")
+    with reporting(arguments.run):
+        store.derive(arguments.run)  # trials may have been excluded since
+        if going_on := store.going_on(arguments.run):
+            say(f"note: {going_on}")
+        print(f"report: {store.shown(write_report(arguments.run))}")
     return 0
 
 
 def _reparse(arguments: Arguments) -> int:
     from mountlab import store
+    from mountlab.accept import accept
 
+    if arguments.accept_altered:
+        found = accept(store.found(arguments.run).resolve())
+        print(lines_of(f"accepted: {each}" for each in found) or "nothing was altered")
     store.derive(arguments.run)
     print(f"derived again: {store.shown(arguments.run.resolve())}")
     return 0

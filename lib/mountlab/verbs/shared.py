@@ -6,10 +6,12 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mountlab.errors import Stopped
 from mountlab.text import plain_cell, visible
 
 Arguments = argparse.Namespace
@@ -54,14 +56,28 @@ def finish(path: Path) -> int:
     from mountlab.report import write_report
     from mountlab.terminal import answer_text
 
-    run = store.load_run(path)
-    print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
-    page = write_report(path)
+    with reporting(path):
+        run = store.load_run(path)
+        print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
+        page = write_report(path)
     print(f"report: {store.shown(page)}")
     errors = [each for each in run.caveats if each.severity == "error"] if run.sweep.design.strict else []
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Say how to go on where the report of a run is stopped."""
+    from mountlab import store
+    from mountlab.live_view import report_line
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        run = store.shown(path)
+        raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
 
 
 def say(line: str) -> None:

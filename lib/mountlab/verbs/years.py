@@ -84,14 +84,14 @@ def _catalog(arguments: Arguments) -> int:
     if arguments.json:
         print(json_text({
             "file": str(built.file), "runs": built.runs, "read": built.read, "gone": built.gone,
-            "from_raw": built.from_raw, "problems": built.problems, "copies": built.copies,
+            "from_raw": built.from_raw, "altered": built.altered, "problems": built.problems, "copies": built.copies,
             "changes": list(map(str, pages)),
             "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
         }))  # fmt: skip
     else:
         print(lines_of(_said(built, pages)))
         if checked:
-            wrong = [f"WRONG: {run}: {why}; mountlab reparse mends it" for run, why in checked.wrong.items()]
+            wrong = [f"WRONG: {run}: {why}" for run, why in checked.wrong.items()]
             wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
             print(lines_of(wrong))
     return 1 if checked and checked.wrong else 0
@@ -114,6 +114,11 @@ def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     if built.from_raw:
         count, names = len(built.from_raw), _some(built.from_raw)
         yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
+    for run, files in list(built.altered.items())[:_MOST_NAMED]:
+        yield (f"altered after it was written: {run}: {files}; its figures are derived again from the raw output, and "
+               f"`mountlab reparse RUN` writes the file again")  # fmt: skip
+    if len(built.altered) > _MOST_NAMED:
+        yield f"and {len(built.altered) - _MOST_NAMED} more; mountlab catalog --json has all of them"
     for run, original in list(built.copies.items())[:_MOST_NAMED]:
         yield f"counted once: {run} is a copy of {original}"
     if len(built.copies) > _MOST_NAMED:
@@ -170,9 +175,12 @@ def _wanted(arguments: Arguments) -> Wanted:
 
 def _query(arguments: Arguments) -> int:
     from mountlab import catalog, store
+    from mountlab.years import doubts
 
     limit_s = _time_limit(arguments.time_limit)
     built = catalog.build((arguments.results or store.RESULTS).resolve(), say=say)
+    for line in doubts(built):
+        say(f"note: {line}")
     with catalog.opened(built.file) as connection, _ended_after(limit_s):
         answer = catalog.ask(connection, arguments.sql, limit_s=limit_s)
     if arguments.json:
