@@ -258,7 +258,7 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
 class Leftover:
     """Something of ours on the box."""
 
-    kind: Literal["process", "mount", "loop", "borrowed", "files", "root"]
+    kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root"]
     name: str
     removed: bool
     note: str = ""
@@ -325,7 +325,7 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
-        case [("process" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
+        case [("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
             return Leftover(kind, unescape(name), gone == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

@@ -1,0 +1,81 @@
+"""What keeps the processes and mounts of a tool within its trial: what a box offers for that, and what it came to.
+
+The trial's own part is contain.sh. Which namespaces a box allows is asked once a run; whether there is a cgroup the trial
+sees for itself, since it is made below the one that its connection is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mountlab.box import BoxConnection
+from mountlab.errors import MountChanged
+
+CGROUPS = "/sys/fs/cgroup"
+"""Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
+NAMESPACES = "namespaces"
+"""Of the facts: variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
+_ALONE = "-m -p -f --mount-proc"
+OFFERS = {
+    "mount_namespace": ("unshare -m",),
+    # That of busybox knows no --kill-child. An ordinary user stays who he is: as a seeming root tools act otherwise.
+    "pid_namespace": (
+        f"unshare {_ALONE} --kill-child", f"unshare {_ALONE}", f"unshare -U --map-current-user {_ALONE} --kill-child",
+    ),
+}  # fmt: skip
+"""What is tried, best first. A mount namespace alone goes with a cgroup, which only root can make."""
+_ASK = r"""
+offer() {
+    variable=$1
+    shift
+    for words; do
+        $words sh -c '[ -r /proc/$$/stat ] && [ "$(id -u)" = "$0" ]' "$(id -u)" && break
+        words=''
+    done 2>/dev/null
+    printf '%s\t%s\n' "$variable" "$words"
+}
+"""
+
+
+def ask_namespaces(connection: BoxConnection) -> dict[str, str]:
+    """Return what the box allows, as the user whom tools run as. Nothing is changed on it."""
+    script = _ASK + "\n".join(
+        f"offer {variable} {' '.join(repr(words) for words in each)}" for variable, each in OFFERS.items()
+    )
+    done = connection.run(("sh", "-c", script, "namespaces"), root=connection.rights in ("root", "sudo"))
+    said = dict(line.partition("\t")[::2] for line in done.text.splitlines())
+    return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
+
+
+def changed(files: Mapping[str, bytes]) -> MountChanged | None:
+    """Return what a tool did to the file system under test; None where it is as before."""
+    seen = files.get("mount_spoilt") or files.get("mount_changed")
+    if seen is not None:
+        before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
+        what = "changed what is mounted on" if after else "unmounted"
+        return MountChanged(
+            f"the tool {what} the directory under test", got=after or "nothing is mounted there", allowed=before,
+            next_step="let it leave the mount alone: what it measured may be another file system",
+        )  # fmt: skip
+    if "not_writable" in files:
+        said = files["not_writable"].decode(errors="replace").strip()
+        return MountChanged("after the tool the file system cannot be written", got=said)
+    return None
+
+
+def spoilt(files: Mapping[str, bytes]) -> bool:
+    """Return whether the file system is unfit for a further trial. In a mount namespace of its own a tool can unmount it
+    and leave it fit."""
+    return "mount_spoilt" in files or "not_writable" in files
+
+
+def contained_by(files: Mapping[str, bytes]) -> str:
+    """Return what held the processes of a trial; '' for one of before this was recorded."""
+    return files.get("contained_by", b"").decode(errors="replace").strip()
+
+
+def namespaces(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of contain.sh. Facts of before this was asked offer nothing."""
+    known = facts.get(NAMESPACES) or {}
+    return {variable: known.get(variable, "") for variable in OFFERS}
