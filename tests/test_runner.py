@@ -95,7 +95,13 @@ class ScriptedBox:
         ).encode()
 
     def output(self, name: str) -> bytes:
-        given = {"trial": GOOD, "losetup --find": b"/dev/loop9\n", "guard": b"/dev/sdb\n", "strict": b"refuses\n", **self.said}
+        given = {
+            "trial": GOOD,
+            "losetup --find": b"/dev/loop9\n",
+            "guard": b"/dev/sdb\n",
+            "strict": b"refuses\n",
+            **self.said,
+        }
         return given.get(name, b"")
 
     @staticmethod
@@ -194,7 +200,10 @@ def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> Non
 
 
 def test_what_a_tool_put_in_the_way_of_an_undo_is_taken_away_and_said() -> None:
-    box, progress = ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x, below the mount: removed\n"}), Told()
+    box, progress = (
+        ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x, below the mount: removed\n"}),
+        Told(),
+    )
     run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), progress)
     assert box.calls[4:] == ["trial", "umount", "rmdir", "kill", "release", "close"]
     assert progress.notices == ["a tool left files in /x, below the mount: removed"]

@@ -325,7 +325,12 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
-        case [("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root") as kind, ("0" | "1") as gone, name, note]:
+        case [
+            ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root") as kind,
+            ("0" | "1") as gone,
+            name,
+            note,
+        ]:
             return Leftover(kind, unescape(name), gone == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

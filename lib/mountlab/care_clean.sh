@@ -221,8 +221,8 @@ clean_cgroups() {
         if [ -n "$run" ] || [ -d "$mount_root/$its_run" ] || [ -d "$output_root/$its_run" ]; then
             if [ "$mode" = list ]; then :; elif empty_cgroup "$group"; then gone=1; else note='processes in it do not end'; fi
         else
-            [ -n "$(find "$group" -maxdepth 0 -mmin +1 2>/dev/null)" ] \
-                && [ -z "$(cat "$group/tasks" "$group/cgroup.threads" 2>/dev/null)" ] || continue
+            [ -n "$(find "$group" -maxdepth 0 -mmin +1 2>/dev/null)" ] || continue
+            [ -z "$(cat "$group/tasks" "$group/cgroup.threads" 2>/dev/null)" ] || continue
             [ "$mode" = list ] || ! rmdir "$group" || gone=1
         fi
         say cgroup "$gone" "$(escape "$group")" "$note"

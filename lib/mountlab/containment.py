@@ -6,6 +6,7 @@ sees for itself, since it is made below the one that its connection is in.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,12 +39,15 @@ offer() {
 """
 
 
+def ask_argv() -> tuple[str, ...]:
+    """Return the command that asks a box which of OFFERS it allows. It changes nothing there."""
+    offers = (f"offer {variable} {' '.join(map(shlex.quote, each))}" for variable, each in OFFERS.items())
+    return ("sh", "-c", _ASK + "\n".join(offers), "namespaces")
+
+
 def ask_namespaces(connection: BoxConnection) -> dict[str, str]:
-    """Return what the box allows, as the user whom tools run as. Nothing is changed on it."""
-    script = _ASK + "\n".join(
-        f"offer {variable} {' '.join(repr(words) for words in each)}" for variable, each in OFFERS.items()
-    )
-    done = connection.run(("sh", "-c", script, "namespaces"), root=connection.rights in ("root", "sudo"))
+    """Return what the box allows, as the user that tools run as."""
+    done = connection.run(ask_argv(), root=connection.rights in ("root", "sudo"))
     said = dict(line.partition("\t")[::2] for line in done.text.splitlines())
     return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
 

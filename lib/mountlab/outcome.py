@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 
 from mountlab.containment import changed, spoilt
 from mountlab.counters import around
-from mountlab.errors import KERNEL, MountChanged, ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
+from mountlab.errors import (
+    KERNEL,
+    MountChanged,
+    ParseError,
+    PlaceError,
+    TimedOut,
+    ToolError,
+    TransientError,
+    TrialError,
+    in_one_line,
+)
 from mountlab.model import Status, Trial, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.units import MIB, format_bytes

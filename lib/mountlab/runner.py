@@ -41,6 +41,7 @@ from mountlab.steps import Hands
 from mountlab.stopping import decide
 from mountlab.tools.base import ToolOutput
 
+
 class _Spoilt(Exception):
     """A trial left its file system unfit for the next one. Internal: the rest is tried on one that is made again."""
 

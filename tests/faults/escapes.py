@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from mountlab import containment, plan
 from mountlab.params import Resolved, resolve
 
 SCRIPT = r"""#!/bin/sh
@@ -24,9 +28,33 @@ shutdown) xfs_io -x -c shutdown "$mountpoint" ;;
 esac
 """
 DAEMONS = ("daemon", "busy")
-"""Ways that leave a process."""
-SPOILERS = ("umount", "over", "read-only")
-"""Ways that change what is mounted."""
+"""Ways that leave a process without environment, in a session of its own."""
+SPOILERS = ("umount", "over", "read-only", "loop")
+"""Ways that change what is mounted, or keep it busy without a process."""
+WORLDS = {"v2": ("unified",), "v1": ("freezer", "pids", "systemd"), "none": ()}
+"""What a box has of cgroups: directories of this machine's, as a hybrid has them."""
+HELD = {"v2": "cgroup v2", "v1": "cgroup v1 (freezer)", "none": "PID namespace", "bare": "environment"}
+"""What then holds the processes of a tool."""
+
+
+@contextmanager
+def world(name: str, directory: Path) -> Iterator[None]:
+    """Boxes that have such cgroups and no others; in the world `bare` they allow no namespaces, either."""
+    directory.mkdir()
+    for each in WORLDS.get(name, ()):
+        if not Path("/sys/fs/cgroup", each).is_dir():
+            pytest.skip(f"this machine has no cgroup hierarchy {each}")
+        (directory / each).symlink_to(f"/sys/fs/cgroup/{each}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "CGROUPS", str(directory))
+        if name == "bare":
+            patch.setattr(containment, "OFFERS", dict.fromkeys(containment.OFFERS, ()))
+        yield
+
+
+def groups() -> tuple[str, ...]:
+    """Cgroups of trials that are there."""
+    return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob("mountlab-*"))
 
 
 def program(home: Path) -> Path:
@@ -37,17 +65,17 @@ def program(home: Path) -> Path:
     return path
 
 
-def sweep(home: Path, way: str, times: int, filesystems: dict[str, Any], **design: Any) -> Resolved:
-    """A sweep in which the tool gets away so often, each time as a cell of its own, beside one that does not."""
+def sweep(home: Path, ways: Sequence[str], times: int, filesystems: dict[str, Any], **design: Any) -> Resolved:
+    """A sweep in which the tool gets away so often in each way, each time as a cell of its own, beside one that stays."""
     tool = {
         "tool": "command", "space": "1MiB", "version": "true",
         "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
     }  # fmt: skip
     path = program(home)
+    often = [*range(1, times + 1)]
     workloads = {
-        "escapes": {**tool, "argv": f"{path} {way} {{directory}} {{time_no}}", "time_no": [*range(1, times + 1)]},
-        "stays": {**tool, "argv": f"{path} stays {{directory}}"},
-    }
+        way: {**tool, "argv": f"{path} {way} {{directory}} {{time_no}}", "time_no": often} for way in ways
+    } | {"stays": {**tool, "argv": f"{path} stays {{directory}}"}}
     asked = {"repeats": 1, "warmup": 0, "seed": 7, "trial_timeout": "20s", "drop_caches": False, **design}
     raw = {"name": "escapes", "question": "Does anything get away?", "box": "local", "filesystems": filesystems,
            "workloads": workloads, "design": asked}  # fmt: skip
