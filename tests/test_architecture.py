@@ -19,7 +19,7 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"errors", "units", "model", "seeds"}
-CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
+CORE = {"containment", "evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
     "foreign", "read_back", "permanent", "checks", "plan", "plan_clients",
@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "seeds": set(),
     "units": {"errors"},
     "model": {"errors", "units"},
+    "containment": {"errors"},
     "evidence": BASE,
     "counters": BASE | {"evidence"},
     "options": BASE,

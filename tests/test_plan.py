@@ -406,7 +406,7 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         f"largest_output={16 * 2**20}", f"largest_archive={64 * 2**20}", "prepares=''", "warms=''",
         "prepare() { :; }", "warm() { :; }",
         "load_program() { sh -c 'dd --version 2>/dev/null || dd --help' version dd; }",
-        f"measured() {{ \"$@\" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 "
+        f'measured() {{ "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 '
         "conv=fdatasync; }",
     ]  # fmt: skip
 

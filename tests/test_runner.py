@@ -368,7 +368,7 @@ class Told(Silent):
         self.notices.append(text)
 
 
-# --- file systems that a tool has spoilt -------------------------------------------------------------------------------
+# --- file systems that a tool has spoilt ------------------------------------------------------------------------------
 
 WROTE = {"exit_status": b"0\n", "stdout": b"", "stderr": SUMMARY}
 SPOILT = archive({**WROTE, "mount_spoilt": b"tmpfs 0:50 / rw src rw\ntmpfs 0:50 / rw src ro\n"})

@@ -1,7 +1,7 @@
 """What keeps the processes and mounts of a tool within its trial: what a box offers for that, and what it came to.
 
-The trial's own part is contain.sh. Which namespaces a box allows is asked once a run; whether there is a cgroup the trial
-sees for itself, since it is made below the one that its connection is in.
+The trial's own part is contain.sh. Which namespaces a box allows is asked once a run. Whether there is a cgroup the
+trial sees for itself, since it makes one below the cgroup of its connection.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from mountlab.box import BoxConnection
 from mountlab.errors import MountChanged
 
 CGROUPS = "/sys/fs/cgroup"
 """Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
+LAST_RESORT = "environment"
+"""What holds processes where a box has neither."""
 NAMESPACES = "namespaces"
 """Of the facts: variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
 _ALONE = "-m -p -f --mount-proc"
@@ -45,10 +46,9 @@ def ask_argv() -> tuple[str, ...]:
     return ("sh", "-c", _ASK + "\n".join(offers), "namespaces")
 
 
-def ask_namespaces(connection: BoxConnection) -> dict[str, str]:
-    """Return what the box allows, as the user that tools run as."""
-    done = connection.run(ask_argv(), root=connection.rights in ("root", "sudo"))
-    said = dict(line.partition("\t")[::2] for line in done.text.splitlines())
+def offered(printed: str) -> dict[str, str]:
+    """Return what the answer of a box to that names: variable of contain.sh to words."""
+    said = dict(line.partition("\t")[::2] for line in printed.splitlines())
     return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
 
 
@@ -69,14 +69,9 @@ def changed(files: Mapping[str, bytes]) -> MountChanged | None:
 
 
 def spoilt(files: Mapping[str, bytes]) -> bool:
-    """Return whether the file system is unfit for a further trial. In a mount namespace of its own a tool can unmount it
-    and leave it fit."""
+    """Return whether the file system is unfit for a further trial. What a tool unmounts in its own mount namespace
+    stays fit."""
     return "mount_spoilt" in files or "not_writable" in files
-
-
-def contained_by(files: Mapping[str, bytes]) -> str:
-    """Return what held the processes of a trial; '' for one of before this was recorded."""
-    return files.get("contained_by", b"").decode(errors="replace").strip()
 
 
 def namespaces(facts: Mapping[str, Any]) -> dict[str, str]:

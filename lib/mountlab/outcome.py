@@ -240,7 +240,8 @@ def _check_left(files: Files) -> None:
     if "left_devices" in files:
         raise ToolError(
             "it ended and left loop devices on its files, which were detached",
-            got=", ".join(_text(files, "left_devices").split("\n")), allowed="a command that detaches what it has attached",
+            got=", ".join(_text(files, "left_devices").split("\n")),
+            allowed="a command that detaches what it has attached",
         )  # fmt: skip
 
 

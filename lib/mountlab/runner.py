@@ -268,8 +268,8 @@ class _Run:
         return trial.skip or self.aside.get(trial.cell.id, "")
 
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
-        """All trials of one mount. A mount that fails fails its trials, and nothing else; one that a trial has spoilt is
-        made again for the others."""
+        """Run all trials of one mount. A mount that fails fails its trials, and nothing else. One that a trial has
+        spoilt is made again for the others."""
         rest = trials
         while wanted := self.runnable(rest):
             rest = self.on_one(mount, wanted)

@@ -77,8 +77,8 @@ class Hands:
         )  # fmt: skip
 
     def released(self, argv: tuple[str, ...], *, last: bool) -> bool:
-        """Take away what a tool has put in the way of an undo, and return whether that has done it. The last time a mount
-        is left to the kernel, which undoes it when nothing holds it any more."""
+        """Take away what a tool has put in the way of an undo, and return whether that has done it. The last time, a
+        mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
         done = self.execute(("sh", "-c", resource("release.sh"), "release.sh", *argv, "lazily" if last else ""))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.box import BoxConnection
-from mountlab.containment import NAMESPACES, ask_namespaces
+from mountlab.containment import NAMESPACES, ask_argv, offered
 from mountlab.errors import CommandError, PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
@@ -90,8 +90,13 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     return {
         **facts, "room": room, "devices": devices, "device_ids": identities, "image_room": images,
         "memory_directories": in_memory, "device_dax": _dax(sweep, verdicts, connection),
-        NAMESPACES: ask_namespaces(connection),
+        NAMESPACES: _namespaces(connection),
     }  # fmt: skip
+
+
+def _namespaces(connection: BoxConnection) -> dict[str, str]:
+    """Return the namespaces that the box allows, as the user that tools run as."""
+    return offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text)
 
 
 WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""

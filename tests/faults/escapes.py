@@ -16,7 +16,10 @@ SCRIPT = r"""#!/bin/sh
 mountpoint=${2%/*}
 head -c 4096 /dev/zero >"$2/x"
 wc -c <"$2/x"
-daemon() { env -i setsid sh -c 'env -i setsid sh -c "while :; do sleep 1; done" "$0" &' "$mountpoint" </dev/null >/dev/null 2>&1; }
+daemon() {
+    env -i setsid sh -c 'env -i setsid sh -c "while :; do sleep 1; done" "$0" &' "$mountpoint" \
+        </dev/null >/dev/null 2>&1
+}
 case $1 in
 daemon) cd / && daemon ;;
 busy) daemon ;;
@@ -66,16 +69,16 @@ def program(home: Path) -> Path:
 
 
 def sweep(home: Path, ways: Sequence[str], times: int, filesystems: dict[str, Any], **design: Any) -> Resolved:
-    """A sweep in which the tool gets away so often in each way, each time as a cell of its own, beside one that stays."""
+    """A sweep in which the tool gets away so often in each way, each in a cell of its own, beside one that stays."""
     tool = {
         "tool": "command", "space": "1MiB", "version": "true",
         "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
     }  # fmt: skip
     path = program(home)
     often = [*range(1, times + 1)]
-    workloads = {
-        way: {**tool, "argv": f"{path} {way} {{directory}} {{time_no}}", "time_no": often} for way in ways
-    } | {"stays": {**tool, "argv": f"{path} stays {{directory}}"}}
+    workloads = {way: {**tool, "argv": f"{path} {way} {{directory}} {{time_no}}", "time_no": often} for way in ways} | {
+        "stays": {**tool, "argv": f"{path} stays {{directory}}"}
+    }
     asked = {"repeats": 1, "warmup": 0, "seed": 7, "trial_timeout": "20s", "drop_caches": False, **design}
     raw = {"name": "escapes", "question": "Does anything get away?", "box": "local", "filesystems": filesystems,
            "workloads": workloads, "design": asked}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tools that leave daemons, and tools that take the file system away: on boxes with and without cgroups, nothing stays."""
+"""Tools that leave daemons or take the file system away: on boxes with and without cgroups, nothing stays."""
 
 from __future__ import annotations
 
