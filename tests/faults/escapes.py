@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ DAEMONS = ("daemon", "busy")
 """Ways that leave a process without environment, in a session of its own."""
 SPOILERS = ("umount", "over", "read-only", "loop")
 """Ways that change what is mounted, or keep it busy without a process."""
+LOOPED = re.compile(r"/t\d{4}/x( \(deleted\))?\Z")
 WORLDS = {"v2": ("unified",), "v1": ("freezer", "pids", "systemd"), "none": ()}
 """What a box has of cgroups: directories of this machine's, as a hybrid has them."""
 HELD = {"v2": "cgroup v2", "v1": "cgroup v1 (freezer)", "none": "PID namespace", "bare": "environment"}
@@ -58,6 +60,12 @@ def world(name: str, directory: Path) -> Iterator[None]:
 def groups() -> tuple[str, ...]:
     """Cgroups of trials that are there."""
     return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob("mountlab-*"))
+
+
+def loops() -> tuple[str, ...]:
+    """Loop devices on the file `x` of a trial, whose mount namespace is gone: their names hold nothing of the scene's."""
+    files = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    return tuple(f"loop {name} on {file}" for name, file in files.items() if LOOPED.match(file))
 
 
 def program(home: Path) -> Path:

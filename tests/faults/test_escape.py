@@ -40,7 +40,9 @@ def measured(world: str, ways: Sequence[str], times: int = 1, **filesystems: dic
         patch.setenv("TMPDIR", str(place.temporary))
         workflow.run(escapes.sweep(place.home, ways, times, filesystems), results=place.results)
         wrong = unexpected(place, world)
-        return Count(lost=wrong, left=escapes.groups()) + place.left(), len(counting.kept(place.runs[0]).trials)
+        return Count(lost=wrong, left=(*escapes.groups(), *escapes.loops())) + place.left(), len(
+            counting.kept(place.runs[0]).trials
+        )
 
 
 @pytest.mark.faults
