@@ -63,7 +63,7 @@ def groups() -> tuple[str, ...]:
 
 
 def loops() -> tuple[str, ...]:
-    """Loop devices on the file `x` of a trial, whose mount namespace is gone: their names hold nothing of the scene's."""
+    """Loop devices on the file `x` of a trial whose mount namespace is gone: its name shows nothing of the scene."""
     files = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
     return tuple(f"loop {name} on {file}" for name, file in files.items() if LOOPED.match(file))
 
