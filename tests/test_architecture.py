@@ -20,7 +20,8 @@ PACKAGE = ROOT / "lib" / "mountlab"
 
 BASE = {"errors", "units", "model", "seeds"}
 CORE = {
-    "containment", "evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper",
+    "containment", "evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design",
+    "helper",
 }  # fmt: skip
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
