@@ -19,7 +19,10 @@ PACKAGE = ROOT / "lib" / "mountlab"
 # --- the table: which module may import which -------------------------------------------------------------------------
 
 BASE = {"text", "errors", "units", "model", "seeds"}
-CORE = {"evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design", "helper"}
+CORE = {
+    "containment", "evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design",
+    "helper",
+}  # fmt: skip
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
     "foreign", "read_back", "permanent", "checks", "plan", "plan_clients",
@@ -42,6 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "seeds": set(),
     "units": {"errors"},
     "model": {"errors", "units"},
+    "containment": {"errors"},
     "evidence": BASE,
     "counters": BASE | {"evidence"},
     "options": BASE,
@@ -56,7 +60,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "known_hosts": set(),
     "hostkeys": BASE | {"known_hosts"},
     "box": BASE | {"tools", "filesystems", "hostkeys", "helper"},
-    **dict.fromkeys(BOX - {"box"}, BASE | {"evidence", "tools", "filesystems", "helper", "process"} | BOX),
+    **dict.fromkeys(
+        BOX - {"box"}, BASE | {"containment", "evidence", "tools", "filesystems", "helper", "process"} | BOX
+    ),
     "parsing": BASE | {"tools"},
     "audit": {"errors"},
     "plain_files": {"errors", "disk"},

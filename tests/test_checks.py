@@ -519,6 +519,7 @@ def test_nothing_is_said_of_a_box_that_is_not_emulated_or_does_not_tell(emulated
 
 
 QUIET = Around(
+    contained_by="cgroup v2",
     seconds=5.0, clock_step_s=0.002, stolen=0.0, others=0.01, own=0.2, pressure={"cpu": 0.05, "io": 0.3, "memory": 0.0},
     load=0.4, swapped_pages=0, resident_bytes=0, throttled=0, discarded={"254:0": 0}, lazy_init=False, kernel_log=(),
     names={"7:0": "loop0", "254:0": "vda"},

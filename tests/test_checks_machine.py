@@ -391,3 +391,16 @@ def test_what_a_box_does_not_count_is_not_known() -> None:
     silent = replace(quiet(), around=dict.fromkeys(quiet().around, Around()))
     for code in ("box-busy", "time-stolen", "throttled", "swapping", "clock-stepped", "kernel-message", "discards"):
         assert found(code, silent) == []
+
+
+def test_trials_that_only_their_environment_held_are_noted() -> None:
+    caveat = the_only("not-contained", during("t0003", "t0004", contained_by="environment"))
+    assert (caveat.severity, caveat.scope) == ("note", "run")
+    assert (
+        f"in 2 of {len(quiet().around)} trials the box allowed neither a cgroup nor a PID namespace" in caveat.message
+    )
+
+
+@pytest.mark.parametrize("held", ["cgroup v2", "cgroup v1 (freezer)", "PID namespace"])
+def test_trials_that_a_cgroup_or_a_pid_namespace_held_are_not(held: str) -> None:
+    assert found("not-contained", during(contained_by=held)) == []

@@ -32,8 +32,9 @@ TOO_LONG = "ran longer than 60 s and was ended (design.trial_timeout)"
 SUMMARY = b"8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.01 s, 839 MB/s\n"
 
 
-def plan(filesystems: Mapping[str, Any], **design: Any) -> Plan:
-    resolved = sweep(filesystems=dict(filesystems), workloads={"dd-write": DD_WRITE}, design={"repeats": 1, **design})
+def plan(filesystems: Mapping[str, Any], workloads: Sequence[str] = ("dd-write",), **design: Any) -> Plan:
+    each = dict.fromkeys(workloads, DD_WRITE)
+    resolved = sweep(filesystems=dict(filesystems), workloads=each, design={"repeats": 1, **design})
     return make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
 
 
@@ -59,7 +60,8 @@ class ScriptedBox:
     box = LOCAL
     rights: Rights = "root"
 
-    def __init__(self, **script: Sequence[Any]) -> None:
+    def __init__(self, *, said: Mapping[str, bytes] | None = None, **script: Sequence[Any]) -> None:
+        self.said = said or {}
         self.script = {word: list(answers) for word, answers in script.items()}
         self.calls: list[str] = []
 
@@ -92,9 +94,14 @@ class ScriptedBox:
             "==> loops <==\n7:9\t1\t65024\t/x.img\n"
         ).encode()
 
-    @staticmethod
-    def output(name: str) -> bytes:
-        given = {"trial": GOOD, "losetup --find": b"/dev/loop9\n", "guard": b"/dev/sdb\n", "strict": b"refuses\n"}
+    def output(self, name: str) -> bytes:
+        given = {
+            "trial": GOOD,
+            "losetup --find": b"/dev/loop9\n",
+            "guard": b"/dev/sdb\n",
+            "strict": b"refuses\n",
+            **self.said,
+        }
         return given.get(name, b"")
 
     @staticmethod
@@ -185,14 +192,26 @@ def test_one_bad_file_system_does_not_end_the_night() -> None:
 
 
 def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> None:
-    box = ScriptedBox(umount=[32, 32])
+    box = ScriptedBox(umount=[32, 32], release=[1, 1])
     run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
-    assert box.calls[4:] == ["trial", "umount", "kill", "umount", "kill", "umount", "rmdir", "close"]
+    assert box.calls[4:] == [
+        "trial", "umount", "kill", "release", "umount", "kill", "release", "umount", "rmdir", "close",
+    ]  # fmt: skip
+
+
+def test_what_a_tool_put_in_the_way_of_an_undo_is_taken_away_and_said() -> None:
+    box, progress = (
+        ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x, below the mount: removed\n"}),
+        Told(),
+    )
+    run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), progress)
+    assert box.calls[4:] == ["trial", "umount", "rmdir", "kill", "release", "close"]
+    assert progress.notices == ["a tool left files in /x, below the mount: removed"]
 
 
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mountlab.steps.UNDO_TRIES", 2)
-    box = ScriptedBox(umount=[32] * 99)
+    box = ScriptedBox(umount=[32] * 99, release=[1] * 99)
     with pytest.raises(LeftoverError, match="could not undo: umount") as error:
         run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
     assert box.calls[-2:] == ["rmdir", "close"]
@@ -227,8 +246,8 @@ class Giving(ScriptedBox):
         super().__init__()
         self.archives = list(archives)
 
-    def output(self, name: str) -> bytes:  # type: ignore[override]
-        return self.archives.pop(0) if name == "trial" and self.archives else ScriptedBox.output(name)
+    def output(self, name: str) -> bytes:
+        return self.archives.pop(0) if name == "trial" and self.archives else super().output(name)
 
 
 def test_a_trial_that_failed_for_a_passing_reason_is_tried_again_at_once_and_is_in_the_journal_once() -> None:
@@ -349,6 +368,52 @@ class Told(Silent):
         self.notices.append(text)
 
 
+# --- file systems that a tool has spoilt ------------------------------------------------------------------------------
+
+WROTE = {"exit_status": b"0\n", "stdout": b"", "stderr": SUMMARY}
+SPOILT = archive({**WROTE, "mount_spoilt": b"tmpfs 0:50 / rw src rw\ntmpfs 0:50 / rw src ro\n"})
+CONTAINED = archive({**WROTE, "mount_changed": b"tmpfs 0:50 / rw src rw\n\n"})
+REFUSED = archive({"refused": b"mkdir: cannot create directory 'x': Input/output error\n"})
+MADE = ["mkdir", "mount", "evidence"]
+UNDONE = ["umount", "rmdir"]
+
+
+@pytest.mark.parametrize("fresh", ["block", "never"])
+def test_a_file_system_that_a_tool_has_spoilt_is_made_again_for_the_other_cells(fresh: str) -> None:
+    box, journal, progress = Giving(SPOILT), Memory(), Told()
+    run_sweep(plan({"tmpfs": TMPFS}, workloads=("a", "b"), repeats=2, fresh_filesystem=fresh), box, journal, progress)
+    first, second, *later = journal.trials
+    assert (first.status, first.set_aside, second.status) == ("invalid", True, "ok")
+    assert "the tool changed what is mounted on the directory under test" in first.reason
+    assert "tmpfs 0:50 / rw src ro" in first.reason
+    assert {trial.cell: trial.status for trial in later} == {first.cell: "skipped", second.cell: "ok"}
+    made = box.calls.index("evidence", box.calls.index("trial") - 1)
+    assert box.calls[made : made + 8] == ["evidence", "trial", *UNDONE, *MADE, "trial"]
+    assert progress.notices == ["tmpfs: a tool left it unfit for use; it is made again"]
+
+
+def test_what_a_tool_did_in_a_mount_namespace_of_its_own_spoils_its_trial_and_nothing_else() -> None:
+    box, journal = Giving(CONTAINED), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, workloads=("a", "b")), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["invalid", "ok"]
+    assert "the tool unmounted the directory under test" in journal.trials[0].reason
+    assert box.calls.count("mount") == 1 + box.calls.count("strict")
+
+
+def test_a_trial_that_is_refused_where_another_one_ran_is_tried_once_more_on_a_new_file_system() -> None:
+    """A file system that shut itself down after the last look at it."""
+    box, journal = Giving(GOOD, REFUSED), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2, fresh_filesystem="never"), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "ok"]
+    assert box.calls[4:] == ["trial", "trial", *UNDONE, *MADE, "trial", *UNDONE, "close"]
+
+
+def test_a_trial_that_is_refused_on_a_new_file_system_is_invalid() -> None:
+    box, journal = Giving(GOOD, REFUSED, REFUSED), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2, fresh_filesystem="never"), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "invalid"]
+
+
 def test_a_restart_fails_the_trial_that_it_interrupts_and_the_block_goes_on_with_file_systems_made_again() -> None:
     box, journal, told = ScriptedBox(trial=[BoxRestarted(RESTARTED)]), Memory(), Told()
     run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, told)
@@ -462,9 +527,8 @@ def test_the_second_making_without_options_is_kept_beside_the_first() -> None:
 class RamfsBox(ScriptedBox):
     """Takes every option, as ramfs does."""
 
-    @staticmethod
-    def output(name: str) -> bytes:
-        return b"accepts\n" if name == "strict" else ScriptedBox.output(name)
+    def output(self, name: str) -> bytes:
+        return b"accepts\n" if name == "strict" else super().output(name)
 
 
 def test_an_option_that_the_kernel_ignored_fails_the_trials_and_says_so() -> None:

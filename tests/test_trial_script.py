@@ -18,7 +18,7 @@ from test_plan import BOX, FACTS
 WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
 READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
 COUNTERS = {"before.txt", "after.txt", "started_ns", "ended_ns", "uptime"}
-ALWAYS = COUNTERS | {"exit_status", "stdout", "stderr", "st_dev", "prepare.log", "warm.log"}
+ALWAYS = COUNTERS | {"contained_by", "exit_status", "stdout", "stderr", "st_dev", "prepare.log", "warm.log"}
 
 
 class Machine:
@@ -278,7 +278,7 @@ def test_the_wall_clock_is_held_against_one_that_nobody_sets(
     """A `date` that is late, as on a busy machine, and goes by the other clock, but for what it is set by meanwhile."""
     machine.program("date", WALL)
     plan = opened(machine)
-    script = plan.trials[0].argv[4].replace("measured() {", f"measured() {{ export AHEAD={set_by}; ")
+    script = plan.trials[0].argv[4].replace("    stamp ended_ns\n", f"    export AHEAD={set_by}\n    stamp ended_ns\n")
     files, status, _ = machine.trial(plan.trials[0], script)
     assert status == "ok"
     seen = around({name: data.decode() for name, data in files.items()})
@@ -323,9 +323,7 @@ def test_the_thread_that_writes_inode_tables_is_looked_for_where_it_was_asked_fo
     script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", f"!= {thread.name}")
     if running:
         thread.symlink_to("/bin/sleep")
-        script = script.replace(
-            "measured() {", f"measured() {{ env -u MOUNTLAB_TRIAL {thread} 9 >&- 2>&- & echo $! >other; "
-        )
+        script = script.replace("    in_use\n", f"    in_use\n    {thread} 9 >&- 2>&- 3>&- 4>&- & echo $! >other\n")
         script = script.replace(
             'kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill "$(cat other)"; rm other'
         )

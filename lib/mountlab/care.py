@@ -254,7 +254,7 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
 class Leftover:
     """Something of ours on the box."""
 
-    kind: Literal["process", "mount", "loop", "borrowed", "files", "root", "foreign"]
+    kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root", "foreign"]
     """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
     name: str
     removed: bool
@@ -325,7 +325,7 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
         case [
-            ("process" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
+            ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
             ("0" | "1") as gone,
             name,
             note,

@@ -119,6 +119,14 @@ clean_loops() {
     done
 }
 
+# Those on a file below a mount of ours: the others hold our mounts themselves.
+detach_below() {
+    [ "$mode" = clean ] || return 0
+    for loop in /sys/block/loop*; do
+        case $(backing_of "$loop") in "$1"/*/mnt/*) losetup -d "/dev/${loop##*/}" 2>/dev/null ;; esac
+    done
+}
+
 # Settings, zram devices and modules that runs in root $1 had borrowed, the last first.
 clean_borrowed() {
     for record in "$1"/*/borrowed; do
@@ -206,6 +214,33 @@ clean_own() {
     elif [ "$mode:$blocked" != clean: ] || [ "$others" = 0 ]; then say files 0 "$(escape "$1")" "$blocked"; fi
 }
 
+# Cgroups of trials (contain.sh), by the run in their names: with what is in them, which may have emptied its environment.
+# Without a run id those of runs that have their directory in our roots, and those that are empty for more than a minute.
+clean_cgroups() {
+    find /sys/fs/cgroup -depth -type d -name "mountlab-${run:-*}.t[0-9]*" 2>/dev/null | while read -r group; do
+        its_run=${group##*/mountlab-} its_run=${its_run%.*} gone=0 note=
+        if [ -n "$run" ] || [ -d "$mount_root/$its_run" ] || [ -d "$output_root/$its_run" ]; then
+            if [ "$mode" = list ]; then :; elif empty_cgroup "$group"; then gone=1; else note='processes in it do not end'; fi
+        else
+            [ -n "$(find "$group" -maxdepth 0 -mmin +1 2>/dev/null)" ] || continue
+            [ -z "$(cat "$group/tasks" "$group/cgroup.threads" 2>/dev/null)" ] || continue
+            [ "$mode" = list ] || ! rmdir "$group" || gone=1
+        fi
+        say cgroup "$gone" "$(escape "$group")" "$note"
+    done
+}
+
+empty_cgroup() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rmdir "$1" 2>/dev/null && return
+        { [ ! -w "$1/cgroup.freeze" ] || echo 1 >"$1/cgroup.freeze"; } 2>/dev/null
+        cat "$1/tasks" "$1/cgroup.threads" 2>/dev/null | while read -r pid; do kill -s KILL "$pid" 2>/dev/null; done
+        { [ ! -w "$1/freezer.state" ] || echo THAWED >"$1/freezer.state"; } 2>/dev/null
+        sleep 0.1
+    done
+    return 1
+}
+
 exec 3>&1
 mount_root='' output_root=''
 if [ "$mode" != kill ]; then
@@ -213,6 +248,9 @@ if [ "$mode" != kill ]; then
     output_root=$(ours_really "$5")
 fi
 clean_processes
+clean_cgroups
+# A tool can have put a loop device on a file below a mount, which keeps that busy.
+[ -z "$mount_root" ] || detach_below "$mount_root"
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root" run; done
 [ -z "$mount_root" ] || clean_borrowed "$mount_root"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mountlab.evidence import Device, DeviceBytes, device_traffic, sections
 from mountlab.units import NS_PER_S, SECTOR_BYTES
 
-FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime")
+FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by")
 """What a trial brings back for it."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
@@ -57,6 +57,8 @@ class Around:
     names: Mapping[Device, str] = field(default_factory=dict)
     traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
     """What each block device moved."""
+    contained_by: str | None = None
+    """What held all processes that the tool started (contain.sh); None in a run of before this was recorded."""
 
 
 def around(files: Mapping[str, str]) -> Around | None:
@@ -79,6 +81,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
         names={f"{row[0]}:{row[1]}": row[2] for row in _disk_rows(after)},
         traffic=device_traffic(files["before.txt"], files["after.txt"]),
+        contained_by=files.get("contained_by", "").strip() or None,
         **_processors(before, after),
     )
 

@@ -201,6 +201,10 @@ class ToolError(TrialError):
     pass
 
 
+class MountChanged(ToolError):
+    """The tool changed the file system under test, or what is mounted in its place."""
+
+
 class ParseError(TrialError):
     pass
 

@@ -13,8 +13,19 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mountlab.containment import changed, spoilt
 from mountlab.counters import around
-from mountlab.errors import KERNEL, ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
+from mountlab.errors import (
+    KERNEL,
+    MountChanged,
+    ParseError,
+    PlaceError,
+    TimedOut,
+    ToolError,
+    TransientError,
+    TrialError,
+    in_one_line,
+)
 from mountlab.model import Status, Trial, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.units import MIB, format_bytes
@@ -58,12 +69,22 @@ class Outcome:
             return "ok"
         if isinstance(self.error, TimedOut):
             return "timeout"
-        return "invalid" if "refused" in self.files else "failed"
+        return "invalid" if self.refused or isinstance(self.error, MountChanged) else "failed"
 
     @property
     def reason(self) -> str:
         """What is said of it, with what the kernel logged meanwhile."""
         return with_kernel(str(self.error), kernel_words(self.files)) if self.error else ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether its script found the file system unfit, and measured nothing."""
+        return "refused" in self.files
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether the file system is unfit for a further trial."""
+        return spoilt(self.files)
 
     @property
     def transient(self) -> bool:
@@ -177,6 +198,8 @@ def _text(files: Files, name: str) -> str:
 def _check_end(workload: Workload, files: Files, timeout_s: float, parse: Parse) -> None:
     output = _output(files)
     _check_time(output, timeout_s)
+    if mount := changed(files):
+        raise mount
     _check_left(files)
     try:
         parse(workload, output)
@@ -213,6 +236,12 @@ def _check_left(files: Files) -> None:
         raise ToolError(
             "it ended and left processes running, which were killed", got=", ".join(names),
             allowed="a command that ends after all that it has started",
+        )  # fmt: skip
+    if "left_devices" in files:
+        raise ToolError(
+            "it ended and left loop devices on its files, which were detached",
+            got=", ".join(_text(files, "left_devices").split("\n")),
+            allowed="a command that detaches what it has attached",
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from mountlab.checks import asks_direct, asks_lazy_init, refuse_foreseen
+from mountlab.containment import CGROUPS, namespaces
 from mountlab.design import Visit, visits
 from mountlab.errors import PlanError, UnsafeError
 from mountlab.evidence import split_options
@@ -98,7 +99,7 @@ class PlannedTrial:
     command: Command
     run_id: str
     head: str
-    """What stands in the script before trial.sh: its variables and functions."""
+    """What stands in the script before contain.sh and trial.sh: their variables and functions."""
     timeout_s: float
     expected_s: float
     seats: tuple[Seat, ...] = ()
@@ -117,7 +118,7 @@ class PlannedTrial:
 
 @cache
 def _trial_script() -> str:
-    return files("mountlab").joinpath("trial.sh").read_text()
+    return "\n".join(files("mountlab").joinpath(name).read_text() for name in ("contain.sh", "trial.sh"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,6 +413,8 @@ class _Context:
             "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
             "direct": "yes" if asks_direct(cell.workload) else "",
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
+            "cgroups": CGROUPS,
+            **namespaces(self.facts),
             "largest_output": str(LARGEST_OUTPUT),
             "largest_archive": str(LARGEST_ARCHIVE),
         }
@@ -427,7 +430,7 @@ class _Context:
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         lines += [_function("load_program", loaded)]
-        lines += [_function("measured", (limited,))]
+        lines += [f'measured() {{ "$@" {shlex.join(limited)}; }}']
         return "\n".join(lines)
 
 

@@ -41,6 +41,11 @@ from mountlab.steps import Hands
 from mountlab.stopping import decide
 from mountlab.tools.base import ToolOutput
 
+
+class _Spoilt(Exception):
+    """A trial left its file system unfit for the next one. Internal: the rest is tried on one that is made again."""
+
+
 RESTARTS = 2
 """So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
@@ -139,6 +144,14 @@ class _Run:
     """Cell to why its later trials are skipped."""
     left: dict[str, Stop] = field(default_factory=dict)
     """Cell to why it has no more trials."""
+    used: set[str] = field(default_factory=set)
+    """Mounts that a trial has had since they were made."""
+    refused: set[str] = field(default_factory=set)
+    """Trials for which a mount that others had used was made again."""
+    lasts: ExitStack = field(default_factory=ExitStack)
+    """What undoes all mounts that last for the whole run."""
+    stays: dict[str, ExitStack] = field(default_factory=dict)
+    """Mount that lasts for the whole run to what undoes it."""
     restarts: Counter[str] = field(default_factory=Counter)
     """Mount to how often the box was restarted while it was made."""
     stops: Stops = field(default_factory=Stops)
@@ -161,6 +174,7 @@ class _Run:
         return True
 
     def everything(self, undo: ExitStack) -> None:
+        self.lasts = undo
         for control in self.plan.controls:
             if control.id not in self.controls:
                 self.control(control)
@@ -182,6 +196,7 @@ class _Run:
         clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
         self.preconditioned.clear()
         self.broken.clear()
+        self.used.clear()
         self.hands.do(self.plan.opening, ExitStack())  # its undo waits already
 
     def control(self, mount: PlannedMount) -> None:
@@ -218,9 +233,10 @@ class _Run:
 
     def lasting(self, mount: PlannedMount, undo: ExitStack) -> None:
         """Make a file system that stays until `undo`. One that fails fails its trials, when their turn comes."""
+        self.stays[mount.id] = own = undo.enter_context(ExitStack())
         try:
             if not mount.skip:
-                undo.enter_context(self.mounted(mount))
+                own.enter_context(self.mounted(mount))
         except (CommandError, ParseError) as error:
             self.broken[mount.id] = str(error)
 
@@ -253,24 +269,50 @@ class _Run:
         return trial.skip or self.aside.get(trial.cell.id, "")
 
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
-        """All trials of one mount. A mount that fails fails its trials, and nothing else."""
-        wanted = [trial for trial in trials if not self.skips(trial) and trial.mount not in self.broken]
-        for trial in trials:
-            skip = self.skips(trial)
-            if skip or trial.mount in self.broken:
-                status: Status = "skipped" if skip else "failed"
-                self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
-        if not wanted:
-            return
+        """Run all trials of one mount. A mount that fails fails its trials, and nothing else. One that a trial has
+        spoilt is made again for the others."""
+        rest = trials
+        while wanted := self.runnable(rest):
+            rest = self.on_one(mount, wanted)
+
+    def on_one(self, mount: PlannedMount | None, wanted: list[PlannedTrial]) -> list[PlannedTrial]:
+        """Run trials on one making of a mount, and return those that want another one."""
         try:
             with self.mounted(mount) if mount else nullcontext():
                 for trial in wanted:
                     self.surely(trial)
+        except _Spoilt:
+            rest = [trial for trial in wanted if self.wants(trial)]
+            self.forget(mount, wanted[0], again=bool(rest))
+            return rest
         except (CommandError, ParseError) as error:  # what failed, or evidence that cannot be read
             self._fail(wanted, error)
         except BoxRestarted as error:
             self.restarted(mount, wanted, error)
             raise
+        return []
+
+    def runnable(self, trials: list[PlannedTrial]) -> list[PlannedTrial]:
+        """Record those that cannot be run, and return the others."""
+        for trial in trials:
+            skip = self.skips(trial)
+            if skip or trial.mount in self.broken:
+                status: Status = "skipped" if skip else "failed"
+                self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
+        return [trial for trial in trials if self.wants(trial)]
+
+    def forget(self, mount: PlannedMount | None, trial: PlannedTrial, *, again: bool) -> None:
+        """Forget a making of a file system that a trial has spoilt. One that lasts for the whole run is undone here and
+        made again; one of a turn is undone by now."""
+        name = trial.mount
+        self.used.discard(name)
+        self.preconditioned = {(of, cell) for of, cell in self.preconditioned if of != name}
+        if again:
+            self.progress.notice(f"{trial.cell.filesystem.name}: a tool left it unfit for use; it is made again")
+        if mount is None:
+            (lasting,) = (each for each in self.plan.lasting if each.id == name)
+            self.stays[name].close()
+            self.lasting(lasting, self.lasts)
 
     def surely(self, trial: PlannedTrial) -> None:
         """Run a trial. One that was interrupted by a restart of the box, or the loss of a client, has failed."""
@@ -305,7 +347,13 @@ class _Run:
         while tried.last.transient and len(tried.each) <= self.plan.sweep.design.retries:
             tried = Attempts((*tried.each, self.once(planned)))
         elapsed_s = time.monotonic() - started
+        if tried.last.refused and planned.mount in self.used and planned.trial_id not in self.refused:
+            self.refused.add(planned.trial_id)
+            raise _Spoilt
+        self.used.add(planned.mount)
         self._finish(planned, tried.last.status, tried.reason, {**tried.files, **kept}, began, elapsed_s, tried)
+        if tried.last.spoilt:
+            raise _Spoilt
 
     def precondition(self, planned: PlannedTrial) -> Files:
         """Rounds before the first trial of a workload on a mount, where it asks for them: what to keep of them."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mountlab import roots
 from mountlab.box import BoxConnection, Completed, shown
-from mountlab.care import kill_run
+from mountlab.care import kill_run, resource
 from mountlab.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, MountlabError, UnsafeError
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
@@ -19,6 +19,8 @@ from mountlab.model import Box, Step
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
+RELEASABLE = ("umount", "rmdir")
+"""What undoes a mount and its directory: release.sh knows what a tool can have put in their way."""
 TIMED, IMAGE = "timed.sh", "image.sh"
 """Scripts below mountlab/filesystems by the name that they are run under."""
 
@@ -63,7 +65,8 @@ class Hands:
         return done
 
     def undo(self, argv: tuple[str, ...]) -> None:
-        """Undo one step; what keeps a mount busy is killed if it is ours. Raises LeftoverError."""
+        """Undo one step; what keeps a mount busy is killed if it is ours, and released if a tool made it. Raises
+        LeftoverError."""
         for attempt in range(UNDO_TRIES):
             done = self.execute(argv)
             if done.ok:
@@ -71,11 +74,23 @@ class Hands:
                     self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
                 return
             kill_run(self.box, self.run_id)
+            if self.released(argv, last=attempt == UNDO_TRIES - 1):
+                return
             self.sleep(0.05 * 2**attempt)
         raise LeftoverError(
             f"could not undo: {shown(argv)}", where=f"box {self.box.box.name}", evidence=done.error_text,
             next_step=f"python -m mountlab box clean {self.box.box.name}",
         )  # fmt: skip
+
+    def released(self, argv: tuple[str, ...], *, last: bool) -> bool:
+        """Take away what a tool has put in the way of an undo, and return whether that has done it. The last time, a
+        mount is left to the kernel, which undoes it when nothing holds it any more."""
+        if argv[0] not in RELEASABLE or self.box.rights == "helper":
+            return False
+        done = self.execute(("sh", "-c", resource("release.sh"), "release.sh", *argv, "lazily" if last else ""))
+        for line in done.text.splitlines():
+            self.say(line)
+        return done.ok
 
 
 def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.box import BoxConnection
+from mountlab.containment import NAMESPACES, ask_argv, offered
 from mountlab.errors import CommandError, PlanError, UnsafeError
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
@@ -59,8 +60,8 @@ class _Verdict:
 
 def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts, with `room` (file system name to bytes that may be written), `devices` (file system name to what the
-    guard says of its scratch devices), `device_ids` (scratch name to the identity of the device) and `device_dax` (to
-    whether it has DAX, where that is asked for). Reads only.
+    guard says of its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
+    whether it has DAX, where that is asked for) and `namespaces` (mountlab.containment). Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
@@ -86,7 +87,13 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     return {
         **facts, "room": room, "devices": devices, "device_ids": identities, "image_room": images,
         "memory_directories": in_memory, "device_dax": _dax(sweep, verdicts, connection),
+        NAMESPACES: _namespaces(connection),
     }  # fmt: skip
+
+
+def _namespaces(connection: BoxConnection) -> dict[str, str]:
+    """Return the namespaces that the box allows, as the user that tools run as."""
+    return offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text)
 
 
 WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""

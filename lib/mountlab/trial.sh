@@ -26,15 +26,19 @@ lacking() {
 logged() {
     true > "$out/$2" || lacking "$2"
     [ "$3" = yes ] || return 0
-    status=$({ { "$1" 2>&1 3>&-; echo $? >&3; } | head -c "$kept" > "$out/$2" 3>&- || lacking "$2"; } 3>&1)
+    status=$({ { in_cgroup "$1" 2>&1 3>&-; echo $? >&3; } | head -c "$kept" > "$out/$2" 3>&- || lacking "$2"; } 3>&1)
     [ "$status" = 0 ] && return 0
     tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
     trouble
     finish
 }
 
+# shellcheck disable=SC2016 # for awk
+look_at_mount='$5 == m { for (i = 7; i < NF; i++) if ($i == "-") found = $(i + 1) " " $3 " " $4 " " $6 " " $(i + 2) " " $(i + 3) }
+    END { print found }'
+
 # The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us, '*' for any type,
-# raw for the block device $target, which must not be mounted.
+# raw for the block device $target, which must not be mounted. Sets mount_before to what is mounted.
 expected_mount() {
     case $fstype in
     '') return ;;
@@ -44,9 +48,21 @@ expected_mount() {
         ! grep -q " $(cat "/sys/class/block/${device##*/}/dev") / " /proc/self/mountinfo
         return ;;
     esac
-    awk -v m="$mountpoint" -v t="$fstype" '
-        $5 == m { for (i = 7; i < NF; i++) if ($i == "-") found = $(i + 1) }
-        END { exit !(found == t || (t == "*" && found != "")) }' /proc/self/mountinfo
+    mount_before=$(awk -v m="$mountpoint" "$look_at_mount" /proc/self/mountinfo)
+    case $fstype:$mount_before in '*:'?* | "$fstype:$fstype "*) ;; *) return 1 ;; esac
+}
+
+# After the tool: whether the file system is still mounted as it was, and can be written. A full one is only full. With a
+# mount namespace the tool's own was looked at; what it changed there did not happen to ours, unless ours is changed too.
+look_after() {
+    [ -n "$mount_before" ] || return 0
+    if [ -z "$around" ] || [ -e "$out/mount_changed" ]; then
+        now=$(awk -v m="$mountpoint" "$look_at_mount" /proc/self/mountinfo)
+        [ "$now" = "$mount_before" ] || printf '%s\n' "$mount_before" "$now" > "$out/mount_spoilt"
+    fi
+    { true > "$mountpoint/.mountlab-after"; } 2>/dev/null && return
+    said=$( (true > "$mountpoint/.mountlab-after") 2>&1)
+    case $said in *'o space left'* | *uota*) ;; *) put not_writable "$said" ;; esac
 }
 
 # `times` is what our children took.
@@ -130,9 +146,11 @@ trouble() {
     [ -s "$out/kernel" ] || rm -f "$out/kernel"
 }
 
-# What the tool has started and left running, by its environment. It would slow the next trial. (-z: the grep of busybox
+# What is left running and is in no cgroup or PID namespace, by its environment. It would slow the next trial. (-z: the grep of busybox
 # ends a line at its first NUL.) They have a second to end by themselves, as those that are just ending do.
 end_stragglers() {
+    [ -z "$cgroup" ] || return 0
+    [ "$contained_by$prepares$warms" != 'PID namespace' ] || return 0
     tries=20
     while found=$(grep -lszF "MOUNTLAB_TRIAL=$out/." /proc/[0-9]*/environ); [ -n "$found" ] && [ "$tries" -gt 0 ]; do
         tries=$((tries - 1))
@@ -156,22 +174,29 @@ fill() {
 measure() {
     snapshot before.txt
     stamp started_ns
-    export MOUNTLAB_TRIAL="$out/."
-    measured >&3 2>&4 3>&- 4>&- < /dev/null
+    in_use
+    in_cgroup in_container >&3 2>&4 3>&- 4>&- < /dev/null
     put exit_status $?
-    unset MOUNTLAB_TRIAL
     stamp ended_ns
     put uptime "$began$uptimes"
     snapshot after.txt
+    read -r held_by < "$out/contained_by"
+    [ "$held_by" = "$contained_by" ] || { remove_cgroup; contained_by=environment around=''; }
     end_stragglers
+    empty_cgroup
+    detach_loops
+    look_after
 }
 
 umask 077
 dropped=
 uptimes=
 dropper=$$
+mount_before=
+cgroup=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
-trap 'rm -rf "$directory" "$out" "$out.data"' EXIT # .data: what a tool copies from (mountlab.tools.dd)
+# .data: what a tool copies from (mountlab.tools.dd)
+trap '[ -z "$cgroup" ] || [ ! -d "$cgroup" ] || remove_cgroup; rm -rf "$directory" "$out" "$out.data" "$mountpoint/.mountlab-after"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
@@ -192,6 +217,7 @@ stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
 [ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
 put st_dev "$own"
 
+choose_container
 logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"

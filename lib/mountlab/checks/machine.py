@@ -15,6 +15,7 @@ from mountlab.checks.base import (
     share,
     standing,
 )
+from mountlab.containment import LAST_RESORT
 from mountlab.counters import Around
 from mountlab.model import Caveat, Sweep
 from mountlab.units import MIB, format_bytes, format_seconds
@@ -194,6 +195,18 @@ def emulated_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
         )  # fmt: skip
 
 
+def uncontained(evidence: Evidence) -> Iterator[Caveat]:
+    """Processes of a tool that could have outlived its trial unseen."""
+    held = [each.contained_by for each in evidence.around.values() if each.contained_by]
+    loose = held.count(LAST_RESORT)
+    if loose:
+        yield of_run(
+            "not-contained", "note",
+            f"in {loose} of {len(held)} trials the box allowed neither a cgroup nor a PID namespace. What a tool left "
+            "running was found by its environment; a daemon that empties its own is not. Look for one on the box.",
+        )  # fmt: skip
+
+
 CHECKS = (
     standing(
         "emulated",
@@ -258,5 +271,12 @@ CHECKS = (
         advice="Let the clock settle (`chronyc waitsync`) and run again.",
         find=clock_steps,
         blind=from_counters("clock_step_s", _OLDER),
+    ),
+    Check(
+        code="not-contained",
+        severities=("note",),
+        advice="Look for programs that go on running; measure as root, or where user namespaces are allowed.",
+        find=uncontained,
+        blind=from_counters("contained_by", "it was not recorded (by an earlier version of Mountlab)"),
     ),
 )

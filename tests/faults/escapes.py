@@ -1,0 +1,93 @@
+"""Tools that get away from their trial: they leave a daemon, or take the file system away from under themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab import containment, plan
+from mountlab.params import Resolved, resolve
+
+SCRIPT = r"""#!/bin/sh
+# $1: the way; $2: the directory of the trial. The word that a daemon carries names the mount point: so it is counted.
+mountpoint=${2%/*}
+head -c 4096 /dev/zero >"$2/x"
+wc -c <"$2/x"
+daemon() {
+    env -i setsid sh -c 'env -i setsid sh -c "while :; do sleep 1; done" "$0" &' "$mountpoint" \
+        </dev/null >/dev/null 2>&1
+}
+case $1 in
+daemon) cd / && daemon ;;
+busy) daemon ;;
+umount) cd / && umount "$mountpoint" ;;
+over) cd / && mount -t tmpfs none "$mountpoint" ;;
+read-only) cd / && mount -o remount,ro "$mountpoint" ;;
+loop) losetup --find "$2/x" ;;
+shutdown) xfs_io -x -c shutdown "$mountpoint" ;;
+esac
+"""
+DAEMONS = ("daemon", "busy")
+"""Ways that leave a process without environment, in a session of its own."""
+SPOILERS = ("umount", "over", "read-only", "loop")
+"""Ways that change what is mounted, or keep it busy without a process."""
+LOOPED = re.compile(r"/t\d{4}/x( \(deleted\))?\Z")
+WORLDS = {"v2": ("unified",), "v1": ("freezer", "pids", "systemd"), "none": ()}
+"""What a box has of cgroups: directories of this machine's, as a hybrid has them."""
+HELD = {"v2": "cgroup v2", "v1": "cgroup v1 (freezer)", "none": "PID namespace", "bare": "environment"}
+"""What then holds the processes of a tool."""
+
+
+@contextmanager
+def world(name: str, directory: Path) -> Iterator[None]:
+    """Boxes that have such cgroups and no others; in the world `bare` they allow no namespaces, either."""
+    directory.mkdir()
+    for each in WORLDS.get(name, ()):
+        if not Path("/sys/fs/cgroup", each).is_dir():
+            pytest.skip(f"this machine has no cgroup hierarchy {each}")
+        (directory / each).symlink_to(f"/sys/fs/cgroup/{each}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "CGROUPS", str(directory))
+        if name == "bare":
+            patch.setattr(containment, "OFFERS", dict.fromkeys(containment.OFFERS, ()))
+        yield
+
+
+def groups() -> tuple[str, ...]:
+    """Cgroups of trials that are there."""
+    return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob("mountlab-*"))
+
+
+def loops() -> tuple[str, ...]:
+    """Loop devices on the file `x` of a trial whose mount namespace is gone: its name shows nothing of the scene."""
+    files = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    return tuple(f"loop {name} on {file}" for name, file in files.items() if LOOPED.match(file))
+
+
+def program(home: Path) -> Path:
+    """The tool, in `home`."""
+    path = home / "escape"
+    path.write_text(SCRIPT)
+    path.chmod(0o755)
+    return path
+
+
+def sweep(home: Path, ways: Sequence[str], times: int, filesystems: dict[str, Any], **design: Any) -> Resolved:
+    """A sweep in which the tool gets away so often in each way, each in a cell of its own, beside one that stays."""
+    tool = {
+        "tool": "command", "space": "1MiB", "version": "true",
+        "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
+    }  # fmt: skip
+    path = program(home)
+    often = [*range(1, times + 1)]
+    workloads = {way: {**tool, "argv": f"{path} {way} {{directory}} {{time_no}}", "time_no": often} for way in ways} | {
+        "stays": {**tool, "argv": f"{path} stays {{directory}}"}
+    }
+    asked = {"repeats": 1, "warmup": 0, "seed": 7, "trial_timeout": "20s", "drop_caches": False, **design}
+    raw = {"name": "escapes", "question": "Does anything get away?", "box": "local", "filesystems": filesystems,
+           "workloads": workloads, "design": asked}  # fmt: skip
+    return resolve(raw, where="tests")
