@@ -25,6 +25,7 @@ from mountlab.identities import Pseudonyms
 from mountlab.identities.names import ORDINARY
 from mountlab.model import Box
 from mountlab.publish import Wishes, publish
+from mountlab.seal_again import seal_again
 from pages import Page
 from planted import KEPT, RUN_ID, SECRETS, planted_run
 
@@ -254,6 +255,7 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     other = shutil.copytree(run, tmp_path / "other")
     info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
     (other / "run.json").write_text(info)
+    seal_again(other)
     folder, _ = publish([store.ROOT / "results" / "tour", run, other], Wishes(to=tmp_path / "b"))
     names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
@@ -284,6 +286,7 @@ def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, r
     )
     page_of_user, copy = page.encode(), shutil.copytree(run, tmp_path / run.name)
     (copy / "run.json").write_text((copy / "run.json").read_text().replace("alice", user))
+    seal_again(copy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "write_report", lambda run: store.replace_file(run / "report.html", page_of_user))
         folder, _ = publish([copy], Wishes(to=tmp_path / "b"))
@@ -350,6 +353,8 @@ def test_what_cannot_be_searched_is_refused(
     copy = shutil.copytree(run, tmp_path / run.name)
     strange = copy / "raw" / "t0001" / "log"
     strange.write_bytes(b"\x1f\x8b\x08...") if what == "compressed" else strange.symlink_to("/etc/hostname")
+    if what == "compressed":
+        seal_again(copy)
     with pytest.raises(StoreError) as caught:
         publish([copy], Wishes(to=tmp_path / "b"))
     assert str(caught.value.where).endswith("raw/t0001/log")
