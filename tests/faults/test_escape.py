@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from faults import counting, escapes
@@ -12,7 +15,7 @@ from faults.counting import Count
 from faults.escapes import DAEMONS, HELD, SPOILERS, WORLDS
 from faults.scenes import EXT4, TMPFS, Scene, scene
 from faults.table import Report
-from mountlab import store, workflow
+from mountlab import care, store, workflow
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -68,3 +71,27 @@ def test_nothing_stays_of_twenty_in_each_way(report: Report, world: str) -> None
     started = time.monotonic()
     count, tries = measured(world, (*DAEMONS, *SPOILERS), times=20, ext4=EXT4)
     report(f"tools that get away, cgroups: {world}", tries, count, time.monotonic() - started)
+
+
+@pytest.mark.parametrize(("mode", "run"), [("kill", "escape-left"), ("clean", "")])
+@pytest.mark.parametrize(("hierarchy", "door"), [("freezer", "tasks"), ("unified", "cgroup.threads")])
+def test_cleaning_ends_what_a_dead_trial_left_in_its_cgroup(
+    tmp_path: Path, hierarchy: str, door: str, mode: str, run: str
+) -> None:
+    if not Path("/sys/fs/cgroup", hierarchy).is_dir():
+        pytest.skip(f"this machine has no cgroup hierarchy {hierarchy}")
+    root, group = tmp_path / "root", Path("/sys/fs/cgroup", hierarchy, "mountlab-escape-left.t0001")
+    (root / "escape-left").mkdir(parents=True)
+    (root / ".mountlab").touch()
+    group.mkdir()
+    if hierarchy == "unified":
+        (group / "cgroup.type").write_text("threaded")
+    enter = f"echo 0 >{group}/{door}; exec env -i sleep 300"
+    with subprocess.Popen(["sh", "-c", enter], start_new_session=True) as daemon:
+        while not (group / door).read_text():
+            time.sleep(0.01)
+        argv = ["sh", "-c", care.resource("care_clean.sh"), "clean", mode, "0", run, str(root), "", ""]
+        said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        assert daemon.wait(5) == -signal.SIGKILL
+    assert f"cgroup\t1\t{group}\t" in said
+    assert not group.exists()
