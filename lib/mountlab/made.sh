@@ -130,6 +130,8 @@ walk_other() {
     if is_trial "$name" && { plain_directory "$1" || plain_file "$1"; }; then ours tree "$1"
     elif [ "$name" = s ] && plain_file "$1/drop"; then ours tree "$1" # of serve.sh
     elif marked_directory "$1"; then walk_own "$1"
+    # Made by the helper for its user, who has not marked it yet: in a directory of root's no other user makes one.
+    elif plain_directory "$1" && [ ! -O "$1" ] && [ -z "$(ls -A "$1")" ]; then ours directory "$1"
     else foreign "$1"; fi
 }
 

@@ -207,6 +207,7 @@ def opened(helped: Helped, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         assert helped.sh(planted).returncode == 0
         yield Open(helped, loop, foreign, secret)
     finally:
+        helped.sh(f"rm -f {attack.path('own', 'link')}")  # it is the user's, and would stay
         helped.ask("-", "clean", "clean")
         subprocess.run(["losetup", "-d", foreign], check=True)
 
