@@ -35,7 +35,10 @@ UPPER = {
     "gate_view", "as_json", "history", "history_text", "history_view", "across", "across_view", "fact_words",
 }  # fmt: skip
 PURE = BASE | CORE | UPPER | {"known_hosts"}
-BOX = {"box", "facts", "care", "survey", "scratch_links", "lock", "roots", "boxes", "steady", "resident", "steps"}
+BOX = {
+    "box", "facts", "care", "device_claim", "survey", "scratch_links", "lock", "roots", "boxes", "steady", "resident",
+    "steps",
+}  # fmt: skip
 BATCH = {"batch_store", "batch_plan", "batch_item", "batch_work", "batch_progress"}
 SHELL = {"disk", "journal", "hold", "store", "ending", "listing", "progress", "live", "clients", "runner", "report"}
 

@@ -18,7 +18,6 @@ from hashlib import sha256
 from importlib.resources import files
 
 from mountlab.errors import ParameterError
-from mountlab.filesystems.base import script_text
 from mountlab.model import Box, Filesystem
 from mountlab.units import whole_seconds
 
@@ -34,8 +33,8 @@ LONGEST_S = 99999
 _OWN = ("helper.sh", "checks.sh", "umount.sh")
 _COPIED = (
     "care_clean.sh", "made.sh", "open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
-    "filesystems/claim.sh", "filesystems/guard.sh", "filesystems/image.sh", "filesystems/strict.sh",
-    "filesystems/timed.sh",
+    "filesystems/claim.sh", "filesystems/device.sh", "filesystems/guard.sh", "filesystems/image.sh",
+    "filesystems/strict.sh", "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
@@ -56,13 +55,8 @@ def installed_files() -> dict[str, str]:
     package = files("mountlab")
     found = {"helper": package.joinpath("helper/launch.sh").read_text()}
     found |= {name: package.joinpath("helper", name).read_text() for name in _OWN}
-    found |= {path.rpartition("/")[2]: _text_of(path) for path in _COPIED}
+    found |= {path.rpartition("/")[2]: package.joinpath(path).read_text() for path in _COPIED}
     return {"helper": found.pop("helper"), **dict(sorted(found.items()))}
-
-
-def _text_of(path: str) -> str:
-    directory, _, name = path.rpartition("/")
-    return script_text(name) if directory == "filesystems" else files("mountlab").joinpath(path).read_text()
 
 
 @cache

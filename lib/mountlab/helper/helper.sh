@@ -329,6 +329,8 @@ open_run() {
     esac
 }
 
+of_device() { cat "$lib/device.sh" "$lib/$1"; }
+
 # What stands in front of a command: the guard of a scratch device, the clock, questions to the kernel.
 prefixed() {
     guarded='' timed=''
@@ -340,7 +342,7 @@ prefixed() {
         device=$2 cut_off=$3 identity=$4
         guarded=$(readlink -f -- "$2")
         shift 4
-        [ $# -gt 0 ] || exec sh "$lib/guard.sh" "$device" "$cut_off" "$identity"
+        [ $# -gt 0 ] || exec sh -c "$(of_device guard.sh)" guard.sh "$device" "$cut_off" "$identity"
         ;;
     strict.sh | alone.sh)
         question=$1 asked=''
@@ -375,7 +377,7 @@ command_of() {
     check_made
     set -- "$verb" "$@"
     [ -z "$timed" ] || set -- sh "$lib/timed.sh" "$@"
-    [ -z "$guarded" ] || set -- sh "$lib/guard.sh" "$device" "$cut_off" "$identity" "$@"
+    [ -z "$guarded" ] || set -- sh -c "$(of_device guard.sh)" guard.sh "$device" "$cut_off" "$identity" "$@"
     make "$@"
 }
 
@@ -473,7 +475,7 @@ common_command() {
     claim.sh:3)
         listed "$1" || refuse "$1 is not among the scratch devices of helper.conf"
         an_id "$2" && number "$3" || refuse "$2 $3 is no id and time"
-        exec sh "$lib/claim.sh" "$@"
+        exec sh -c "$(of_device claim.sh)" claim.sh "$@"
         ;;
     *) refuse "the helper knows no ${verb:-empty command} without a run" ;;
     esac
