@@ -201,12 +201,12 @@ def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> Non
 
 def test_what_a_tool_put_in_the_way_of_an_undo_is_taken_away_and_said() -> None:
     box, progress = (
-        ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x, below the mount: removed\n"}),
+        ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x/t0001, below the mount: removed\n"}),
         Told(),
     )
     run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), progress)
     assert box.calls[4:] == ["trial", "umount", "rmdir", "kill", "release", "close"]
-    assert progress.notices == ["a tool left files in /x, below the mount: removed"]
+    assert progress.notices == ["a tool left files in /x/t0001, below the mount: removed"]
 
 
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

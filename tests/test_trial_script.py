@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mountlab.care import resource
 from mountlab.counters import around
 from mountlab.outcome import Ended, Outcome, judge, unpack
 from mountlab.parsing import parsed
@@ -345,3 +346,23 @@ def test_where_direct_io_was_asked_for_the_files_are_looked_for_in_the_page_cach
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None
     assert (seen.resident_bytes is not None) == asked
+
+
+def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(tmp_path: Path) -> None:
+    """A tool that unmounted the file system has written into the directory below; so may a user have."""
+    point = tmp_path / "ext4"
+    for name in ("t0001/tool", "t0002x/user", "notes/user"):
+        (point / name).parent.mkdir(parents=True, exist_ok=True)
+        (point / name).write_text("kept")
+    (point / "t0003").symlink_to(tmp_path)
+    argv = ["sh", "-c", resource("release.sh"), "release.sh", "rmdir", str(point), ""]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "not empty" in done.stderr
+    assert sorted(path.name for path in point.iterdir()) == ["notes", "t0002x", "t0003"]
+    for name in ("t0002x", "notes"):
+        (point / name / "user").unlink()
+        (point / name).rmdir()
+    (point / "t0003").unlink()
+    assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    assert not point.exists()

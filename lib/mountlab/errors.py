@@ -21,6 +21,7 @@
     ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
     ├── TrialError                1   one trial is not a measurement
     │   ├── ToolError             1   the tool failed, or ran something else than was asked
+    │   │   └── MountChanged       1   it changed the file system under test, or what is mounted in its place
     │   ├── ParseError            1   its output cannot be read as figures
     │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
     │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost

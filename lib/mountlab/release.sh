@@ -33,5 +33,11 @@ done
 [ -z "$(mounts)" ] || exit 1
 [ "$1" = rmdir ] && [ -d "$point" ] || exit 0
 rmdir "$point" 2>/dev/null && exit
-echo "a tool left files in $point, below the mount: removed"
-rm -rf --one-file-system -- "$point" 2>/dev/null || rm -rf -- "$point"
+# Directories of trials are the tool's. What has another name may be a user's: it stays, and rmdir names the directory.
+for trial in "$point"/t[0-9]*; do
+    case ${trial##*/t} in *[!0-9]*) continue ;; esac
+    if [ ! -d "$trial" ] || [ -L "$trial" ]; then continue; fi
+    rm -rf --one-file-system -- "$trial" 2>/dev/null || rm -rf -- "$trial"
+    echo "a tool left files in $trial, below the mount: removed"
+done
+rmdir "$point"
