@@ -23,10 +23,10 @@ from mountlab.plain_files import LARGEST_NAMED
 from mountlab.tools import TOOLS
 from test_hostile_runs import not_for_ever
 
-SECRET = "write_a_secret_name"
-JOBS = f"[{SECRET}]\nrw=read\nsize=1m\n"
-WML = (f"define fileset name={SECRET},path=$dir,size=1k,entries=1\ndefine process name=p {{\n thread name=t {{\n"
-       f" flowop createfile name=c,filesetname={SECRET}\n }}\n}}\nrun 1\n")  # fmt: skip
+PRIVATE = "a_private_name"
+JOBS = f"[{PRIVATE}]\nrw=read\nsize=1m\n"
+WML = (f"define fileset name={PRIVATE},path=$dir,size=1k,entries=1\ndefine process name=p {{\n thread name=t {{\n"
+       f" flowop createfile name=c,filesetname={PRIVATE}\n }}\n}}\nrun 1\n")  # fmt: skip
 KEYS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "job_file": ("fio", JOBS, {}),
     "wml_file": ("filebench", WML, {"space": "1MiB"}),
@@ -119,7 +119,7 @@ def test_a_sweep_reads_nothing_that_does_not_lie_beside_it(
     name = place.replace("{tmp}", str(lab.parent))
     with not_for_ever(), pytest.raises(MountlabError) as caught:
         way(lab, key, name, monkeypatch)
-    assert SECRET not in str(caught.value)
+    assert PRIVATE not in str(caught.value)
     assert "root:" not in str(caught.value)
     if isinstance(caught.value, StoreError):
         assert caught.value.where.endswith(f"workloads.w.{key}")
@@ -132,7 +132,7 @@ def test_a_file_beside_a_sweep_or_below_it_is_read_also_through_a_link_that_stay
     key: str, name: str, way: Way, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = way(lab, key, name, monkeypatch).parameters["workloads"]["w"]
-    assert SECRET in read["jobs" if key == "job_file" else "wml"]
+    assert PRIVATE in read["jobs" if key == "job_file" else "wml"]
     assert key not in read
 
 

@@ -34,6 +34,8 @@ def started(run: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
             [sys.executable, "-m", "mountlab", "report", str(run)], stdin=subprocess.DEVNULL,
             env={**os.environ, "MOUNTLAB_RESULTS": str(run.parent)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
+            # Below nohup a SIGHUP is ignored, also by what is started there.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         ))  # fmt: skip
         return processes[-1]
 

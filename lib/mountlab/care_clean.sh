@@ -218,7 +218,7 @@ clean_own() {
 # Without a run id those of runs that have their directory in our roots, and those that are empty for more than a minute.
 clean_cgroups() {
     find /sys/fs/cgroup -depth -type d -name "mountlab-${run:-*}.t[0-9]*" 2>/dev/null | while read -r group; do
-        its_run=${group##*/mountlab-} its_run=${its_run%.*} gone=0 note=
+        its_run=${group##*/mountlab-} its_run=${its_run%.t[0-9]*} gone=0 note=
         if [ -n "$run" ] || [ -d "$mount_root/$its_run" ] || [ -d "$output_root/$its_run" ]; then
             if [ "$mode" = list ]; then :; elif empty_cgroup "$group"; then gone=1; else note='processes in it do not end'; fi
         else

@@ -12,8 +12,10 @@
 make_cgroup() {
     [ -w "$1/$2" ] || return
     run=${out%/*} controllers=''
-    cgroup=$1/mountlab-${run##*/}.${out##*/} members=$1/mountlab-${run##*/}.${out##*/}/$2
-    if mkdir "$cgroup" 2>/dev/null || [ -d "$cgroup" ]; then
+    # With our number: a run of the same name, by another user or below other roots, has its own.
+    cgroup=$1/mountlab-${run##*/}.${out##*/}.$$ members=$1/mountlab-${run##*/}.${out##*/}.$$/$2
+    # One that is there was left by a dead process of our number. It is taken only if it can be removed: if it is empty.
+    if mkdir "$cgroup" 2>/dev/null || { rmdir "$cgroup" && mkdir "$cgroup"; } 2>/dev/null; then
         [ "$2" != tasks ] || return 0
         if read -r controllers < "$cgroup/cgroup.controllers"; [ -z "$controllers" ]; then
             { echo threaded > "$cgroup/cgroup.type"; } 2>/dev/null && return

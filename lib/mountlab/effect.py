@@ -178,7 +178,7 @@ def _mount(
 def _idle(asked: _Asked, found: Found, now: _Seen) -> Found:
     """The state of an option that the kernel shows and that does nothing here; else as it was found."""
     state, says = found
-    if state not in _SHOWN or _means_absence(asked, now):
+    if (state not in _SHOWN and asked.key not in now.shown) or _means_absence(asked, now):
         return found
     why = without_effect(now.fstype, asked.key, asked.value, Known(now.shown, now.parts), now.kernel)
     return ("without effect", f"{says}, but without effect here: {why}") if why else found

@@ -57,9 +57,9 @@ def world(name: str, directory: Path) -> Iterator[None]:
         yield
 
 
-def groups() -> tuple[str, ...]:
-    """Cgroups of trials that are there."""
-    return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob("mountlab-*"))
+def groups(run: str) -> tuple[str, ...]:
+    """Cgroups of the trials of one run that are there: other runs may go on at the same time."""
+    return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob(f"mountlab-{run}.*"))
 
 
 def loops() -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def measured(world: str, ways: Sequence[str], times: int = 1, **filesystems: dic
         patch.setenv("TMPDIR", str(place.temporary))
         workflow.run(escapes.sweep(place.home, ways, times, filesystems), results=place.results)
         wrong = unexpected(place, world)
-        return Count(lost=wrong, left=(*escapes.groups(), *escapes.loops())) + place.left(), len(
+        return Count(lost=wrong, left=(*escapes.groups(place.runs[0].name), *escapes.loops())) + place.left(), len(
             counting.kept(place.runs[0]).trials
         )
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
 
@@ -98,6 +100,23 @@ def install_script(user: str, box: Box) -> str:
         "write_files() {", *texts.values(), "}",
         files("mountlab").joinpath("helper/install.sh").read_text(),
     ])  # fmt: skip
+
+
+def install_argv(script: str, *words: str) -> tuple[str, ...]:
+    """The command that runs an install script on a box. The script is compressed: ssh hands a command to a shell as one
+    argument, which Linux limits to 128 KiB."""
+    packed = b64encode(compress(script.encode())).decode()
+    return ("sh", "-c", _UNPACK, "mountlab-install", packed, *words)
+
+
+_UNPACK = """
+for program in base64 gzip; do
+    command -v "$program" >/dev/null || { echo "not installed: there is no $program" >&2; exit 1; }
+done
+packed=$1
+shift
+printf %s "$packed" | base64 -d | gzip -d | sh -s -- "$@"
+"""
 
 
 def _here_document(name: str, text: str) -> str:

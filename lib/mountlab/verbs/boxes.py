@@ -143,8 +143,6 @@ def _box_helper(arguments: Arguments) -> int:
         return 0
     as_root = replace(box, user=None if box.embedded else arguments.login, become="auto")
     with open_box(as_root) as connection:
-        done = checked(
-            connection, ("sh", "-c", script, "mountlab-install", *words), what=f"could not {does}", root=True
-        )
+        done = checked(connection, helper.install_argv(script, *words), what=f"could not {does}", root=True)
     print(done.text, end="")
     return 0
