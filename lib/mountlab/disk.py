@@ -50,13 +50,13 @@ def shown(path: Path) -> str:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def told(path: Path, what: str = "a file cannot be written") -> Iterator[None]:
     """Turns what the disk says into an error for people. Raises KeepError."""
     try:
         yield
     except OSError as error:
         raise KeepError(
-            "a file cannot be written", where=shown(path), got=error.strerror or str(error),
+            what, where=shown(path), got=error.strerror or str(error),
             next_step=_REASONS.get(error.errno or 0, "see whether the disk is well"),
         ) from error  # fmt: skip
 

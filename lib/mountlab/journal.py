@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from mountlab import chain
 from mountlab.chain import Followed
-from mountlab.disk import append_line, cut, read_plain, shown
+from mountlab.disk import append_line, cut, read_plain, shown, told
 from mountlab.errors import AlteredError, StoreError
 from mountlab.model import Status, Trial
 
@@ -147,9 +147,14 @@ def _whole(data: bytes) -> bytes:
 
 
 def _info(run: Path) -> dict[str, Any]:
+    """run.json; {} where there is none, or no JSON in it. Raises KeepError where it cannot be read: the chain starts in
+    it, and lines that follow another start would pass for altered ones."""
+    if not (run / INFO).exists():
+        return {}
     try:
-        read = json.loads(read_plain(run / INFO))
-    except (OSError, ValueError, RecursionError):
+        with told(run / INFO, "a file cannot be read"):
+            read = json.loads(read_plain(run / INFO))
+    except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
 

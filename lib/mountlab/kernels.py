@@ -57,11 +57,19 @@ class Kernels:
     def interrupt(self) -> bool:
         """Do what the interrupt button does: the running cell ends with KeyboardInterrupt. Gives whether there was a
         kernel to tell."""
+        return self._signal(signal.SIGINT)
+
+    def end(self) -> bool:
+        """End the kernel at once, also one that is still starting, which takes no interrupt: for a notebook that only
+        reads. Gives whether there was a kernel."""
+        return self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> bool:
         pid = getattr(getattr(self._last, "provisioner", None), "pid", None)
         if pid is None:
             return False
         try:
-            os.kill(pid, signal.SIGINT)
+            os.kill(pid, number)
         except ProcessLookupError:
             return False
         return True

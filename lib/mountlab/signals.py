@@ -49,25 +49,25 @@ def handled(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def in_a_thread(work: Callable[[], None], interrupt: Callable[[], object]) -> None:
+def in_a_thread(work: Callable[[], None], stop: Callable[[], bool]) -> None:
     """Do work that installs handlers of its own, in another thread, where it cannot. In that of a caller that is not
     the main thread, do it there.
 
-    When stopped, calls `interrupt` until the work ends, and raises KeyboardInterrupt.
+    Each time it is stopped, calls `stop` until that says that it reached something; when the work has ended, raises
+    KeyboardInterrupt.
     """
     if threading.current_thread() is not threading.main_thread():
         work()
         return
-    stopped = False
+    stopped = due = False
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         while not future.done():
             try:
-                if stopped:
-                    interrupt()
+                due = due and not stop()
                 wait([future], timeout=_TICK_S)
             except KeyboardInterrupt:
-                stopped = True
+                stopped = due = True
     if stopped:
         raise KeyboardInterrupt
     future.result()
