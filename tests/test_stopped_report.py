@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,3 +144,23 @@ def test_signals_are_what_they_were_before_and_one_that_is_ignored_stays_so() ->
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_each_stop_reaches_the_work_once() -> None:
+    """A second interrupt would break into what the first one has begun to undo."""
+    asked, reached = list[bool](), threading.Event()
+
+    def stop() -> bool:
+        asked.append(len(asked) == 1)  # the first time nothing runs yet that could be stopped
+        if asked[-1]:
+            reached.set()
+        return asked[-1]
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert reached.wait(10)
+        time.sleep(3 * signals._TICK_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        signals.in_a_thread(work, stop)
+    assert asked == [False, True]

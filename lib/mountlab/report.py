@@ -188,9 +188,8 @@ def execute(
             )  # fmt: skip
 
     try:
-        in_a_thread(
-            work, own.interrupt if kernels else own.end
-        )  # nbclient would take SIGINT and SIGTERM, and give SIGTERM back as the default
+        # In this thread nbclient would take SIGINT and SIGTERM, and give SIGTERM back as the default.
+        in_a_thread(work, own.interrupt if kernels else own.end)
     except KeyboardInterrupt:
         unfinished.unlink(missing_ok=True)
         raise
