@@ -60,14 +60,19 @@ def in_a_thread(work: Callable[[], None], stop: Callable[[], bool]) -> None:
         work()
         return
     stopped = due = False
-    with ThreadPoolExecutor(1) as pool:
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped, due
+        stopped = due = True
+
+    # An exception instead could come before the loop, where nothing would stop the work.
+    with all_handled(note), ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         while not future.done():
-            try:
-                due = due and not stop()
-                wait([future], timeout=_TICK_S)
-            except KeyboardInterrupt:
-                stopped = due = True
+            if due:
+                due = False
+                due = not stop() or due
+            wait([future], timeout=_TICK_S)
     if stopped:
         raise KeyboardInterrupt
     future.result()
