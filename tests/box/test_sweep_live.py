@@ -169,8 +169,8 @@ def test_a_trial_on_a_file_system_that_was_unmounted_behind_our_back_is_invalid(
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results_dir)
         mountpoint = session.plan.mounts[0].root
         box = Unmounter(session.connection, mountpoint)
-        with pytest.raises(Exception, match="could not undo"):
-            run_sweep(session.plan, box, writer, Silent())
+        run_sweep(session.plan, box, writer, Silent())
+    assert leftovers() == [], "the undo does not mind that the mount is gone"
     trial = store.read_journal(writer.path)[0]
     assert trial.status == "invalid"
     assert trial.reason == f"no tmpfs is mounted on {mountpoint}"
