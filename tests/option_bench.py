@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Protocol
@@ -79,6 +80,20 @@ class Machine(Protocol):
     def __call__(self, *argv: str) -> Done: ...
 
 
+BUSY = re.compile("in use|busy", re.IGNORECASE)
+PATIENCE_S = 400.0
+
+
+def patiently(run: Machine, *argv: str) -> str:
+    """Run a mkfs, again as long as its device is busy: a process that entered a mount namespace of its own while the
+    device was mounted (a build of the virtual box, in another worker) holds it until it ends."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (done := run(*argv)).status and BUSY.search(done.error) and time.monotonic() < deadline:
+        time.sleep(1)
+    assert done.status == 0, f"{' '.join(argv)}: {done.error}"
+    return done.out
+
+
 @dataclass
 class Bench:
     """Makes file systems on one loop device and mounts them, as Mountlab's own steps do."""
@@ -134,7 +149,7 @@ class Bench:
 
     def _make(self, kind: str, words: tuple[str, ...]) -> None:
         if kind in ON_A_DEVICE and self.made != (kind, words):
-            self.must(*MAKE[kind], *words, self.device)
+            patiently(self.run, *MAKE[kind], *words, self.device)
             self.made = (kind, words)
 
     def _mount(self, kind: str, options: str) -> tuple[str, ...]:

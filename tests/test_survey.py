@@ -34,7 +34,7 @@ ID = "11111111-2222-3333-4444-555555555555"
 def box(**said: tuple[int, str]) -> ReplayBox:
     """`data` and `log` to the exit status and standard error of the guard."""
     made = ReplayBox(BOX).answer(TOOLS["dd"].box_help, "Usage: dd [OPERAND]...\n")
-    made.answer(ask_argv(), "mount_namespace\tunshare -m\npid_namespace\t\n")
+    made.answer(ask_argv(), "mount_namespace\tunshare -m --propagation slave\npid_namespace\t\n")
     for name, device in (("data", DISK), ("log", JOURNAL)):
         status, text = said.get(name, (0, f"identity: id-of-{name}\n/dev/{name} (1 GiB) is blank\n"))
         made.answer(script_argv("guard.sh", device, "", ""), f"/dev/{name}\n", stderr=text, exit_status=status)

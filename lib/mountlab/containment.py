@@ -18,9 +18,11 @@ LAST_RESORT = "environment"
 """What holds processes where a box has neither."""
 NAMESPACES = "namespaces"
 """Of the facts: variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
-_ALONE = "-m -p -f --mount-proc"
+_MOUNTS = "-m --propagation slave"
+"""What others unmount on the box goes there too: else their disks would stay busy as long as the trial takes."""
+_ALONE = f"{_MOUNTS} -p -f --mount-proc"
 OFFERS = {
-    "mount_namespace": ("unshare -m",),
+    "mount_namespace": (f"unshare {_MOUNTS}",),
     # That of busybox knows no --kill-child. An ordinary user stays who he is: as a seeming root tools act otherwise.
     "pid_namespace": (
         f"unshare {_ALONE} --kill-child", f"unshare {_ALONE}", f"unshare -U --map-current-user {_ALONE} --kill-child",

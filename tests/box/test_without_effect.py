@@ -20,7 +20,7 @@ from mountlab.effect import effects
 from mountlab.model import Filesystem
 from mountlab.planview import foreseen
 from mountlab.report import write_report
-from option_bench import IMAGE, MAKE, Bench, local, parse, refine
+from option_bench import IMAGE, MAKE, Bench, local, parse, patiently, refine
 from ownbox import own_box
 from pages import Page
 from sweeps import sweep
@@ -59,6 +59,14 @@ class Disk:
         os.sync()
         os.close(fd)
 
+    def wait_for_quiet(self) -> None:
+        """What mkfs and earlier writes left to the kernel comes by itself, later on a busy machine."""
+        for _ in range(20):
+            before = self.written()
+            time.sleep(1.5)
+            if self.written() == before:
+                return
+
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
@@ -79,7 +87,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
 def mounted(disk: Disk, kind: str, mkfs: tuple[str, ...], options: str) -> Iterator[Path]:
     """A new file system on the device; for an overlay its layers lie on an ext4 there."""
     made = "ext4" if kind == "overlay" else kind
-    must(*MAKE[made], *(NOT_LAZY if made == "ext4" else ()), *mkfs, disk.device)
+    patiently(local, *MAKE[made], *(NOT_LAZY if made == "ext4" else ()), *mkfs, disk.device)
     below, undo = disk.directory / "below", [("umount", str(disk.mountpoint))]
     asked = [options] if options else []
     if kind == "overlay":
@@ -145,7 +153,7 @@ def writes_times(disk: Disk) -> bool:
     path = disk.mountpoint / "read"
     path.write_bytes(b"a" * 100)
     disk.settle()
-    time.sleep(1.5)
+    disk.wait_for_quiet()
     before = disk.written()
     for _ in range(12):
         path.read_bytes()
