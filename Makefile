@@ -105,7 +105,7 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/box --ignore=tests/browser $(ARGS)
 
-# Tests on the box mostly wait. Four groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
+# Tests on the box mostly wait. Three groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
 # with the rest between them.
 test: WORKERS := 4
 test: env lint ## linters, types and all tests: box, browser and slow ones too

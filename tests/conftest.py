@@ -42,7 +42,7 @@ PLACES_OF_THEIR_OWN = {
 }  # fmt: skip
 """Tests on the box all of which have roots of their own on it (ownbox.py), and ask nothing of the machine that another
 run would change: they run beside those on the box's usual roots, in a worker of their own."""
-BOXES = ("box", "own", "vm", "faults")
+BOXES = ("box", "own", "vm")
 """The groups of tests on a box: within one they run one after another."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
@@ -114,11 +114,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _box_of(item: pytest.Item) -> str:
-    """The box that a test is on: tests on one run one after another. The faults make places of their own here."""
+    """The box that a test is on: tests on one run one after another. The faults are on this machine too: a trial's mount
+    namespace holds what another test has mounted meanwhile."""
     if _on_the_vm(item):
         return "vm"
-    if item.get_closest_marker("faults") or item.get_closest_marker("soak"):
-        return "faults"
     return "own" if item.path.stem in PLACES_OF_THEIR_OWN else "box"
 
 
