@@ -114,8 +114,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _box_of(item: pytest.Item) -> str:
-    """The box that a test is on: tests on one run one after another. The faults are on this machine too: a trial's mount
-    namespace holds what another test has mounted meanwhile."""
+    """The box that a test is on: tests on one run one after another. The faults are on this machine, too: the mount
+    namespace of a trial holds what another test has mounted."""
     if _on_the_vm(item):
         return "vm"
     return "own" if item.path.stem in PLACES_OF_THEIR_OWN else "box"
