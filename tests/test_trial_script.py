@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mountlab.care import resource
 from mountlab.counters import around
+from mountlab.filesystems.made import made
 from mountlab.outcome import Ended, Outcome, judge, unpack
 from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedTrial, make_plan
@@ -355,7 +356,7 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
         (point / name).parent.mkdir(parents=True, exist_ok=True)
         (point / name).write_text("kept")
     (point / "t0003").symlink_to(tmp_path)
-    argv = ["sh", "-c", resource("release.sh"), "release.sh", "rmdir", str(point), ""]
+    argv = ["sh", "-c", made() + resource("release.sh"), "release.sh", "rmdir", str(point), ""]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "not empty" in done.stderr

@@ -13,7 +13,7 @@ from mountlab.care import kill_run, resource
 from mountlab.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, MountlabError, UnsafeError
 from mountlab.evidence import sections
 from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
-from mountlab.filesystems.made import OPEN
+from mountlab.filesystems.made import OPEN, made
 from mountlab.model import Box, Step
 
 STEP_TIMEOUT_S = 1800.0
@@ -87,7 +87,9 @@ class Hands:
         mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
-        done = self.execute(("sh", "-c", resource("release.sh"), "release.sh", *argv, "lazily" if last else ""))
+        done = self.execute(
+            ("sh", "-c", made() + resource("release.sh"), "release.sh", *argv, "lazily" if last else "")
+        )
         for line in done.text.splitlines():
             self.say(line)
         return done.ok
