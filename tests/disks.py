@@ -21,6 +21,7 @@ XFS_SIZE = 300 * MIB
 OURS = "6d6f756e-746c-6162-0000-0000000000aa"
 """A UUID that begins as all of ours do."""
 THEIRS = "11111111-2222-3333-4444-555555555555"
+BY_ID = Path("/dev/disk/by-id")
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -104,6 +105,15 @@ class Disks:
         """A link to the device such as udev makes."""
         link = self.directory / name
         link.symlink_to(device)
+        return link
+
+    def by_id(self, device: str) -> Path:
+        """A link to the device where udev makes them, for as long as the test runs. The directory stays where there was
+        none: to remove it would take it from whoever puts a link there meanwhile."""
+        BY_ID.mkdir(parents=True, exist_ok=True)
+        link = BY_ID / f"mountlab-test-{os.getpid()}-{device.rpartition('/')[2]}"
+        link.symlink_to(device)
+        self.undo.callback(link.unlink)
         return link
 
     def digests(self) -> list[str]:

@@ -149,23 +149,15 @@ def test_a_write_while_it_is_read_is_seen(made: Disks) -> None:
 
 
 @pytest.fixture
-def listed(made: Disks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def listed(made: Disks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device behind `data` of the box file of the local box."""
-    by_id = Path("/dev/disk/by-id")
-    with ExitStack() as undo:
-        for missing in [each for each in (by_id, *by_id.parents) if not each.exists()]:
-            undo.callback(missing.rmdir)
-        by_id.mkdir(parents=True, exist_ok=True)
-        device = made.loop()
-        stable = by_id / f"mountlab-claim-{device.rpartition('/')[2]}"
-        undo.callback(stable.unlink)
-        stable.symlink_to(device)
-        boxes = tmp_path / "params" / "boxes"
-        boxes.mkdir(parents=True)
-        text = f"embedded: loopback\nmount_root: {tmp_path}/mountlab-root\nscratch: {{data: {stable}}}\n"
-        (boxes / "local.yml").write_text(text)
-        monkeypatch.setattr(store, "PARAMS", tmp_path / "params")
-        yield device
+    device = made.loop()
+    boxes = tmp_path / "params" / "boxes"
+    boxes.mkdir(parents=True)
+    text = f"embedded: loopback\nmount_root: {tmp_path}/mountlab-root\nscratch: {{data: {made.by_id(device)}}}\n"
+    (boxes / "local.yml").write_text(text)
+    monkeypatch.setattr(store, "PARAMS", tmp_path / "params")
+    return device
 
 
 def test_box_claim_claims_a_blank_device_and_box_check_names_it(

@@ -47,8 +47,9 @@ class Helped:
 
     user: Ordinary
     mount_root: Path
+    stable: str
+    """The stable name of a scratch device, as helper.conf lists it."""
     device: str
-    """A scratch device that helper.conf lists by its stable name."""
 
     def python(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         results = f"MOUNTLAB_RESULTS={self.user.home}/results"
@@ -84,15 +85,9 @@ def install(script: str, *words: str) -> subprocess.CompletedProcess[str]:
 def scratch_device(directory: Path) -> Iterator[tuple[str, str]]:
     """A blank device by a stable name, and what it is called now."""
     with ExitStack() as undo:
-        by_id = Path("/dev/disk/by-id")
-        for missing in [each for each in (by_id, *by_id.parents) if not each.exists()]:
-            undo.callback(missing.rmdir)
-        by_id.mkdir(parents=True, exist_ok=True)
-        device = disks.Disks(directory, undo).loop()
-        stable = by_id / f"mountlab-helper-{device.rpartition('/')[2]}"
-        undo.callback(stable.unlink)
-        stable.symlink_to(device)
-        yield str(stable), device
+        made = disks.Disks(directory, undo)
+        device = made.loop()
+        yield str(made.by_id(device)), device
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +106,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(store, "PARAMS", user.home / "params")
                 assert main(["box", "helper", "local", "--user", user.name, "--as", "root", "--yes"]) == 0
-            yield Helped(user, root, device)
+            yield Helped(user, root, stable, device)
         finally:
             install(helper.install_script(user.name, box), "remove")
             assert not INSTALLED.exists()
@@ -128,8 +123,7 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
         "ext4": {"type": "ext4", "options": ["noatime", "data=writeback"], **every},
         "overlay": {"type": "overlay", "over": TMPFS}, "scratch": {"type": "ext4", "device": "data"},
     }  # fmt: skip
-    stable = f"/dev/disk/by-id/mountlab-helper-{helped.device.rpartition('/')[2]}"
-    claimed = helped.ask("-", "claim.sh", stable, "", "10")
+    claimed = helped.ask("-", "claim.sh", helped.stable, "", "10")
     assert claimed.stdout.startswith(f"claimed {helped.device} "), claimed.stderr
     assert "is not among the scratch devices" in helped.ask("-", "claim.sh", helped.device, "", "10").stderr
     resolved = sweep(filesystems=filesystems, design={"repeats": 1}, baseline="ext4")

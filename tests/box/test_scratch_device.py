@@ -23,7 +23,6 @@ from sweeps import DD_WRITE, Silent, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
-BY_ID = Path("/dev/disk/by-id")
 EXT4 = {"type": "ext4", "device": "data"}
 
 
@@ -40,21 +39,12 @@ class Scratch:
         self.stable.symlink_to(device)
 
 
-def missing_parents(directory: Path) -> list[Path]:
-    return [each for each in (directory, *directory.parents) if not each.exists()]
-
-
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     with ExitStack() as undo:
-        for directory in missing_parents(BY_ID):
-            undo.callback(directory.rmdir)
-        BY_ID.mkdir(parents=True, exist_ok=True)
         made = Disks(tmp_path, undo)
         path = made.loop()
-        stable = BY_ID / f"mountlab-test-{path.rpartition('/')[2]}"
-        undo.callback(stable.unlink)
-        stable.symlink_to(path)
+        stable = made.by_id(path)
         boxes = tmp_path / "params" / "boxes"
         boxes.mkdir(parents=True)
         (boxes / "local.yml").write_text(
