@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis import percentile_frame
 from mountlab.checks import Moved
+from mountlab.memory_use import Use
 from mountlab.model import (
     METRICS,
     Caveat,
@@ -61,6 +62,7 @@ class SyntheticRun:
     stops: list[Stop] = field(default_factory=list)
     series: dict[str, list[Series]] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
+    memory: list[Use] = field(default_factory=list)
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
@@ -118,6 +120,7 @@ def synthetic_run(
         answer_metrics={w.label: (_metric(w),) for w in sweep.workloads},
         series=_series(trials),
         moved=_moved(sweep, trials),
+        memory=_memory(sweep),
         histograms=_histograms(sweep, trials),
     )
 
@@ -139,6 +142,17 @@ def _series(trials: pd.DataFrame) -> dict[str, list[Series]]:
         points = tuple(Point(0.1 * (i + 1), 1e8 * (2 - i / 11 if falls else 2), 4096) for i in range(12))
         found[row["trial_id"]] = [Series(f"{_side(row)}_bandwidth", "B/s", job, points) for job in (1, 2)]
     return found
+
+
+def _memory(sweep: Sweep) -> list[Use]:
+    """What is written to tmpfs is in memory, and gone from it when it is removed."""
+    cells = [cell for cell in sweep.cells if cell.filesystem.name == "tmpfs"]
+    size, before = 2.0**29, 2.0**28
+    return [
+        Use(cell=cell, n=5, files=size, before=before, full=before + size, after=before, taken=size, least=size,
+            most=size, kept=0.0, huge_pages=False)
+        for cell in cells
+    ]  # fmt: skip
 
 
 def _moved(sweep: Sweep, trials: pd.DataFrame) -> list[Moved]:

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "lib" / "mountlab"
 
 BASE = {"text", "errors", "units", "model", "seeds"}
 CORE = {
-    "containment", "evidence", "counters", "options", "filesystems", "effect", "tools", "logs", "stats", "design",
-    "helper",
+    "containment", "evidence", "counters", "memory_use", "options", "filesystems", "effect", "tools", "logs", "stats",
+    "design", "helper",
 }  # fmt: skip
 UPPER = {
     "filesystem_params", "safe_yaml", "precondition", "until_params", "workload_params", "params", "stopping",
@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "containment": {"errors"},
     "evidence": BASE,
     "counters": BASE | {"evidence"},
+    "memory_use": BASE | {"evidence"},
     "options": BASE,
     "filesystems": BASE | {"evidence", "options"},
     "effect": BASE | {"evidence", "filesystems"},

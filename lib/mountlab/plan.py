@@ -9,7 +9,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
-from mountlab.checks import asks_direct, asks_lazy_init, refuse_foreseen
+from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, refuse_foreseen
 from mountlab.containment import CGROUPS, namespaces
 from mountlab.design import Visit, visits
 from mountlab.errors import PlanError, UnsafeError
@@ -412,6 +412,7 @@ class _Context:
             "cache": cache,
             "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
             "direct": "yes" if asks_direct(cell.workload) else "",
+            "in_memory": "yes" if fills_memory(mount.filesystem) else "",
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "cgroups": CGROUPS,
             **namespaces(self.facts),

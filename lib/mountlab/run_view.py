@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from mountlab.checks import Moved
+from mountlab.memory_use import Use
 from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
 from mountlab.tools.fio_series import Series
 from mountlab.tools.histograms import Histogram
@@ -69,6 +70,8 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     def series(self) -> Mapping[str, Sequence[Series]]: ...
     @property
     def moved(self) -> Sequence[Moved]: ...
+    @property
+    def memory(self) -> Sequence[Use]: ...
     @property
     def percentiles(self) -> pd.DataFrame: ...
     def latencies(self, cell: str) -> Mapping[str, Histogram]: ...

@@ -54,6 +54,8 @@ from mountlab.journal import altered as altered_lines
 from mountlab.journal import read_journal as read_journal
 from mountlab.logs import Output, Part, decoded, read_log, read_one
 from mountlab.logs.base import LARGEST_LOG
+from mountlab.memory_use import FILE as MEMORY_FILE
+from mountlab.memory_use import Filled, Use, filled, uses
 from mountlab.model import (
     Box,
     Caveat,
@@ -364,6 +366,8 @@ class Run(Shown):
     """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
     moved: Sequence[Moved]
     """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+    memory: Sequence[Use]
+    """What memory the files of each cell took that lie in memory; empty in a run of an earlier version."""
     truth: Mapping[str, str]
     """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
 
@@ -655,7 +659,7 @@ def _load_run(path: Path, *, as_it_is: bool) -> Run:
         checks_passed=findings.passed, not_checked=findings.not_checked, options=options,
         published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info["published"]],
         answer_metrics=answers, stops=stops, series=series, moved=checks.moved(evidence),
-        truth=own.truth,
+        memory=list(uses(sweep.cells, journal, _memory(raw, journal))), truth=own.truth,
     )  # fmt: skip
 
 
@@ -844,6 +848,13 @@ def _around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
         if (changed := around(files)) is not None:
             found[trial.trial_id] = changed
     return found
+
+
+def _memory(raw: Path, journal: list[Trial]) -> dict[str, Filled]:
+    """Trial id to what memory its files took, where that was read."""
+    files = {trial.trial_id: raw / trial.trial_id / MEMORY_FILE for trial in journal}
+    texts = {trial_id: read_plain(file).decode(errors="replace") for trial_id, file in files.items() if file.exists()}
+    return {trial_id: each for trial_id, text in texts.items() if (each := filled(text))}
 
 
 def _preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:

@@ -76,6 +76,21 @@ snapshot() {
     } 2>/dev/null > "$out/$1" || lacking "$1"
 }
 
+# The memory of the box, and the bytes of the trial's files, where the file system lives in memory: before they are
+# there, when they are, and when they are removed again. Outside of what is timed. Free pages that a processor keeps for
+# itself are in no line of /proc/meminfo, and may be hundreds of MiB. What a tool copies from lies in memory, too.
+weigh() {
+    [ -n "$in_memory" ] || return 0
+    {
+        printf '==> %s <==\n' "$1"
+        cat /proc/meminfo
+        awk '$1 == "KernelPageSize:" { size = $2 } $1 == "count:" { n += $2 } END { printf "PerCpuFree: %.0f kB\n", n * size }' \
+            /proc/self/smaps /proc/zoneinfo
+        printf 'Source: %s B\n' "$(stat -c %s "$out.data" || echo 0)"
+        find "$directory" -type f -exec stat -c %s {} + | awk '{ sum += $1 } END { printf "Files: %.0f B\n", sum }'
+    } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
 # The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
 # waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
 stamp() {
@@ -218,14 +233,18 @@ stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
 put st_dev "$own"
 
 choose_container
+weigh empty
 logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 { measure 4>&1 | head -c "$kept" > "$out/stderr" 3>&- || lacking stderr; } 3>&1 | head -c "$kept" > "$out/stdout" \
     || lacking stdout
+weigh full
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"
 [ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
+[ -z "$in_memory" ] || rm -rf "$directory"
+weigh freed
 finish

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mountlab.checks import caches, clients, data, device, machine, options, ran, record, shape, sides
 from mountlab.checks.asked import asks_direct
-from mountlab.checks.base import Check, Evidence, Facts, Told
+from mountlab.checks.base import Check, Evidence, Facts, Told, fills_memory
 from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
@@ -20,7 +20,7 @@ from mountlab.model import Caveat, Severity, Sweep
 
 __all__ = [
     "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
-    "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
+    "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
 _ALL = (

@@ -223,6 +223,11 @@ def in_memory(fs: Filesystem) -> bool:
     return FAMILIES[(fs.over or fs).type].in_memory
 
 
+def fills_memory(fs: Filesystem) -> bool:
+    """Whether what is written to it takes memory of the box: it lives there, or on a zram device."""
+    return in_memory(fs) or bool((fs.over or fs).zram_bytes)
+
+
 def of_trials(affected: Sequence[str], all_of: Sequence[Any]) -> str:
     """'in 3 of its 10 trials (t0007, t0012, ...)'."""
     shown = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")

@@ -26,12 +26,13 @@ from mountlab.sections.figures import (
     responses,
 )
 from mountlab.sections.first import not_checked, question
+from mountlab.sections.memory import memory
 from mountlab.sections.published import published
 from mountlab.sections.tables import explained, tables
 
 __all__ = [
     "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
-    "explained", "fact_text", "inside_trials", "latencies", "left_out", "not_checked", "options", "overview",
+    "explained", "fact_text", "inside_trials", "latencies", "left_out", "memory", "not_checked", "options", "overview",
     "parameters", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
     "versions",
 ]  # fmt: skip
