@@ -12,7 +12,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mountlab.model import METRICS, PERCENT_OF, Comparison, Measurement, Sweep, Trial, Workload, higher_is_better
+from mountlab.filesystems import FAMILIES
+from mountlab.model import (
+    METRICS,
+    PERCENT_OF,
+    Comparison,
+    Filesystem,
+    Measurement,
+    Sweep,
+    Trial,
+    Workload,
+    higher_is_better,
+)
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
@@ -435,8 +446,13 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Ques
         for metric in metrics[workload.label]
         for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
-        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}")
+        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}") and not _refused(sweep, fs, workload)
     ]
+
+
+def _refused(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
+    """Whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not compared."""
+    return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
 
 
 def _by_block(

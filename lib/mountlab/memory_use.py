@@ -49,8 +49,8 @@ class Filled:
 
 @dataclass(frozen=True)
 class Use:
-    """What the counted trials of one cell took of memory and swap, or of the huge pages that were reserved at the mount:
-    medians in bytes."""
+    """What the counted trials of one cell took: medians in bytes. Of memory and swap, or of the huge pages that were
+    reserved at the mount."""
 
     cell: Cell
     n: int

@@ -116,6 +116,9 @@ class PlannedTrial:
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
 
 
+_LARGEST = {"largest_output": str(LARGEST_OUTPUT), "largest_archive": str(LARGEST_ARCHIVE)}
+
+
 @cache
 def _trial_script() -> str:
     return "\n".join(files("mountlab").joinpath(name).read_text() for name in ("contain.sh", "trial.sh"))
@@ -410,14 +413,13 @@ class _Context:
             "fstype": family.mounted_as(mount.filesystem),
             "target": family.target_of(mount.filesystem, mount.place).device,
             "cache": cache,
-            "lazy": "yes" if asks_lazy_init(mount.filesystem) else "",
-            "direct": "yes" if asks_direct(cell.workload) else "",
-            "in_memory": "yes" if fills_memory(mount.filesystem) else "",
+            "lazy": _yes(asks_lazy_init(mount.filesystem)),
+            "direct": _yes(asks_direct(cell.workload)),
+            "in_memory": _yes(fills_memory(mount.filesystem)),
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "cgroups": CGROUPS,
             **namespaces(self.facts),
-            "largest_output": str(LARGEST_OUTPUT),
-            "largest_archive": str(LARGEST_ARCHIVE),
+            **_LARGEST,
         }
         limit_s = command.timeout_s
         # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.

@@ -31,8 +31,8 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-    if len(compared) > 1:
-        yield f"(Intervals and verdicts hold for all {len(compared)} comparisons together.)"
+    if (count := sum(map(words.has_blocks, compared))) > 1:
+        yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
 
 
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:

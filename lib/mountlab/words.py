@@ -33,6 +33,7 @@ THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
 """Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
 NOT_IN_SWEEP = "not in the sweep"
+NOT_MEASURED = "not measured"
 """In the place of a figure: the sweep file takes this cell out."""
 
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
@@ -527,13 +528,19 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     return f"Nothing is shown to be faster or slower than {first.baseline}"
 
 
+def has_blocks(comparison: Comparison) -> bool:
+    """Whether any block has both sides, or one of them ran into the time limit."""
+    return comparison.n > 0 or comparison.censored > 0
+
+
 def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """How often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7 comparisons'."""
     baselines = listed(sorted({c.baseline for c in comparisons}))
     if all(each.verdict == "undecided" for each in comparisons):
         most = max(comparisons, key=lambda each: each.n)
         blocks = f"n = {counted(most.n, _unit_of(most))}"
-        return f"Nothing is shown to be faster or slower than {baselines}, in {len(comparisons)} comparisons; {blocks}."
+        count = sum(map(has_blocks, comparisons)) or len(comparisons)
+        return f"Nothing is shown to be faster or slower than {baselines}, in {count} comparisons; {blocks}."
     by_candidate: dict[str, list[Comparison]] = {}
     for each in strongest_first(comparisons):
         by_candidate.setdefault(each.candidate, []).append(each)
@@ -545,8 +552,10 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
 
 
 def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
-    """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few."""
+    """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few.
+    Without a figure of both sides there is no comparison."""
     order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
+    group = [c for c in group if has_blocks(c)] or group
     fell = {verdict: [_workload_of(c) for c in group if c.verdict == verdict] for verdict in order}
     present = [verdict for verdict in order if fell[verdict]]
     if len(present) == 1:

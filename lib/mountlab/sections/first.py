@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from mountlab import html, plots, words
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Comparison
+from mountlab.outcome import SET_ASIDE
 from mountlab.run_view import RunView
 from mountlab.sections.shared import (
     Mean,
@@ -89,7 +90,7 @@ def answer(run: RunView) -> Html:
             smallest_effect=run.sweep.design.smallest_effect,
             doubts=words.doubts_by_cell(run.caveats),
         )
-    if len(run.comparisons) > 1:
+    if sum(map(words.has_blocks, run.comparisons)) > 1:
         sentences.append(_together(run))
     expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
     told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
@@ -97,7 +98,7 @@ def answer(run: RunView) -> Html:
 
 
 def _together(run: RunView) -> str:
-    level, count = words.percent(run.sweep.design.level), len(run.comparisons)
+    level, count = words.percent(run.sweep.design.level), sum(map(words.has_blocks, run.comparisons))
     return f"Verdicts and intervals hold at {level} for all {count} comparisons together."
 
 
@@ -112,7 +113,7 @@ def _caveat_line(run: RunView) -> Html:
 
 def overview(run: RunView) -> Html:
     """The ratios as a picture, and the means behind them as a table."""
-    return html.columns(_ratios(run), _overview_table(run))
+    return html.columns(_ratios(run), html.joined(_overview_table(run), *_without_rows(run)))
 
 
 def _ratios(run: RunView) -> Text:
@@ -150,25 +151,73 @@ def _overview_table(run: RunView) -> Html:
     of = "row" if wide else "workload"
     caption = f"{noun} and {level} interval. ★ best of its {of}, and those whose interval meets its own"
     if not wide:
-        head = [Column("File system"), Column(noun, "number"), Column("Interval", "interval")]
-        return html.table(head, [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)],
-                          caption=caption)  # fmt: skip
+        return _long_table([rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)],
+                           noun, caption)  # fmt: skip
     under, keys = {name: "baseline" if name == run.sweep.baseline else "" for name in names}, swatches(run)
     head = [Column("Workload"), *(Column(html.stacked(keys[name], under[name]), "number") for name in names)]
     groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
     return html.table(head, groups, caption=caption)
 
 
+def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
+    """The file systems below each workload; the groups that the first screen has no room for behind a summary."""
+    head = [Column("File system"), Column(noun, "number"), Column("Interval", "interval")]
+    first, *others = within({str(at): len(each.rows) for at, each in enumerate(groups)}, MOST_RATIOS)
+    table = html.table(head, groups[: len(first)], caption=caption)
+    if not others:
+        return table
+    rest = html.table(head, groups[len(first) :], caption=caption)
+    return html.joined(table, html.details(f"The other {len(groups) - len(first)} of {len(groups)} groups", rest))
+
+
+def _impossible(run: RunView) -> dict[str, str]:
+    """Cell to the reason for which none of its trials was run: its file system, or the box, cannot."""
+    skips = run.trials[run.trials["status"] == "skipped"]
+    known = {str(cell): str(reason) for cell, reason in zip(skips["cell"], skips["reason"], strict=True)}
+    tried = set(run.trials.loc[run.trials["status"] != "skipped", "cell"])
+    return {cell: reason for cell, reason in known.items() if cell not in tried and not reason.startswith(SET_ASIDE)}
+
+
+def _without_rows(run: RunView) -> Iterator[Html]:
+    """What has no rows in the table since it cannot be measured, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell, reason in _impossible(run).items():
+        name, _, workload = cell.partition("/")
+        found.setdefault((name, reason), []).append(workload)
+    for (name, reason), workloads in found.items():
+        yield html.paragraph(f"Not measured: {name} under {words.listed(workloads)}. {reason}.", kind="meta")
+    for metric in answer_metrics(run):
+        for cell, labels in _labels_missing(run, metric).items():
+            name, _, workload = cell.partition("/")
+            what = f"{words.metric_noun(metric)} of {name} under {workload}"
+            yield html.paragraph(f"No {what}: the tool gave none for {words.listed(labels)}.", kind="meta")
+
+
+def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
+    """Cell to the labels that other file systems have a figure for under the same workload, and it has only others."""
+    means = means_of(run, metric)
+    labels: dict[str, dict[str, None]] = {}
+    own: dict[str, set[str]] = {}
+    for mean in means:
+        labels.setdefault(mean.workload, {})[mean.label] = None
+        own.setdefault(mean.cell, set()).add(mean.label)
+    absent = {m.cell: [label for label in labels[m.workload] if label not in own[m.cell]] for m in means}
+    return {cell: missing for cell, missing in absent.items() if missing}
+
+
 def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Rows]:
-    """The file systems below each workload, with their mean and its interval."""
+    """The file systems below each workload, with their mean and its interval. What it cannot do is no row."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, keys = _scale(means), swatches(run)
+    no_row = {*_impossible(run), *_labels_missing(run, metric)}
     for row, own in rows_of(means).items():
         by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
         rows: list[list[Text]] = []
         for name in names:
-            mean = by_name.get(name)
-            planned = run.sweep.has_cell(f"{name}/{own[0].workload}")
+            mean, cell = by_name.get(name), f"{name}/{own[0].workload}"
+            if mean is None and cell in no_row:
+                continue
+            planned = run.sweep.has_cell(cell)
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
             if mean is None:
                 rows.append([label, words.MISSING if planned else words.NOT_IN_SWEEP, ""])
@@ -193,20 +242,25 @@ def _scale(means: Sequence[Mean]) -> Scale:
 def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     """One row a workload, with the mean of each file system."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
-    scale = _scale(means)
-    rows = []
+    scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
         by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
-        planned = {name: run.sweep.has_cell(f"{name}/{own[0].workload}") for name in names}
-        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, planned[name]) for name in names)])
+        absent = {name: _absent(run, f"{name}/{own[0].workload}", impossible) for name in names}
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, absent[name]) for name in names)])
     return Rows(rows, f"{words.metric_heading(metric)}, {scale.unit}")
 
 
-def _stacked(mean: Mean | None, factor: float, best: Sequence[float], planned: bool) -> Text:
-    """A mean above its interval, as one cell; `best` holds the means that get the star. What was planned and gave no
-    figure is told from what the sweep leaves out."""
+def _absent(run: RunView, cell: str, impossible: Mapping[str, str]) -> str:
+    """What stands in the place of a figure: whether it is missing, cannot be measured, or is not asked for."""
+    if cell in impossible:
+        return words.NOT_MEASURED
+    return words.MISSING if run.sweep.has_cell(cell) else words.NOT_IN_SWEEP
+
+
+def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: str) -> Text:
+    """A mean above its interval, as one cell; `best` holds the means that get the star."""
     if mean is None:
-        return words.MISSING if planned else words.NOT_IN_SWEEP
+        return absent
     figures = words.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     return html.stacked(figures.value, _interval(mean, figures), star=mean.mean in best)
 
