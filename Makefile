@@ -77,7 +77,7 @@ batch: ## BATCH= [SCHEDULER=tcp://HOST:8786] [ARGS=--plan]: many sweeps, boxes a
 	@lib/env.sh
 	@$(PY) -m mountlab batch "$(BATCH)" $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(ARGS)
 
-studies: env ## the published studies at small size, with their figures and conclusions beside ours: 20 to 30 minutes
+studies: env ## the published studies at small size, with their figures and conclusions beside ours: about 40 minutes
 	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)
 
 publish: ## RUNS= [ARGS=]: a folder and a zip of runs that stand alone, without the names of machines and people

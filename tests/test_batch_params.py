@@ -116,7 +116,7 @@ def test_the_studies_are_all_there() -> None:
     studies = {sweep.stem for sweep in (store.PARAMS / "sweeps").glob("*.yml")} - {"tour", "families", "nfs-clients"}
     assert {item.sweep for item in made.items} == studies
     assert {item.sweep for item in made.items if item.optional} == {
-        "d4-external-journal", "d6-inode-readahead", "d7-atime", "e-nvm",
+        "d1-lazy-init", "d4-external-journal", "d6-inode-readahead", "d7-atime", "e-nvm",
     }  # fmt: skip
 
 

@@ -216,6 +216,48 @@ def test_the_thread_alone_says_nothing() -> None:
     assert found("lazy-init", quiet(make(filesystems={"ext4": LAZY}))) == []
 
 
+EAGER = {**EXT4, "mkfs": ["-E", "lazy_itable_init=0,lazy_journal_init=0"]}
+
+
+def timed_at_mkfs(*metrics: str, **filesystems: Any) -> Evidence:
+    """The sweep of study D.1, whose answer is about these metrics."""
+    asked = quiet(make(filesystems=filesystems, metrics=["read_bandwidth"], baseline=None))
+    return replace(asked, answer_metrics={"r": metrics})
+
+
+def test_a_device_that_zeroes_by_itself_leaves_lazy_initialisation_nothing_to_save() -> None:
+    evidence = timed_at_mkfs("mkfs_time", ext4=LAZY, eager=EAGER)
+    seen = replace(evidence, zeroes={"ext4": 2**32 - 512, "eager": 2**32 - 512})
+    caveats = found("zeroed-by-device", seen)
+    assert {caveat.subject for caveat in caveats} == {"ext4/r", "eager/r"}
+    assert {(caveat.severity, caveat.metrics) for caveat in caveats} == {("warning", "mkfs_time")}
+    assert "4.00 GiB by one command (queue/write_zeroes_max_bytes)" in caveats[0].message
+    assert "on the box `vm`" in caveats[0].message
+    assert the_only("zeroed-by-device", replace(evidence, zeroes={"ext4": 0, "eager": 1024})).subject == "eager/r"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "filesystems", "zeroes"),
+    [
+        (("mkfs_time",), {"ext4": LAZY, "eager": EAGER}, 0),
+        (("write_bandwidth",), {"ext4": LAZY, "eager": EAGER}, 2**32),
+        (("mkfs_time",), {"ext4": EXT4, "eager": EAGER}, 2**32),
+    ],
+    ids=["a disk that is written", "mkfs is not the question", "nothing is lazy"],
+)
+def test_where_mkfs_writes_or_is_not_the_question_nothing_is_said(
+    metrics: tuple[str, ...], filesystems: dict[str, Any], zeroes: int
+) -> None:
+    evidence = timed_at_mkfs(*metrics, **filesystems)
+    assert found("zeroed-by-device", replace(evidence, zeroes=dict.fromkeys(filesystems, zeroes))) == []
+
+
+def test_where_the_kernel_does_not_tell_the_check_has_not_passed() -> None:
+    missing = find_caveats(timed_at_mkfs("mkfs_time", ext4=LAZY, eager=EAGER)).not_checked
+    assert missing["zeroed-by-device"] == "the kernel does not tell how devices zero blocks"
+    assert "zeroed-by-device" not in find_caveats(quiet()).not_checked
+
+
 @pytest.mark.parametrize(("options", "severity"), [([], "warning"), (["discard"], "note")])
 def test_blocks_that_the_device_was_told_to_forget(options: list[str], severity: str) -> None:
     asked = quiet(make(filesystems={"ext4": {**EXT4, "options": options}}))

@@ -110,6 +110,14 @@ def test_lazy_initialisation_that_is_asked_for_is_foreseen() -> None:
     assert codes(make(filesystems={"e": {**EXT4, "mkfs": ["-E", "lazy_itable_init=0"]}})) == []
 
 
+def test_an_image_has_no_zeros_to_save() -> None:
+    """mke2fs zeroes a loop device by fallocate() of its image, lazily or not."""
+    lazy, eager = ({**EXT4, "mkfs": ["-E", f"lazy_itable_init={each}"]} for each in (1, 0))
+    asked = {"filesystems": {"lazy": lazy, "eager": eager}, "metrics": ["mkfs_time", "read_bandwidth"]}
+    assert codes(make(**asked)).count(("warning", "zeroed-by-device")) == 2
+    assert ("warning", "zeroed-by-device") not in codes(make(**{**asked, "metrics": ["read_bandwidth"]}))
+
+
 def test_what_the_facts_of_the_box_tell_is_foreseen() -> None:
     facts = {"power": "battery (20 %)", "cpu_governor": "powersave", "virtualization": "kvm", "swap_used_bytes": MIB}
     assert codes(make(), **facts, mount_root_fstype="tmpfs") == [

@@ -49,6 +49,13 @@ def test_disks_are_known_by_their_serial_numbers() -> None:
     assert any(device.startswith("nvdimm,") for device in devices)
 
 
+def test_its_disks_have_no_command_that_zeroes_blocks() -> None:
+    """So mkfs writes its zeros, as on a hard disk: study D.1 is about what it saves not to."""
+    disks = [device for device in options(machine(), "-device") if device.startswith("virtio-blk-pci")]
+    assert len(disks) == 4
+    assert all("write-zeroes=off" in disk.split(",") for disk in disks)
+
+
 def test_what_is_in_the_cache_is_never_written() -> None:
     drives = options(machine(), "-drive")
     cached = [drive for drive in drives if "/cache/key/" in drive]

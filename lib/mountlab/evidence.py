@@ -223,6 +223,13 @@ def through_cache_below(evidence: Mapping[str, str]) -> bool:
     return loop is not None and not loop.direct_io
 
 
+def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
+    """The bytes that the device zeroes by one command, without writing them; 0 where it has no such command, None where
+    the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
+    told = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
+    return next((int(text) for text in told if text.isdecimal()), None)
+
+
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:
     return any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
 

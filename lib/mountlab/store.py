@@ -44,6 +44,7 @@ from mountlab.evidence import (
     sections,
     through_cache_below,
     unseen,
+    zeroed_at_once,
 )  # fmt: skip
 from mountlab.foreign import check_imported, check_info, check_plain, check_trials, kept_box, known_level
 from mountlab.hold import FILE as OWNER
@@ -648,6 +649,7 @@ def _load_run(path: Path, *, as_it_is: bool) -> Run:
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=_backing_types(by_filesystem), facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
+        zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
         answer_metrics=answers, altered=chain.accepted_words(info),
         has_checksums=chain.KEY in info,
     )  # fmt: skip

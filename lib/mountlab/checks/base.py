@@ -66,6 +66,9 @@ class Evidence:
     """Trial id to the rounds that were run before it."""
     stops: Sequence[Stop] = ()
     """Why each cell has no more trials, where the design has a stopping rule."""
+    zeroes: Mapping[str, int] = field(default_factory=dict)
+    """File system name to the bytes that its device zeroes by one command; 0 where it has no such command, and without
+    those whose kernel does not tell."""
     buffered_loops: frozenset[str] = frozenset()
     """Mounts on a loop device that goes through the page cache of the file system below."""
     altered: Sequence[str] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mountlab.checks.base import SIDES, Check, Evidence, Facts, from_counters, in_memory, of_cell, of_trials
 from mountlab.checks.caches import bytes_of, disk_of
@@ -17,6 +17,7 @@ or an update of access times takes."""
 DISCARDED_BYTES = MIB
 OF_ANYBODY = re.compile(r"blocked for more than|soft lockup|hard LOCKUP|Out of memory|rcu.*stall")
 """Lines of the kernel's log that tell of trouble for whatever ran."""
+EXT = ("ext2", "ext3", "ext4")
 LAZY = re.compile(r"lazy_(itable|journal)_init(=1)?(,|$)")
 
 
@@ -103,7 +104,7 @@ def lazy_init(evidence: Evidence) -> Iterator[Caveat]:
 def asks_lazy_init(fs: Filesystem) -> bool:
     """Whether the sweep wants the file system to be made with lazy initialisation."""
     lower = fs.over or fs
-    return lower.type in ("ext2", "ext3", "ext4") and any(map(LAZY.search, lower.mkfs))
+    return lower.type in EXT and any(map(LAZY.search, lower.mkfs))
 
 
 def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -115,6 +116,46 @@ def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
                 "its mkfs leaves the inode tables to a thread of the kernel (lazy_itable_init), which writes them "
                 "while the trials run: the first minutes are taxed. Leave the option away, unless it is the question.",
             )  # fmt: skip
+
+
+def zeroed_by_device(evidence: Evidence) -> Iterator[Caveat]:
+    """Devices that zero blocks without writing them, where the question is what lazy initialisation saves at mkfs."""
+    for cell in _timed_at_mkfs(evidence.sweep, evidence.answer_metrics):
+        size = evidence.zeroes.get(cell.filesystem.name, 0)
+        if size:
+            yield of_cell(
+                cell, "zeroed-by-device", "warning",
+                f"its device zeroes blocks without writing them, up to {format_bytes(float(size))} by one command "
+                f"(queue/write_zeroes_max_bytes), and mkfs uses that. {_NOTHING_SAVED}", metrics=MKFS_TIME,
+            )  # fmt: skip
+
+
+def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+    """Loop images, zeroed by fallocate(), where the question is what lazy initialisation saves at mkfs."""
+    asked = {workload.label: sweep.metrics for workload in sweep.workloads}
+    for cell in _timed_at_mkfs(sweep, asked):
+        if (cell.filesystem.over or cell.filesystem).image_bytes:
+            yield of_cell(
+                cell, "zeroed-by-device", "warning",
+                "a loop device zeroes blocks without writing them (fallocate() of its image), and mkfs uses that. "
+                + _NOTHING_SAVED, metrics=MKFS_TIME,
+            )  # fmt: skip
+
+
+def _timed_at_mkfs(sweep: Sweep, metrics: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
+    """The cells on ext whose mkfs is timed, of a sweep that asks for lazy initialisation."""
+    if any(map(asks_lazy_init, sweep.filesystems)):
+        for cell in sweep.cells:
+            kind = (cell.filesystem.over or cell.filesystem).type
+            if kind in EXT and MKFS_TIME in metrics.get(cell.workload.label, ()):
+                yield cell
+
+
+MKFS_TIME = "mkfs_time"
+_NOTHING_SAVED = (
+    "So mkfs writes no zeros with lazy_itable_init=0 and lazy_journal_init=0 either, and what lazy initialisation "
+    "saves where they must be written does not show. Measure it on a disk without that command, or on the box `vm`."
+)
 
 
 def discards(evidence: Evidence) -> Iterator[Caveat]:
@@ -175,6 +216,12 @@ def _lazy_not_seen(evidence: Evidence) -> str | None:
     return from_counters("lazy_init", "whether ext4lazyinit ran was not kept")(evidence) if asked else None
 
 
+def _zeroing_not_told(evidence: Evidence) -> str | None:
+    """Blind only where what lazy initialisation saves is the question, and no kernel tells how devices zero blocks."""
+    asked = any(_timed_at_mkfs(evidence.sweep, evidence.answer_metrics))
+    return "the kernel does not tell how devices zero blocks" if asked and not evidence.zeroes else None
+
+
 def _no_disk_known(evidence: Evidence) -> str | None:
     known = any(each.get("rotational") is not None for each in evidence.facts.get("block_devices") or ())
     return None if known else "the box does not tell whether its disks rotate"
@@ -206,6 +253,14 @@ CHECKS = (
         find=lazy_init,
         foresee=will_initialise_late,
         blind=_lazy_not_seen,
+    ),
+    Check(
+        code="zeroed-by-device",
+        severities=("warning",),
+        advice="Measure mkfs on a disk without a command that zeroes blocks, or on the box `vm`.",
+        find=zeroed_by_device,
+        foresee=will_be_zeroed_by_device,
+        blind=_zeroing_not_told,
     ),
     Check(
         code="discards",
