@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 from mountlab import html, sections, words
 from mountlab.html import Html
-from mountlab.model import OptionEvidence
+from mountlab.model import Filesystem, OptionEvidence
 from mountlab.stats import explained
 from pages import Page
 from synthetic_run import SWEPT, SyntheticRun, synthetic_run
@@ -273,6 +274,78 @@ def test_a_cell_that_the_sweep_excludes_is_not_shown_as_missing() -> None:
     assert repr(sections.overview(changed(estimates=estimates))).count(words.MISSING) == (
         repr(sections.overview(run)).count(words.MISSING) + 1
     )
+
+
+def skipped(run: SyntheticRun, cell: str, reason: str) -> SyntheticRun:
+    """A run whose file system cannot take a workload: its trials are skipped, and there is no figure."""
+    trials = run.trials.copy()
+    trials.loc[trials["cell"] == cell, ["status", "reason"]] = ["skipped", reason]
+    return changed(run, trials=trials, estimates=run.estimates[run.estimates["cell"] != cell])
+
+
+@pytest.mark.parametrize("filesystems", [3, 6], ids=["columns", "rows"])
+def test_what_a_file_system_cannot_do_is_said_in_words_and_is_no_missing_figure(filesystems: int) -> None:
+    run = synthetic_run(filesystems=filesystems)
+    shown = skipped(run, "ramfs/fio rw=write", "ramfs has no write()")
+    told = repr(sections.overview(shown))
+    assert words.MISSING not in told
+    assert "Not measured: ramfs under fio rw=write. ramfs has no write()." in told
+    assert "Not measured" not in repr(sections.overview(run))
+
+
+def test_a_workload_that_was_set_aside_stays_a_missing_figure() -> None:
+    """It can be measured, and failed: that is no property of the file system."""
+    told = repr(sections.overview(skipped(RUN, "ramfs/fio rw=write", "set aside: t0003 failed: no space")))
+    assert words.MISSING in told
+    assert "Not measured" not in told
+
+
+def test_parts_of_a_metric_that_a_tool_did_not_give_are_no_rows() -> None:
+    """pg_test_fsync says n/a of a method for which a file system takes no direct I/O."""
+    run = synthetic_run(filesystems=6)
+    first = run.estimates[run.estimates["metric"] == run.answer_metrics["dd-write"][0]]
+    parts = [first[first["cell"].str.endswith("/dd-write")].assign(label=label) for label in ("fsync", "open_sync")]
+    without = parts[1][parts[1]["filesystem"] != "ramfs"]
+    told = repr(sections.overview(changed(run, estimates=pd.concat([parts[0], without]))))
+    assert words.MISSING not in told.partition("dd-read")[0]
+    assert "of ramfs under dd-write: the tool gave none for open_sync." in told
+
+
+def test_a_long_table_of_means_leaves_the_first_screen_its_room() -> None:
+    page = Page(sections.overview(synthetic_run(filesystems=12))._repr_html_())
+    assert "The other 5 of 7 groups" in page.words
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def memory_of(**values: Any) -> str:
+    (use, *_) = RUN.memory
+    return repr(sections.memory(changed(memory=[replace(use, **values)])))
+
+
+def test_the_memory_that_files_took_is_said_before_full_and_after() -> None:
+    told = repr(sections.memory(RUN))
+    assert "tmpfs: 512 MiB of files took 512 MiB of memory, and gave it back when they were removed." in told
+    assert "256.0 768.0 256.0 512.0" in told
+
+
+def test_memory_that_is_kept_is_said() -> None:
+    kept = 2.0**28
+    assert "took 512 MiB of memory; 256 MiB were still in use after they were removed." in memory_of(kept=kept)
+    (use, *_) = RUN.memory
+    zram = replace(use.cell, filesystem=Filesystem(name="zram", type="ext4", zram_bytes=2**30))
+    told = memory_of(kept=kept, cell=zram)
+    assert "zram: 512 MiB of files and what earlier trials left took 512 MiB of memory; 256 MiB were still" in told
+    assert "A zram device keeps a block until it is written again or discarded." in told
+
+
+def test_huge_pages_are_not_called_memory_of_the_box() -> None:
+    assert "took 512 MiB of the huge pages that were reserved at the mount, and gave" in memory_of(huge_pages=True)
+
+
+def test_a_run_without_files_in_memory_has_no_such_part() -> None:
+    assert html.NOTHING in sections.memory(changed(memory=[]))._repr_html_()
 
 
 # --- what explains how much, and all together -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from mountlab.care import resource
 from mountlab.counters import around
 from mountlab.filesystems.made import made
+from mountlab.memory_use import filled
 from mountlab.outcome import Ended, Outcome, judge, unpack
 from mountlab.parsing import parsed
 from mountlab.plan import Plan, PlannedTrial, make_plan
@@ -263,6 +264,26 @@ def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     assert seen.clock_step_s is not None
     assert seen.load is not None
     assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
+
+
+def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(machine: Machine) -> None:
+    """The files are 128 KiB while the tool has run, and gone in the last reading; elsewhere nothing is read."""
+    plan = opened(machine, workloads={"r": READ})
+    files, status, _ = machine.trial(plan.trials[0], plan.trials[0].argv[4].replace("in_memory=''", "in_memory=yes"))
+    assert (status, set(files) - ALWAYS) == ("ok", {"memory.txt"})
+    found = filled(files["memory.txt"].decode())
+    assert found is not None
+    assert [each.files for each in (found.empty, found.full, found.freed)] == [0, 128 * 1024, 0]
+    assert min(each.held for each in (found.empty, found.full, found.freed)) > 0
+    assert left(machine) == []
+
+
+def test_only_where_files_fill_memory_it_is_read(machine: Machine) -> None:
+    image = {"type": "ext4", "image": "64MiB"}
+    zram = {"type": "ext4", "zram": "64MiB"}
+    for fs, expected in ((TMPFS, "yes"), (zram, "yes"), ({"type": "overlay", "over": TMPFS}, "yes"), (image, "''")):
+        (trial, *_) = machine.plan(filesystems={"f": fs}).trials
+        assert f"in_memory={expected}\n" in trial.argv[4]
 
 
 WALL = """#!/bin/sh
