@@ -89,7 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": BASE,
     "listing": PURE | {"derived", "store"},
     "bench_catalog": PURE | {"chain", "derived", "store", "stamp", "years"},
-    "catalog": BASE | {"analysis", "chain", "derived", "disk", "hold", "journal", "stamp", "store", "listing"},
+    "catalog": BASE | {"analysis", "chain", "derived", "disk", "hold", "journal", "stamp", "store", "tools", "listing"},
     "years": PURE | {"catalog", "store"},
     "chronicle": PURE | {"disk", "store", "report", "years"},
     "signals": set(),

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from mountlab import __main__, errors, store
 from mountlab.errors import ParameterError, PlanError
 from mountlab.gate import EXIT_CODES, Gate, Judged, judge
 from mountlab.gate_view import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
-from mountlab.model import Caveat
+from mountlab.model import Caveat, Cell, Filesystem, Workload
 from mountlab.stats.looks import Looks
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -376,7 +376,8 @@ def test_a_file_that_cannot_be_written_is_an_error(
 
 
 def test_a_figure_turned_round_keeps_its_bounds() -> None:
-    any_cell: Any = None
+    workload = Workload(name="w", tool="fio", options={})
+    any_cell = Cell(filesystem=Filesystem(name="d", type="dir"), workload=workload)
     each = Judged(any_cell, "write_bandwidth", "", "fails", 2.0, 1.6, 2.5, 5)
     assert each.ratio == (0.5, 0.4, 0.625)
     assert replace(each, metric="elapsed").ratio == (2.0, 1.6, 2.5)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.errors import MountlabError, ParameterError, ParseError, PlanError, ToolError, TrialError
-from mountlab.model import METRICS, Box, Measurement, Workload
+from mountlab.model import METRICS, Box, Measurement, Metric, Workload
 from mountlab.params import resolve
 from mountlab.plan import all_programs, check_feasible, make_plan, needed_programs
-from mountlab.tools import TOOLS
+from mountlab.tools import TOOLS, wall_clock
 from mountlab.tools.base import ToolOutput, programs_for
 
 COMMAND = TOOLS["command"]
@@ -207,6 +210,35 @@ def test_a_unit_that_the_program_prints() -> None:
     assert caught.value.got == "'KB/s'"
 
 
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [(".4188", 0.4188), ("5.", 5.0), ("1e-3", 1e-3), ("1.5E+06", 1.5e6), (".5e1", 5.0), ("+.25", 0.25), ("007", 7.0),
+     ("1,234.5", 1234.5), ("12,345,678", 12345678.0), ("1,234,567.25", 1234567.25)],
+)  # fmt: skip
+def test_every_form_of_a_number_that_programs_print(printed: str, value: float) -> None:
+    """bc prints .4188; commas are taken where they cannot be decimal ones."""
+    assert one(r"^took (\S+) s", "s", f"took {printed} s", "elapsed") == value
+
+
+@given(st.floats(1e-6, 1e15, allow_subnormal=False), st.sampled_from(["%g", "%e", "%.17g", "%f", "%.0f.", "#"]))
+def test_a_number_in_the_form_of_printf_is_read_as_it_stands(value: float, form: str) -> None:
+    """As C's printf writes it, and (#) as bc does, without the 0 in front."""
+    text = (f"{value:.9f}"[1:] if 1e-6 <= value < 1 else f"{value:.3f}") if form == "#" else form % value
+    if float(text) > 0:
+        assert one(r"is (\S+) s", "s", f"it is {text} s", "elapsed") == float(text)
+
+
+@given(st.integers(1, 10**12), st.integers(0, 999))
+def test_a_number_with_thousands_commas_is_read_or_refused_as_ambiguous(whole: int, part: int) -> None:
+    assert one(r"(\S+) f", "1/s", f"{whole:,}.{part:03} f", "file_rate") == float(f"{whole}.{part:03}")
+    if 1000 <= whole < 10**6:
+        with pytest.raises(ParseError, match="is not a number") as caught:
+            one(r"(\S+) f", "1/s", f"{whole:,} f", "file_rate")
+        assert "may be a decimal or a thousands comma" in caught.value.next_step
+    else:
+        assert one(r"(\S+) f", "1/s", f"{whole:,} f", "file_rate") == whole
+
+
 def test_a_label_tells_rows_of_one_metric_apart() -> None:
     metrics = {f"sync_rate/{name}": {"pattern": rf"^{name}: (\d+)", "unit": "1/s"} for name in ("one", "two")}
     assert [(row.label, row.value) for row in parse("one: 1\ntwo: 2\n", metrics)] == [("one", 1.0), ("two", 2.0)]
@@ -240,10 +272,167 @@ def test_figures_of_standard_error_and_of_a_file() -> None:
         parse("9 files/s", metrics)
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-1", "0", "1,5", "1e400", "", "0x10", "1_000", "1.", "--", "٣"])
+@pytest.mark.parametrize(
+    "number",
+    ["nan", "inf", "-1", "0", "1,5", "1,234", "1,23.5", "1.234,5", "1e400", "", "0x10", "1_000", ".", "--", "٣"],
+)
 def test_what_is_no_figure_is_never_one(number: str) -> None:
     with pytest.raises(ParseError):
         one(r"^(.*) x$", "1/s", f"{number} x", "file_rate")
+
+
+# --- the clock --------------------------------------------------------------------------------------------------------
+
+CLOCKED = {"elapsed": {"from": "clock"}}
+SHELLS = [shell for shell in (["dash"], ["bash", "--posix"], ["busybox", "ash"]) if shutil.which(shell[0])]
+
+
+def stamps(first: str, start: str, end: str, uptimes: str = "10.00 10.00 12.50 12.50") -> str:
+    return f"{first} {start} {end} {uptimes}\n"
+
+
+def clocked(text: str) -> Measurement:
+    (row,) = parse("", CLOCKED, files={".wall_clock": text})
+    return row
+
+
+def test_a_command_that_prints_nothing_is_timed() -> None:
+    row = clocked(stamps("1700000000000000000", "1700000000002000000", "1700000002505000000"))
+    assert (row.metric, row.unit, row.value) == ("elapsed", "s", 2.503)
+    assert row.step == pytest.approx(0.004)  # a reading took 2 ms, and so much may be off
+    command = COMMAND.command(workload(metrics=CLOCKED), "/m/t1", "/o/t1")
+    assert command.argv[:2] == ("sh", "-c")
+    assert command.argv[3:] == ("timed", "/o/t1/.wall_clock", "mybench", "/m/t1")
+    assert "\n" not in command.argv[2]
+    assert [program.name for program in programs_for(COMMAND, workload(metrics=CLOCKED))] == ["mybench"]
+    assert COMMAND.main_metrics(workload(metrics=CLOCKED)) == ("elapsed",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [stamps("1700000000000000000", "1700000000002000000", "1700003602505000000"),  # set forward by an hour
+     stamps("1700000000000000000", "1700000000002000000", "1699990000000000000"),  # set back
+     stamps("1700000000%N", "1700000000%N", "1700000002%N"), stamps("1700000000", "1700000000", "1700000002")],
+)  # fmt: skip
+def test_where_the_wall_clock_cannot_be_used_the_uptime_counts(text: str) -> None:
+    row = clocked(text)
+    assert row.value == pytest.approx(2.5)
+    assert row.step == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3\n", stamps("1", "2", "3")[:-1]])
+def test_a_clock_that_was_not_read_is_an_error(text: str) -> None:
+    with pytest.raises(ParseError, match="the box's clock was not read"):
+        clocked(text)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_clock_is_read_around_the_command_by_every_shell(shell: list[str], tmp_path: Path) -> None:
+    """The figure is the time of the command, its output, input and exit status are its own."""
+    script = "read -r x; echo out-$x; echo err >&2; sleep 0.3; exit 3"
+    argv = wall_clock.timed((*shell, "-c", script), str(tmp_path))
+    done = subprocess.run([*shell, *argv[1:]], input="in\n", capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("out-in\n", "err\n", 3)
+    took, step = wall_clock.elapsed((tmp_path / wall_clock.FILE).read_text())
+    assert 0.3 <= took < 3
+    assert 0 < step < 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "entry", "key", "words"),
+    [("elapsed", {"from": "clock", "pattern": "(x)"}, ".pattern", "the clock has no pattern"),
+     ("elapsed", {"from": "clock", "all": "sum"}, ".all", "the clock has no all"),
+     ("file_rate", {"from": "clock"}, ".from", "file_rate is no time"),
+     ("power", {"from": "clock", "unit": "W", "better": "lower"}, ".from", "power is no time")],
+)  # fmt: skip
+def test_the_clock_tells_times_only(metric: str, entry: dict[str, str], key: str, words: str) -> None:
+    error = refused(metrics={metric: entry})
+    assert error.where == f"s.yml: workloads.w.metrics.{metric}{key}"
+    assert words in str(error)
+
+
+def test_a_missing_metric_offers_the_clock() -> None:
+    assert "{elapsed: {from: clock}}" in refused(metrics=None).allowed
+
+
+# --- metrics of the user's own ----------------------------------------------------------------------------------------
+
+POWER = {"pattern": r"(\S+) watts", "unit": "W", "better": "lower"}
+
+
+def test_a_metric_of_the_users_own_has_unit_and_direction() -> None:
+    own = workload(metrics={"power": POWER, "p99_commit/big": {"pattern": r"c=(\S+)", "unit": "ms", "better": "lower"}})
+    assert own.own_metrics == {"power": Metric("W", "lower"), "p99_commit": Metric("s", "lower")}
+    rows = COMMAND.parse(own, ToolOutput(exit_status=0, stdout="12.5 watts c=3\n", stderr="", files={}))
+    assert [(row.metric, row.label, row.value, row.unit) for row in rows] == [
+        ("power", "", 12.5, "W"), ("p99_commit", "big", 3e-3, "s"),
+    ]  # fmt: skip
+    assert COMMAND.main_metrics(own) == ("power", "p99_commit")
+    assert workload().own_metrics == {}
+
+
+def test_a_time_by_the_clock_may_have_a_name_of_its_own() -> None:
+    own = workload(metrics={"build_time": {"from": "clock", "better": "lower"}})
+    assert own.own_metrics == {"build_time": Metric("s", "lower")}
+
+
+def test_the_answer_of_a_sweep_may_be_about_them() -> None:
+    raw = {"name": "s", "question": "?", "filesystems": {"d": {"type": "dir"}}, "metrics": ["power"],
+           "workloads": {"w": {"tool": "command", **ENTRY, "metrics": {**RATE, "power": POWER}}}}  # fmt: skip
+    assert resolve(raw, where="s.yml").sweep.metrics == ("power",)
+    with pytest.raises(ParameterError, match="unknown metric") as caught:
+        resolve({**raw, "metrics": ["pover"]}, where="s.yml")
+    assert "did you mean 'power'" in caught.value.next_step
+
+
+def test_two_workloads_define_a_metric_in_one_way() -> None:
+    def both(**other: str) -> dict[str, Any]:
+        entries = {"a": POWER, "b": {**POWER, **other}}
+        workloads = {n: {"tool": "command", **ENTRY, "metrics": {"power": each}} for n, each in entries.items()}
+        return {"name": "s", "question": "?", "filesystems": {"d": {"type": "dir"}}, "workloads": workloads}
+
+    assert resolve(both(), where="s.yml").sweep.own_metrics == {"power": Metric("W", "lower")}
+    for other in ({"better": "higher"}, {"unit": "mW"}):
+        with pytest.raises(ParameterError, match="one metric is defined in two ways") as caught:
+            resolve(both(**other), where="s.yml")
+        assert caught.value.where == "s.yml: workloads.b.metrics.power"
+        assert caught.value.allowed == "as in a: unit W, better lower"
+
+
+@pytest.mark.parametrize(
+    ("metric", "entry", "key", "words"),
+    [("power", {"pattern": "(x)", "unit": "W"}, "", "better: higher, lower, neither"),
+     ("power", {**POWER, "better": "more"}, ".better", "unknown direction"),
+     ("power", {"pattern": "(x)", "better": "lower"}, ".unit", "a metric of your own needs a unit"),
+     ("power", {**POWER, "unit": "W m"}, ".unit", "a metric of your own needs a unit"),
+     ("power", {**POWER, "unit": "KB/s"}, ".unit", "write kB or KiB/s"),
+     ("power", {**POWER, "unit": "sec"}, ".unit", "write s"),
+     ("power", {**POWER, "unit": "mb/sec"}, ".unit", "write MB or MiB/s"),
+     ("Power", POWER, "", "not a name for a metric"), ("p" * 41, POWER, "", "40 characters"),
+     ("ratio", POWER, "", "a table has a column of this name"),
+     ("file_rate", {**RATE["file_rate"], "better": "lower"}, ".better", "is a metric of Mountlab")],
+)  # fmt: skip
+def test_what_a_metric_of_the_users_own_lacks_is_told(metric: str, entry: dict[str, str], key: str, words: str) -> None:
+    error = refused(metrics={metric: entry})
+    assert error.where == f"s.yml: workloads.w.metrics.{metric}{key}"
+    assert words in str(error)
+
+
+def test_a_unit_of_its_own_that_the_pattern_finds_must_be_that_unit() -> None:
+    entry = {"pattern": r"(?P<value>\d+) (?P<unit>\w+)", "unit": "W", "better": "lower"}
+    assert parse("7 W", {"power": entry})[0].value == 7
+    with pytest.raises(ParseError, match="not a unit of power"):
+        parse("7 kW", {"power": entry})
+    time = {"pattern": r"(?P<value>\d+) (?P<unit>\w+)", "unit": "s", "better": "lower"}
+    assert parse("7 ms", {"lag": time})[0].value == 7e-3
+
+
+def test_a_count_of_the_users_own_may_be_0_and_a_time_may_not() -> None:
+    assert parse("0 watts", {"power": POWER})[0].value == 0
+    with pytest.raises(ParseError, match="cannot be this"):
+        parse("0 watts", {"power": {**POWER, "unit": "ms"}})
+    with pytest.raises(ParseError):
+        parse("-1 watts", {"power": POWER})
 
 
 @pytest.mark.parametrize(

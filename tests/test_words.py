@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab import words
-from mountlab.model import METRICS, Caveat, OptionState, PublishedFigure, Stop, StopReason, Until
+from mountlab.model import METRICS, Caveat, OptionState, PublishedFigure, Stop, StopReason, Until, known_metric
 from mountlab.stats import WELCH_METHOD
 from synthetic_run import comparison, synthetic_run
 
@@ -275,7 +275,7 @@ def test_the_finding_of_a_plot() -> None:
     ],
 )
 def test_best_of_a_row(metric: str, intervals: list[tuple[float, float, float]], best: list[float]) -> None:
-    assert words.best(intervals, metric) == best
+    assert words.best(intervals, known_metric(metric).better) == best
 
 
 # --- published figures ------------------------------------------------------------------------------------------------
@@ -511,5 +511,6 @@ def test_an_end_is_never_rounded_onto_1_and_has_no_noise(ratio: float, low: floa
 
 def test_noise_makes_no_file_system_better_than_one_measured_better() -> None:
     """210 [26, 395], 10.5 [-0.3, 21.3] and 7.58 [-11.8, 27]: only the first is best, though the last one's is wide."""
-    assert words.best([(210.0, 26.0, 395.0), (10.5, -0.3, 21.3), (7.58, -11.8, 27.0)], "read_bandwidth") == [210.0]
-    assert words.best([(3.0, 2.0, 4.0), (3.5, 2.5, 4.5), (9.0, 8.0, 10.0)], "sync_latency_mean") == [3.0, 3.5]
+    assert words.best([(210.0, 26.0, 395.0), (10.5, -0.3, 21.3), (7.58, -11.8, 27.0)], "higher") == [210.0]
+    assert words.best([(3.0, 2.0, 4.0), (3.5, 2.5, 4.5), (9.0, 8.0, 10.0)], "lower") == [3.0, 3.5]
+    assert words.best([(3.0, 2.0, 4.0), (9.0, 8.0, 10.0)], "neither") == []

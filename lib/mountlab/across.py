@@ -19,7 +19,7 @@ from mountlab.analysis import by_block, counted, log_ratios
 from mountlab.compare_many import DifferenceOverRuns, alike_p, differences_over, estimates_of, key_of
 from mountlab.compare_runs import caveats_of
 from mountlab.errors import PlanError, in_one_line
-from mountlab.model import Caveat, Cell, Comparison, Estimate, higher_is_better
+from mountlab.model import Caveat, Cell, Comparison, Estimate
 from mountlab.run_ratios import SharedFigure, common_cells, level_of, rule_of, shared_figures, smallest_effect_of
 from mountlab.run_view import RunView
 from mountlab.stats import OVER_BOXES_METHOD, family, verdict
@@ -215,14 +215,14 @@ def _over(like: Comparison, row: tuple[Any, ...], level: float) -> Comparison:
     ratio, n, p, p_adjusted, low, high, low_all, high_all, low_same, high_same, level_same, p_same, needed = row
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
-        more_is_better=higher_is_better(like.metric),
+        more_is_better=like.more_is_better,
     )  # fmt: skip
     return Comparison(
         baseline=like.baseline, candidate=like.candidate, workload=like.workload, tool=like.tool, factors=like.factors,
         metric=like.metric, label=like.label, ratio=ratio, low=low, high=high, n=n, level=level, p=p,
         p_adjusted=p_adjusted, verdict=said, method=OVER_BOXES_METHOD, low_all=low_all, high_all=high_all,
         low_same=low_same, high_same=high_same, level_same=level_same,
-        needed=None if math.isnan(needed) else int(needed),
+        needed=None if math.isnan(needed) else int(needed), better=like.better,
     )  # fmt: skip
 
 

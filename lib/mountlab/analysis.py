@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from mountlab.filesystems import FAMILIES
 from mountlab.model import (
-    METRICS,
     PERCENT_OF,
     Comparison,
     Filesystem,
     Measurement,
+    Metric,
     Sweep,
     Trial,
     Workload,
-    higher_is_better,
+    known_metric,
 )
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
 from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
@@ -149,20 +149,14 @@ def late_trials(censored: Censored, cell: str, metric: str) -> int:
     return 0 if metric in OF_A_MOUNT else len(censored.get(cell, ()))
 
 
-def worst_value(metric: str) -> float:
-    """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial says
-    nothing about: amounts, and what was spent of processors."""
-    return {"s": math.inf, "B/s": 0.0, "1/s": 0.0}.get(METRICS[metric], math.nan)
-
-
-def censored_estimate(metric: str, values: NDArray[np.float64], late: int, level: float) -> CensoredEstimate:
+def censored_estimate(metric: Metric, values: NDArray[np.float64], late: int, level: float) -> CensoredEstimate:
     """Return the median of a metric over values and so many trials that ran into the time limit."""
-    return estimate_censored(values, late, level=level, worst=worst_value(metric))
+    return estimate_censored(values, late, level=level, worst=metric.worst)
 
 
-def worse_side(metrics: Sequence[str]) -> NDArray[np.float64]:
+def worse_side(metrics: Sequence[Metric]) -> NDArray[np.float64]:
     """Of each metric 1 where more is worse, -1 where less is, NaN where a time limit says nothing of it."""
-    worst = np.array([worst_value(metric) for metric in metrics])
+    worst = np.array([metric.worst for metric in metrics])
     return np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
 
 
@@ -191,14 +185,14 @@ def estimate_frame(
     }
     columns |= {"sd": found.sd, "cv": found.cv, "level": design.level, "method": found.method}
     columns |= {"cell": samples.keys["cell"]}
-    columns |= _with_censored(samples, columns, censored, within)
+    columns |= _with_censored(sweep, samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     rows = rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
     return _with_unended(sweep, measurements, rows, censored, run_id=run_id, box=box) if censored else rows
 
 
 def _with_censored(
-    samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
+    sweep: Sweep, samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
 ) -> dict[str, list[Any]]:
     """The columns of the estimates that are others where a cell has censored trials."""
     if not censored:
@@ -209,7 +203,7 @@ def _with_censored(
     for row, (cell, metric) in enumerate(_rows_of(samples.keys[["cell", "metric"]])):
         if late := late_trials(censored, cell, metric):
             values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
-            own = censored_estimate(metric, values, late, level)
+            own = censored_estimate(sweep.metric(metric), values, late, level)
             new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
             for name, value in zip(names, new, strict=True):
                 table[name][row] = value
@@ -226,9 +220,9 @@ def _with_unended(
         {
             "run_id": run_id, "box": box, "filesystem": cell.filesystem.name, "tool": workload.tool,
             "workload": workload.name, **{name: workload.factors.get(name, "") for name in factors}, "metric": metric,
-            "label": label, "unit": METRICS[metric], "n": late, "censored": late,
+            "label": label, "unit": sweep.metric(metric).unit, "n": late, "censored": late,
             **dict.fromkeys(("mean", "low", "high", "sd", "cv"), math.nan), "level": sweep.design.level,
-            "method": censored_estimate(metric, np.empty(0), late, sweep.design.level).method,
+            "method": censored_estimate(sweep.metric(metric), np.empty(0), late, sweep.design.level).method,
             "cell": cell.id,
         }
         for cell in sweep.cells if cell.id not in ended
@@ -245,6 +239,7 @@ def _with_unended(
     return whole.sort_values("cell", key=lambda cells: cells.map(places), kind="stable", ignore_index=True)
 
 
+A_TIME = known_metric("elapsed")
 PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
 """The percentiles of a latency curve."""
 PERCENTILE_COLUMNS = (
@@ -282,7 +277,7 @@ def percentile_frame(
     )
     frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
     for row in np.flatnonzero(late):
-        own = censored_estimate("elapsed", np.array(samples[row]), late[row], within)  # a time, as latencies are
+        own = censored_estimate(A_TIME, np.array(samples[row]), late[row], within)
         frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
             len(samples[row]) + late[row], own.figure, own.low, own.high, own.method,
         )  # fmt: skip
@@ -367,7 +362,9 @@ def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
         if step:
             found[own] = np.maximum(found[own], step.at(means[own], elapsed[samples.places[own]]))
         if sweep.imported or not step:
-            found[own] = np.maximum(found[own], printed_step(samples.values[own[samples.ids]], METRICS[metric]))
+            found[own] = np.maximum(
+                found[own], printed_step(samples.values[own[samples.ids]], sweep.metric(metric).unit)
+            )
     return found
 
 
@@ -420,7 +417,7 @@ def _with_ranks(
     ratios: Ratios, sides: tuple[NDArray[np.float64], NDArray[np.float64]], late: tuple[Flags, Flags],
     asked: Sequence[Question],
 ) -> Ratios:  # fmt: skip
-    return ranked_ratios(ratios, sides, late, worse_side([each.metric for each in asked]))
+    return ranked_ratios(ratios, sides, late, worse_side([each.workload.metric(each.metric) for each in asked]))
 
 
 class Question(NamedTuple):
@@ -444,6 +441,7 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Ques
         for workload in sweep.workloads
         if sweep.has_cell(f"{baseline}/{workload.label}")
         for metric in metrics[workload.label]
+        if workload.metric(metric).better != "neither"
         for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
         if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}") and not _refused(sweep, fs, workload)
@@ -489,9 +487,10 @@ def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Compar
         late,
     ) = found  # fmt: skip
     workload, level = asked.workload, sweep.design.level
+    better = workload.own_metrics[asked.metric].better if asked.metric in workload.own_metrics else ""
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
-        more_is_better=higher_is_better(asked.metric),
+        more_is_better=workload.metric(asked.metric).better == "higher",
     )  # fmt: skip
     return Comparison(
         baseline=asked.baseline, candidate=asked.candidate, workload=workload.name, tool=workload.tool,
@@ -500,4 +499,5 @@ def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Compar
         p_adjusted=p_adjusted, method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD, verdict=said,
         low_all=low_all, high_all=high_all, low_same=low_same, high_same=high_same, level_same=level_same,
         needed=None if math.isnan(needed) else int(needed), censored=late,
+        better=better,
     )  # fmt: skip

@@ -71,7 +71,7 @@ def told(run: RunView) -> Told:
     sentences = [words.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
     if compared:
         asked = [c for c in compared if c.metric in run.answer_metrics.get(_label(c), ())] or compared
-        doubts = words.doubts_by_cell(run.caveats)
+        doubts = words.doubts_by_cell(run.caveats, run.sweep.own_metrics)
         sentences = words.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
     statuses = Counter(str(each) for each in run.trials["status"])
     return Told(

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from mountlab import analysis, words
-from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, higher_is_better
+from mountlab.model import Agreement, Cell, Claim, Comparison, PublishedFigure, higher_is_better, known_metric
 from mountlab.run_view import Measured
 from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
 from mountlab.stats.censored import SIGN_METHOD, ranked_ratios
@@ -128,7 +128,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     censored = len(late[0] | late[1])
     if censored:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
-        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), analysis.worse_side([theirs.metric]))
+        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), analysis.worse_side([known_metric(theirs.metric)]))
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
     columns = (
         ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,

@@ -194,7 +194,7 @@ def summary(compared: RunComparison) -> str:
 
 def _doubts(compared: RunComparison) -> dict[str, list[str]]:
     """The doubts about a cell, by the ids that the two sides of a comparison have."""
-    by_cell = words.doubts_by_cell(compared.caveats)
+    by_cell = words.doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
     found: dict[str, list[str]] = {}
     for each in compared.ratios:
         side, metric = each.comparison, each.comparison.metric
@@ -236,7 +236,7 @@ def tables(compared: RunComparison) -> Html:
     by_metric: dict[str, list[CellRatio]] = {}
     for each in compared.ratios:
         by_metric.setdefault(each.comparison.metric, []).append(each)
-    doubts = words.doubts_by_cell(compared.caveats)
+    doubts = words.doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
     return html.joined(*(_metric_table(compared, metric, some, doubts) for metric, some in by_metric.items()))
 
 

@@ -20,7 +20,7 @@ from openpyxl.styles import Font
 
 from mountlab import paper, words
 from mountlab.errors import ParameterError
-from mountlab.model import METRICS, Sweep
+from mountlab.model import METRICS, Metric, Sweep
 from mountlab.options import unknown_key
 from mountlab.run_view import RunView
 from mountlab.text import plain_cell, visible
@@ -48,10 +48,15 @@ class Pivot:
     column: str
     metrics: tuple[str, ...]
     unit: str | None = None
+    base: str = ""
+    """The unit of the figures, in which they are shown without `unit`."""
 
     @classmethod
-    def read(cls, text: str | None, metric: str | None, unit: str | None) -> Pivot | None:
-        """From 'rw,numjobs:bs' and 'read_bandwidth,write_bandwidth'; None where none is asked for.
+    def read(
+        cls, text: str | None, metric: str | None, unit: str | None, own: Mapping[str, Metric] | None = None
+    ) -> Pivot | None:
+        """From 'rw,numjobs:bs' and 'read_bandwidth,write_bandwidth'; None where none is asked for. `own`: the metrics
+        that the sweep defines.
 
         Raises ParameterError.
         """
@@ -65,23 +70,25 @@ class Pivot:
             raise ParameterError(
                 "a pivot is ROWS:COLUMNS", where="--pivot", got=repr(text), allowed="factors, such as rw,numjobs:bs"
             )
-        metrics = _metrics(metric)
-        _check_unit(unit, METRICS[metrics[0]])
-        return cls(rows=names, column=column.strip(), metrics=metrics, unit=unit)
+        units = {**METRICS, **{name: each.unit for name, each in (own or {}).items()}}
+        metrics = _metrics(metric, units)
+        base = units[metrics[0]]
+        _check_unit(unit, base)
+        return cls(rows=names, column=column.strip(), metrics=metrics, unit=unit, base=base)
 
     @property
     def heading(self) -> str:
-        return f"{' or '.join(self.metrics)}, {self.unit or METRICS[self.metrics[0]]}"
+        return f"{' or '.join(self.metrics)}, {self.unit or self.base}"
 
 
-def _metrics(text: str | None) -> tuple[str, ...]:
+def _metrics(text: str | None, known: Mapping[str, str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
     if not names:
         raise ParameterError("a pivot is of a metric", where="--metric", got="nothing", allowed="--metric NAME")
     for name in names:
-        if name not in METRICS:
-            raise unknown_key(name, METRICS, where="--metric", what="metric")
-    units = {METRICS[name] for name in names}
+        if name not in known:
+            raise unknown_key(name, known, where="--metric", what="metric")
+    units = {known[name] for name in names}
     if len(units) > 1:
         raise ParameterError(
             "the metrics of one table have one unit", where="--metric", got=", ".join(sorted(units)),
@@ -124,7 +131,7 @@ def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str
     if pivot is not None:
         frames = pivot_tables(run.estimates, run.sweep, pivot)
         what = " or ".join(map(words.metric_noun, pivot.metrics))
-        found = {_pivot_name(pivot): paper.pivot_table(frames, what, METRICS[pivot.metrics[0]], pivot.unit)}
+        found = {_pivot_name(pivot): paper.pivot_table(frames, what, pivot.base, pivot.unit)}
     else:
         found = paper.estimate_tables(run.estimates, run.sweep)
         found |= {"comparisons": paper.comparison_table(run.comparisons, run.sweep)} if run.comparisons else {}

@@ -17,7 +17,7 @@ import numpy as np
 from mountlab.checks.ran import fewest_ios, too_few
 from mountlab.compare_runs import caveats_of, differences_of
 from mountlab.errors import ParameterError, PlanError
-from mountlab.model import PERCENT_OF, Caveat, Cell, higher_is_better
+from mountlab.model import PERCENT_OF, Caveat, Cell
 from mountlab.run_ratios import (
     SharedFigure,
     common_cells,
@@ -72,7 +72,7 @@ class Judged:
     @property
     def ratio(self) -> tuple[float, float, float]:
         """Change / baseline, and its bounds."""
-        if not higher_is_better(self.metric):
+        if self.cell.workload.metric(self.metric).better != "higher":
             return self.worse, self.at_least, self.at_most
         return _inverse(self.worse), _inverse(self.at_most), _inverse(self.at_least)
 
@@ -123,7 +123,10 @@ def judge(
         )
     runs = (*baseline, *change)
     _check(runs)
-    figures = [each for each in shared_figures(runs, metrics=metrics) if any(each.values[: len(baseline)])]
+    figures = [
+        each for each in shared_figures(runs, metrics=metrics)
+        if any(each.values[: len(baseline)]) and each.cell.workload.metric(each.metric).better != "neither"
+    ]  # fmt: skip
     if not figures:
         raise PlanError(
             "the baseline has no figure to hold the change against", where="gate --metric",
@@ -163,7 +166,7 @@ def _against(
     """The figures that can be judged, all together."""
     first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
     sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
-    better = np.array([higher_is_better(each.metric) for each in present], dtype=bool)
+    better = np.array([each.cell.workload.metric(each.metric).better == "higher" for each in present], dtype=bool)
     return against_margin(
         table_of(sides[0]), table_of(sides[1]), more_is_better=better, margin=margin, level=level,
         until=rule_of(runs, level) if unit == "block" else None,  # runs as units follow no rule

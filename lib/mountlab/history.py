@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from mountlab.model import Estimate, Verdict, higher_is_better
+from mountlab.model import Better, Estimate, Verdict, higher_is_better
 from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
 from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
 
@@ -82,6 +82,12 @@ class Key:
     """A hash of what was asked of the cell."""
     answer: bool = True
     """Whether the sweep's answer is about this metric."""
+    better: Better | Literal[""] = ""
+    """Of a metric that the sweep defines; '' for one of METRICS."""
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.better == "higher" if self.better else higher_is_better(self.metric)
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,7 @@ class History:
 
     def verdict(self, change: Change) -> Verdict:
         """Whether it became faster or slower."""
-        return "faster" if (change.ratio > 1) == higher_is_better(self.key.metric) else "slower"
+        return "faster" if (change.ratio > 1) == self.key.more_is_better else "slower"
 
     @property
     def too_short(self) -> bool:

@@ -27,7 +27,7 @@ KINDS = {
 _OF_A_ROW = (
     "baseline", "candidate", "workload", "tool", "metric", "label", "ratio", "low", "high", "n", "level", "p",
     "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same", "high_same",
-    "level_same", "needed", "censored",
+    "level_same", "needed", "censored", "better",
 )  # fmt: skip
 """Columns of comparisons.csv; all others are factors."""
 
@@ -102,7 +102,8 @@ def comparison_of(row: Row) -> Comparison:
     factors = {key: text for key, text in row.items() if key not in _OF_A_ROW and text}
     needed = int(float(row["needed"])) if row["needed"] else None
     late = int(row.get("censored") or 0)  # runs of before have no such column
-    return Comparison(factors=factors, n=int(row["n"]), verdict=row["verdict"], needed=needed, censored=late, **known)  # type: ignore[arg-type]
+    known |= {"verdict": row["verdict"], "better": row.get("better") or ""}  # only of metrics that a sweep defines
+    return Comparison(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
 
 
 def _severity(row: Row) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mountlab import analysis, html, words
 from mountlab.html import Column, Html, Rows, Text
-from mountlab.model import METRICS, Caveat, Stop, Sweep, Trial
+from mountlab.model import Caveat, Stop, Sweep, Trial
 from mountlab.units import scale_for
 
 MOST_FAILURES = 4
@@ -75,7 +75,7 @@ class _Table:
     def group(self, metric: str, workloads: Sequence[str]) -> Rows:
         """The rows of one metric, in one unit."""
         own = self.estimates[self.estimates["metric"] == metric]
-        scale = scale_for(METRICS[metric], float(own["mean"].abs().max()) if len(own) else 1.0)
+        scale = scale_for(self.sweep.metric(metric).unit, float(own["mean"].abs().max()) if len(own) else 1.0)
         found = {(row["cell"], row["label"]): row for row in own.to_dict("records")}
         rows = []
         for workload in workloads:

@@ -16,6 +16,7 @@ Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 """`timeout`: it ran into `design.trial_timeout`, which is an outcome. `excluded` is never in a journal: the user leaves
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 Verdict = Literal["faster", "slower", "same", "undecided"]
+Better = Literal["higher", "lower", "neither"]
 Claim = Literal["faster", "slower", "same"]
 Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
 """How ours stands to what was published."""
@@ -60,14 +61,37 @@ COLUMNS = frozenset((
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
     "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same",
-    "level_same", "needed", "residual", "censored",
+    "level_same", "needed", "residual", "censored", "better",
 ))  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a metric is counted in, and which way of it is better."""
+
+    unit: str
+    """The base unit; of a metric that a sweep defines, any unit of its own."""
+    better: Better
+    """`neither`: it is measured and shown, and never compared."""
+
+    @property
+    def worst(self) -> float:
+        """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial
+        says nothing about: amounts, and what was spent of processors."""
+        if self.better == "neither" or self.unit not in ("s", "B/s", "1/s"):
+            return math.nan
+        return math.inf if self.better == "lower" else 0.0
 
 
 def higher_is_better(metric: str) -> bool:
     """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is."""
     return METRICS[metric] in ("B/s", "1/s")
+
+
+def known_metric(name: str) -> Metric:
+    """Return unit and direction of one of METRICS."""
+    return Metric(METRICS[name], "higher" if higher_is_better(name) else "lower")
 
 
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
@@ -225,10 +249,15 @@ class Workload:
     """Up to so many rounds of it are run first on each new mount, until they are steady; 0: none."""
     clients: tuple[str, ...] = ()
     """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
+    own_metrics: Mapping[str, Metric] = field(default_factory=dict)
+    """The metrics that it defines, beside METRICS."""
 
     @cached_property
     def label(self) -> str:
         return " ".join([self.name, *(f"{key}={value}" for key, value in self.factors.items())])
+
+    def metric(self, name: str) -> Metric:
+        return self.own_metrics.get(name) or known_metric(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +357,14 @@ class Sweep(Shown):
     def clients(self) -> tuple[str, ...]:
         """The boxes beside its own that some workload is driven from, each once."""
         return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
+
+    @cached_property
+    def own_metrics(self) -> dict[str, Metric]:
+        """The metrics that its workloads define, beside METRICS."""
+        return {name: metric for workload in self.workloads for name, metric in workload.own_metrics.items()}
+
+    def metric(self, name: str) -> Metric:
+        return self.own_metrics.get(name) or known_metric(name)
 
     def has_cell(self, cell: str) -> bool:
         """Whether a combination, told by the id that its cell would have, is one of the cells."""
@@ -522,6 +559,12 @@ class Comparison(Shown):
     censored: int = 0
     """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
     than every one that ended. NaN where the median lies among these."""
+    better: Better | Literal[""] = ""
+    """Of a metric that the sweep defines; '' for one of METRICS."""
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.better == "higher" if self.better else higher_is_better(self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from mountlab import words
-from mountlab.model import Comparison, Sweep, higher_is_better
+from mountlab.model import Comparison, Sweep
 from mountlab.units import Scale, scale_for
 
 FORMATS = {"latex": "tex", "markdown": "md"}
@@ -88,7 +88,7 @@ def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> Table:
 
 def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = words.compared_figures(each)
-    less = "" if higher_is_better(each.metric) else ", less is better"
+    less = "" if each.more_is_better else ", less is better"
     verdict = words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "no interval"
     return (
         words.workload_label(each.workload, each.factors), words.metric_noun(each.metric, each.label) + less,

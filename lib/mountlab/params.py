@@ -25,7 +25,7 @@ from mountlab.safe_yaml import parse_yaml as parse_yaml
 from mountlab.tools import TOOLS
 from mountlab.units import LEVELS, TimeText, parse_seconds
 from mountlab.until_params import UntilFile, read_until
-from mountlab.workload_params import check_compared, read_exclusions, read_workloads
+from mountlab.workload_params import check_compared, read_exclusions, read_workloads, same_definitions
 
 Model = TypeVar("Model", bound=BaseModel)
 Reader = Callable[[str, str], str]
@@ -411,7 +411,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
     )
-    check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
+    own = same_definitions(workloads, f"{where}: workloads")
+    check_choices(file.metrics or [], {**METRICS, **own}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
     design = _design(file.design, file.baseline, where)
     _check_trials(len(filesystems) * len(workloads), design.repeats + design.warmup, where)

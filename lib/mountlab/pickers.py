@@ -16,7 +16,6 @@ from mountlab import html, plots, store, words
 from mountlab.errors import AlteredError, InputError, MountlabError, StoreError
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.live import person_is_there, show
-from mountlab.model import METRICS
 from mountlab.plots import Plot
 from mountlab.sections.shared import orders
 from mountlab.store import Run
@@ -192,7 +191,7 @@ class Slice:
     @property
     def scale(self) -> Scale:
         """How its values are shown: value / scale.factor is in scale.unit, such as GB/s."""
-        return scale_for(METRICS[self.metric], float(self.measurements["value"].abs().max()))
+        return scale_for(self.run.sweep.metric(self.metric).unit, float(self.measurements["value"].abs().max()))
 
     @property
     def estimates(self) -> pd.DataFrame:

@@ -318,7 +318,7 @@ def published_run(run: Run) -> PublishedRun:
     if run.comparisons:
         told = words.answer(
             [words.together(each) for each in run.comparisons], smallest_effect=run.sweep.design.smallest_effect,
-            doubts=words.doubts_by_cell(run.caveats),
+            doubts=words.doubts_by_cell(run.caveats, run.sweep.own_metrics),
         )  # fmt: skip
     severities = [each.severity for each in run.caveats]
     return PublishedRun(

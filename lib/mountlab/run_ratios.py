@@ -15,7 +15,7 @@ import numpy as np
 
 from mountlab.analysis import answer_labels, counted, figure_steps, late_trials
 from mountlab.errors import PlanError
-from mountlab.model import Cell, Comparison, Sweep, Until, higher_is_better
+from mountlab.model import Cell, Comparison, Sweep, Until
 from mountlab.run_view import ComparedRun
 from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family, sequential, verdict
 
@@ -156,7 +156,21 @@ def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
             allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
             next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
         )  # fmt: skip
+    _check_definitions(a, b)
     return common
+
+
+def _check_definitions(a: Sweep, b: Sweep) -> None:
+    """Raise PlanError where two sweeps define a metric of one name differently."""
+    for name in a.own_metrics.keys() & b.own_metrics.keys():
+        ours, theirs = a.own_metrics[name], b.own_metrics[name]
+        if ours != theirs:
+            raise PlanError(
+                "the two runs define a metric differently", where=f"metric {name}",
+                got=f"B has unit {theirs.unit}, better {theirs.better}",
+                allowed=f"as in A: unit {ours.unit}, better {ours.better}",
+                next_step="give the metric another name in one of the sweeps, or measure again by one definition",
+            )  # fmt: skip
 
 
 def _some(names: Sequence[str]) -> str:
@@ -170,7 +184,8 @@ def _rows(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tu
     for cell in common:
         workload = cell.workload.label
         for metric in a.answer_metrics.get(workload, ()):
-            if metric in b.answer_metrics.get(workload, ()):
+            compared = cell.workload.metric(metric).better != "neither"
+            if compared and metric in b.answer_metrics.get(workload, ()):
                 yield from ((cell, (cell.id, metric, each)) for each in labels.get((workload, metric), ("",)))
 
 
@@ -250,7 +265,7 @@ def _comparison(asked: _Asked, figures: tuple[Any, ...], level: float) -> Compar
     baseline, candidate = f"{name} in {name_of(0)}", f"{name} in {name_of(asked.other)}"
     said = verdict(
         ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level,
-        more_is_better=higher_is_better(metric),
+        more_is_better=workload.metric(metric).better == "higher",
     )  # fmt: skip
     return Comparison(
         baseline=baseline, candidate=candidate, workload=workload.name, tool=workload.tool, factors=workload.factors,
@@ -258,4 +273,5 @@ def _comparison(asked: _Asked, figures: tuple[Any, ...], level: float) -> Compar
         verdict=said, method=WELCH_METHOD, low_all=low_all, high_all=high_all,
         low_same=low_same, high_same=high_same, level_same=level_same,
         needed=None if math.isnan(needed) else int(needed),
+        better=workload.own_metrics[metric].better if metric in workload.own_metrics else "",
     )  # fmt: skip

@@ -979,6 +979,7 @@ def comparison_frame(run: Run) -> pd.DataFrame:
         field.name
         for field in fields(Comparison)
         if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
+        and (field.name != "better" or any(each.better for each in run.comparisons))
     ]
     rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in run.comparisons]
     frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])

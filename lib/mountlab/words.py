@@ -15,6 +15,7 @@ from typing import Any
 from mountlab.errors import in_one_line
 from mountlab.model import (
     METRICS,
+    Better,
     Caveat,
     Comparison,
     OptionState,
@@ -24,7 +25,6 @@ from mountlab.model import (
     Trial,
     Until,
     Verdict,
-    higher_is_better,
 )
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 from mountlab.units import format_seconds, scale_for
@@ -140,14 +140,14 @@ def quantity(value: float, unit: str) -> str:
     return f"{scale.show(value)}\u00a0{scale.unit}"
 
 
-def best(intervals: Sequence[tuple[float, float, float]], metric: str) -> list[float]:
+def best(intervals: Sequence[tuple[float, float, float]], better: Better) -> list[float]:
     """The means of (mean, low, high) that may be the best: the best one, and from there on all whose interval meets its
     own, up to the first that does not: noise alone makes none better than one that is measured better.
 
-    The best is the largest of a rate and the smallest of a time. Empty where no mean is known.
+    The best is the largest of a rate and the smallest of a time. Empty where no mean is known, or neither is better.
     """
-    known = sorted((each for each in intervals if math.isfinite(each[0])), reverse=higher_is_better(metric))
-    if not known:
+    known = sorted((each for each in intervals if math.isfinite(each[0])), reverse=better == "higher")
+    if not known or better == "neither":
         return []
     mean, low, high = known[0]
     meeting = takewhile(lambda each: each[0] == mean or (each[1] <= high and low <= each[2]), known)
@@ -246,9 +246,14 @@ METRIC_WORDS: dict[str, MetricWords] = {
 """One entry for every metric of `model.METRICS`."""
 
 
+def metric_words(metric: str) -> MetricWords:
+    """Return the words of a metric; of one that a sweep defines, its name without underscores."""
+    return METRIC_WORDS.get(metric) or _many(metric.replace("_", " "))
+
+
 def metric_noun(metric: str, label: str = "") -> str:
     """'write bandwidth', or 'sync rate (fdatasync)' where a label tells rows of one metric apart."""
-    noun = METRIC_WORDS[metric].noun
+    noun = metric_words(metric).noun
     return f"{noun} ({label})" if label else noun
 
 
@@ -398,16 +403,17 @@ def _times(comparison: Comparison) -> str:
 
 
 def _ratio_clause(comparison: Comparison, under: str) -> str:
-    template = METRIC_WORDS[comparison.metric].ratio
+    template = metric_words(comparison.metric).ratio
     clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=_times(comparison))
     return clause + (f" ({comparison.label})" if comparison.label else "") + under
 
 
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
-    hint = "" if higher_is_better(comparison.metric) else ", as less is better"
+    said = {"faster": "better", "slower": "worse"}.get(comparison.verdict, "") if comparison.better else ""
+    hint = "" if comparison.more_is_better else ", as less is better"
     if math.isnan(comparison.ratio):
-        return f"{_bound_clause(comparison, under)}: {comparison.verdict}{hint}"
-    return f"{_ratio_clause(comparison, under)}: {comparison.verdict}{hint}"
+        return f"{_bound_clause(comparison, under)}: {said or comparison.verdict}{hint}"
+    return f"{_ratio_clause(comparison, under)}: {said or comparison.verdict}{hint}"
 
 
 def _bound_clause(comparison: Comparison, under: str) -> str:
@@ -520,7 +526,7 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """The largest effect in one line, without its interval: the title of a plot of ratios."""
     first = strongest_first(comparisons)[0]
     if first.verdict in ("faster", "slower"):
-        template, value = METRIC_WORDS[first.metric].ratio, compared_figures(first).value
+        template, value = metric_words(first.metric).ratio, compared_figures(first).value
         clause = template.format(candidate=first.candidate, baseline=first.baseline, times=f"{value} times")
         return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
     if all(each.verdict == "same" for each in comparisons):
@@ -693,12 +699,14 @@ def _in_line(texts: Sequence[str]) -> str:
     return ("; " if any(":" in text or "," in text for text in texts) else ", ").join(texts)
 
 
-def doubts_by_cell(caveats: Iterable[Caveat]) -> dict[str, list[str]]:
-    """Codes of the warnings and errors about each cell, by cell id and by doubt_key; notes do not weaken a number."""
+def doubts_by_cell(caveats: Iterable[Caveat], own_metrics: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Codes of the warnings and errors about each cell, by cell id and by doubt_key; notes do not weaken a number.
+    `own_metrics`: those that the sweep defines."""
+    metrics = (*METRICS, *own_metrics)
     doubts: dict[str, list[str]] = {}
     for caveat in caveats:
         if caveat.scope == "cell" and caveat.severity != "note":
-            for key in (caveat.subject, *(doubt_key(caveat.subject, metric) for metric in METRICS)):
+            for key in (caveat.subject, *(doubt_key(caveat.subject, metric) for metric in metrics)):
                 codes = doubts.setdefault(key, [])
                 weakens = "\t" not in key or key.rpartition("\t")[2].startswith(caveat.metrics)
                 codes.extend([caveat.code] if weakens and caveat.code not in codes else [])

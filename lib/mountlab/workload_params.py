@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.errors import ParameterError, did_you_mean
-from mountlab.model import COLUMNS, Cell, Filesystem, Sweep, Workload
+from mountlab.model import COLUMNS, Cell, Filesystem, Metric, Sweep, Workload
 from mountlab.options import Option, OptionValue, read_value, unknown_key
 from mountlab.precondition import WINDOW
 from mountlab.tools import TOOLS
-from mountlab.tools.base import DrivesClients, Tool
+from mountlab.tools.base import DefinesMetrics, DrivesClients, Tool
 from mountlab.units import format_bytes
 
 Raw = dict[str, Any]
@@ -75,6 +75,22 @@ def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Work
     if not isinstance(tool_name, str) or tool_name not in TOOLS:
         raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
     return _Entry(name, TOOLS[tool_name], dict(entry), where).workloads()
+
+
+def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Metric]:
+    """Return the metrics that workloads define. Raises ParameterError where two of them define one differently."""
+    found: dict[str, tuple[Workload, Metric]] = {}
+    for workload in workloads:
+        for name, metric in workload.own_metrics.items():
+            first, known = found.setdefault(name, (workload, metric))
+            if metric != known:
+                raise ParameterError(
+                    "one metric is defined in two ways", where=f"{where}.{workload.name}.metrics.{name}",
+                    got=f"unit {metric.unit}, better {metric.better}",
+                    allowed=f"as in {first.name}: unit {known.unit}, better {known.better}",
+                    next_step="give one of the two another name",
+                )  # fmt: skip
+    return {name: metric for name, (_, metric) in found.items()}
 
 
 @dataclass(frozen=True)
@@ -184,6 +200,7 @@ class _Entry:
         return Workload(
             name=self.name, tool=self.tool.name, options=options, factors=factors, precondition=self.precondition(),
             clients=clients,
+            own_metrics=self.tool.own_metrics(options) if isinstance(self.tool, DefinesMetrics) else {},
         )  # fmt: skip
 
     def precondition(self) -> int:

@@ -14,7 +14,8 @@ from mountlab import catalog, store, words
 from mountlab.catalog import Answer, Built
 from mountlab.errors import InputError, did_you_mean
 from mountlab.history import History, Key, Point, histories
-from mountlab.model import METRICS
+from mountlab.model import METRICS, Better
+from mountlab.tools.own_metrics import defined
 
 _POINTS = """
     SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
@@ -111,7 +112,8 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
         facts = _facts(
             catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else Answer((), [])
         )
-    own = [each for each in _points(rows.rows, facts) if _in_family(each[0], wanted)]
+        directions = _directions(connection, rows.rows)
+    own = [each for each in _points(rows.rows, facts, directions) if _in_family(each[0], wanted)]
     found = tuple(each for each in histories(own) if _is_shown(each.key, wanted))
     return Years(results, wanted, found, built), own
 
@@ -151,7 +153,8 @@ def _plain(at: datetime | None) -> datetime | None:
 
 def _in_family(key: Key, wanted: Wanted) -> bool:
     """Those of the answer are always looked at together; others only where their metric is asked for."""
-    return key.metric in METRICS and (key.answer or key.metric == wanted.metric)
+    compared = key.metric in METRICS or key.better in ("higher", "lower")
+    return compared and (key.answer or key.metric == wanted.metric)
 
 
 def _is_shown(key: Key, wanted: Wanted) -> bool:
@@ -159,12 +162,27 @@ def _is_shown(key: Key, wanted: Wanted) -> bool:
     return (cell is None or key.cell == cell) and (key.metric == metric if metric is not None else key.answer)
 
 
-def _points(rows: Sequence[tuple[Any, ...]], facts: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Key, Point]]:
+def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], Better]:
+    """What was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
+    wanted = {(row[6], row[3]) for row in rows if row[3] not in METRICS}
+    if not wanted:
+        return {}
+    definitions = dict(catalog.ask(connection, "SELECT asked, definition::VARCHAR FROM definitions", []).rows)
+    own = {asked: defined(json.loads(definitions[asked])["workload"]) for asked, _ in wanted if asked in definitions}
+    return {(asked, name): own[asked][name].better for asked, name in wanted if name in own.get(asked, {})}
+
+
+def _points(
+    rows: Sequence[tuple[Any, ...]],
+    facts: Mapping[str, Mapping[str, str]],
+    directions: Mapping[tuple[str, str], Better],
+) -> Iterator[tuple[Key, Point]]:
     keys: dict[tuple[Any, ...], Key] = {}
     for row in rows:
         sweep, box, cell, metric, label, unit, asked, answer = row[:8]
         key = keys.setdefault(row[:8], Key(
             sweep=sweep, box=box, cell=cell, metric=metric, label=label, unit=unit, asked=asked, answer=bool(answer),
+            better=directions.get((asked, metric), ""),
         ))  # fmt: skip
         run, at, n, censored, *moments = row[8:]
         mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)

@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from mountlab import analysis, chain, store
 from mountlab import derived as derived_files
 from mountlab.journal import FILE as JOURNAL
-from mountlab.model import METRICS, Trial
+from mountlab.model import Metric, Trial, known_metric
 from mountlab.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
+from mountlab.tools.own_metrics import defined
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
@@ -104,7 +105,7 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
         measurements = kept[0]
     cells, definitions = _cells(info["parameters"], trials, answers)
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
-    medians = _named(name, _medians(trials, measurements, answers))
+    medians = _named(name, _medians(trials, measurements, answers, info["parameters"]))
     return RunRows(
         row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), medians, definitions, altered
     )
@@ -197,7 +198,10 @@ _MEDIAN_TYPES = pa.schema(
 
 
 def _medians(
-    trials: Iterable[Mapping[str, Any]], measurements: pa.Table, answers: Mapping[str, Sequence[str]]
+    trials: Iterable[Mapping[str, Any]],
+    measurements: pa.Table,
+    answers: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Any],
 ) -> pa.Table:
     """Return one row for each figure of a cell with trials at their limit, as in estimates.csv: the median of all
     trials with these as the worst, null where there is none. A cell without any other trial has a row for each metric
@@ -206,11 +210,15 @@ def _medians(
     late = analysis.censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in own)
     figures = _values_of(measurements, late)
     measured = {cell for cell, *_ in figures}
+    defined_by = {row["cell"]: defined(_part(asked.get("workloads"), row["workload"])) for row in own}
     for row in own:
         if (cell := str(row["cell"])) in late.keys() - measured:
             names = answers.get(_workload_label(row), ())
-            figures |= {(cell, metric, "", METRICS[metric]): [] for metric in names}
-    rows = [(*key, *_median(key[1], values, len(late[key[0]]))) for key, values in figures.items()]
+            figures |= {(cell, metric, "", _metric(defined_by[cell], metric).unit): [] for metric in names}
+    rows = [
+        (*key, *_median(_metric(defined_by[key[0]], key[1]), values, len(late[key[0]])))
+        for key, values in figures.items()
+    ]
     return pa.Table.from_pylist([dict(zip(_MEDIAN_TYPES.names, row, strict=True)) for row in rows], _MEDIAN_TYPES)
 
 
@@ -227,7 +235,11 @@ def _values_of(measurements: pa.Table, cells: Iterable[str]) -> dict[tuple[str, 
     return found
 
 
-def _median(metric: str, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
+def _metric(own: Mapping[str, Metric], name: str) -> Metric:
+    return own.get(name) or known_metric(name)
+
+
+def _median(metric: Metric, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
     """Return n, how many of them ran into the limit, and the figure."""
     figure = analysis.censored_estimate(metric, np.array(values), late, level=0.95).figure  # no interval is kept
     return len(values) + late, late, None if math.isnan(figure) else figure

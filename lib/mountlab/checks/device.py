@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mountlab.checks.base import SIDES, Check, Evidence, Facts, from_counters, in_memory, of_cell, of_trials
 from mountlab.checks.caches import bytes_of, disk_of
 from mountlab.checks.shape import drifting
-from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep, higher_is_better
+from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep
 from mountlab.units import MIB, format_bytes
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
@@ -184,7 +184,7 @@ def garbage_collection(evidence: Evidence) -> Iterator[Caveat]:
     for sample in (each.sample for each in drifting(evidence)):
         third = max(1, len(sample.values) // 3)
         first, last = sum(sample.values[:third]), sum(sample.values[-third:])
-        slower = (last < first) == higher_is_better(sample.metric)
+        slower = (last < first) == (sample.cell.workload.metric(sample.metric).better == "higher")
         if sample.metric.startswith("write") and slower and _on_flash(evidence, sample.cell, sample.trials[0]):
             yield of_cell(
                 sample.cell, "garbage-collection", "note",

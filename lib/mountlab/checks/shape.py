@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mountlab import words
 from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
-from mountlab.model import METRICS, Caveat, Cell, Severity, Sweep
+from mountlab.model import Caveat, Cell, Severity, Sweep
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
 from mountlab.tools import TOOLS
@@ -171,7 +171,7 @@ def rounded(evidence: Evidence) -> Iterator[Caveat]:
     for sample in evidence.samples:
         step, mean = evidence.steps[sample.cell.id, sample.metric, sample.label], float(np.mean(sample.values))
         if step / 2 > CLOCK_SHARE * mean > 0 and _spread(sample.values) < step / 2:
-            unit = METRICS[sample.metric]
+            unit = sample.cell.workload.metric(sample.metric).unit
             yield of_cell(
                 sample.cell, "rounded", "note",
                 f"{sample.name} is {words.quantity(mean, unit)}, and rounding may put each figure off by up to "

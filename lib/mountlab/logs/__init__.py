@@ -34,7 +34,7 @@ def read_log(tool: str, text: str, *, where: str = "", known: Known | None = Non
     if tool not in FORMATS:
         raise unknown_key(tool, FORMATS, where=where or "tool", what="tool with logs to read")
     log = FORMATS[tool]
-    parts = log.split(text)
+    parts = log.split(log.plain(text))
     if not parts:
         said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
         raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import dedent
 from typing import AnyStr
 
 from mountlab.errors import MountlabError, ParseError
@@ -68,6 +69,8 @@ class Format:
     """Raises TrialError with the line, counted from the first of the part, in `where`."""
     name: Callable[[Part], str]
     """Format and version, for people."""
+    plain: Callable[[str], str] = str
+    """Undoes what copying and pasting does to a text of this tool, line by line."""
     quick: Callable[[bytes], list[Measurement] | None] = _never
     """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
 
@@ -80,6 +83,23 @@ def decoded(data: bytes) -> str:
     encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
     text = data.decode(encoding, errors="replace").replace("\r\n", "\n")
     return "\n".join(map(_last_shown, text.split("\n"))) if "\r" in text else text
+
+
+_BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff]|\x1b\\[[0-9;]*[mK]")
+_QUOTED = re.compile(r"> ?")
+
+
+def unpasted(text: str) -> str:
+    """Return a text as it was before it was copied from a page, a mail or a terminal.
+
+    Blanks of other widths become blanks. Invisible characters, colours and trailing blanks are removed, and so is what
+    every line begins with (quote marks, indentation). Lines keep their numbers.
+    """
+    lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
+    while (filled := [line for line in lines if line.strip()]) and all(map(_QUOTED.match, filled)):
+        lines = [_QUOTED.sub("", line, count=1) for line in lines]
+    return dedent("\n".join(lines))
 
 
 def _last_shown(line: str) -> str:

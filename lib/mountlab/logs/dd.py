@@ -9,17 +9,17 @@ import math
 import re
 
 from mountlab.errors import ToolError
-from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unreadable
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted, unreadable
 from mountlab.model import Measurement
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
-    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()+'\"]+(?:\((?P<sizes>[^)\n]*)\)[^\d\n()]*)?"
+    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?[,，、(]\s*"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
 _RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
-_PROGRESS = re.compile(r"^\d{1,20} [^\d\n]+\(\d[^)\n]*\)[^\d\n]*\d{1,20} s[,，、] *\d[^\n]*$")
+_PROGRESS = re.compile(r"^\d{1,20} ?[^\d\n(（]+[(（]\d[^)）\n]*[)）][^\d\n]*\d{1,20} (?:s|秒)[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
 LONG_S = 100
 _COMPLAINT = re.compile(r"(?:^|[\s/])g?dd: (?!warning: )")
@@ -55,8 +55,8 @@ def _ends(lines: list[str], at: int) -> bool:
 
 def _begins(line: str) -> bool:
     """Whether it is what a torn summary begins with: bytes, and their size in parentheses."""
-    whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(+'\"]+\(\d+[.,]?\d* ?[kKMGT]i?B[,)]"
-    return bool(re.match(whole, line) or re.match(r"^\d{3,20} [^\d\n(+'\"]*B\)", line))
+    whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(（+'\"]+[(（]\d+[.,]?\d* ?[kKMGT]i?B[,，)）]"
+    return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
 
 
 def _read(part: Part, known: Known) -> list[Figure]:
@@ -173,4 +173,4 @@ def _name(part: Part) -> str:
     return "dd's summary"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

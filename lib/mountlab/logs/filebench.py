@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from mountlab.errors import ParseError, ToolError
-from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unreadable
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unpasted, unreadable
 from mountlab.model import Measurement
 from mountlab.tools.filebench import SLACK, Operations, Report, read_report
 from mountlab.units import MIB
 
-_VERSION = re.compile(r"^(?:\d+: \d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
+_VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
-    r"^(?:\d+: )?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) ops, +(?P<rate>\d{1,18}\.\d+) ops/s, "
+    r"^\s*(?:\d+: +)?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) ops, +(?P<rate>\d{1,18}\.\d+) ops/s, "
     r"\((?P<reads>\d{1,18})/(?P<writes>\d{1,18}) r/w\), +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
-    r"(?P<latency>\d{1,18}\.\d+)ms latency$"
+    r"(?P<latency>\d{1,18}\.\d+)ms latency\s*$"
 )
 _LINE_1_4 = re.compile(
     r"^(?P<name>[\w.:/-]+) +(?:(?P<count>\d{1,18})ops +)?(?P<rate>\d{1,18})ops/s +(?P<bandwidth>\d{1,18}\.\d+)mb/s +"
-    r"(?P<latency>\d{1,18}\.\d+)ms/op +\d{1,18}us/op-cpu(?: +\[(?P<least>\d{1,18})ms - (?P<most>\d{1,18})ms\])?$"
+    r"(?P<latency>\d{1,18}\.\d+)ms/op +\d{1,18}us/op-cpu(?: +\[(?P<least>\d{1,18})ms - (?P<most>\d{1,18})ms\])?"
+    r"(?:\s+\[[\d ]*\])?\s*$"
 )
+_STAMPED = re.compile(
+    r"^\s*(?:\d+: +)?(?P<at>\d{1,12}\.\d{3}): IO Summary: +(?P<count>\d{1,18}) ops,? +(?P<rate>\d{1,18}\.\d{3}) ops/s"
+)
+"""Every summary, of 1.4 and 1.5: when it was printed, in seconds since filebench began."""
+_TOOK = re.compile(r"Run took \d")
+_BEGUN = re.compile(r"Creating|Starting|Allocated|Populated|Shutting down|Version ")
+"""What filebench prints before or after it measures, and never between two summaries of one run."""
+_SAME_START_S = 0.1
+_SHORTEST_PERIOD_S = 0.9
+"""filebench sleeps whole seconds between two summaries."""
 _TENTH = 0.11 * MIB
 """How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
 _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
@@ -31,15 +44,26 @@ def _split(text: str) -> list[Part]:
     lines = lines_of(text)
     starts = [number for number, line in enumerate(lines) if _VERSION.match(line)]
     if not starts:
-        ends = [number + 1 for number, line in enumerate(lines) if "IO Summary" in line]
+        ends = _ends_of_runs(lines)
         starts = [0, *ends[:-1]] if ends or "Per-Operation Breakdown" in text else []
     return parts_at(lines, starts)
 
 
+def _ends_of_runs(lines: Sequence[str]) -> list[int]:
+    """The line after the last summary of each run, where no line says that another run begins."""
+    found = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    return [
+        number + 1
+        for number, after in zip(found, [*found[1:], None], strict=True)
+        if after is None or any(map(_BEGUN.search, lines[number:after])) or not _continues(lines[number], lines[after])
+    ]
+
+
 def _read(part: Part, known: Known) -> list[Figure]:
-    old = re.search(r"^.*IO Summary: +\d+ ops, .*$", part.text, re.MULTILINE)
-    report = _read_1_4(part.text) if old else read_report(part.text)
-    lines = part.text.split("\n")
+    text = _without_interim(part.text)
+    old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
+    report = _read_1_4(text) if old else read_report(text)
+    lines = text.split("\n")
     summary = next(number for number, line in enumerate(lines, start=1) if "IO Summary" in line)
     _check_whole(report, summary, lines[summary - 1], SLACK + (len(report.operations) * report.elapsed_s if old else 0))
     places = {line.split()[0]: number for number, line in enumerate(lines, start=1) if "ops/s" in line and line.split()}
@@ -78,6 +102,83 @@ def _figures(report: Report) -> Iterator[Measurement]:
                 yield Measurement(metric=metric, label=row.name, value=value, unit=unit)
 
 
+# --- several summaries ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Period:
+    """What a summary covers, in seconds since filebench began."""
+
+    start: float
+    end: float
+    unsure: float
+    """How far the start may be off, since the rate is rounded."""
+
+    def goes_on(self, before: _Period) -> bool:
+        """Return whether this summary counts from where the one before it counts, to a later moment."""
+        same = abs(self.start - before.start) <= _SAME_START_S + self.unsure + before.unsure
+        return same and self.end - before.end >= _SHORTEST_PERIOD_S
+
+
+def _period(line: str) -> _Period | None:
+    match = _STAMPED.match(line)
+    rate = float(match["rate"]) if match else 0.0
+    if not match or not rate:
+        return None
+    took = int(match["count"]) / rate
+    return _Period(float(match["at"]) - took, float(match["at"]), took * 5e-4 / rate)
+
+
+def _continues(before: str, after: str) -> bool:
+    """Return whether the second of two summaries covers what the first does, and more."""
+    first, second = _period(before), _period(after)
+    return first is not None and second is not None and second.goes_on(first)
+
+
+def _without_interim(text: str) -> str:
+    """Return a report with its last summary only, the lines of the others being empty.
+
+    `stats snap` and `psrun` print a summary from time to time. Each covers the time since the last `stats clear`, so
+    that the last one covers all, unless the figures were cleared in between. Raises ParseError where they were, and
+    where the run did not reach its end.
+    """
+    lines = text.split("\n")
+    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    if len(ends) < 2 or _TROUBLE.search(text):
+        return text
+    for before, after in pairwise(ends):
+        if not _continues(lines[before], lines[after]):
+            raise _cleared(lines, ends, after)
+    if not any(_TOOK.search(line) for line in lines[ends[-2] : ends[-1]]):
+        raise unreadable(
+            "filebench was ended after an interim summary, before its last one", ends[-1] + 1, lines[ends[-1]],
+            "'Run took N seconds...' above the last summary",
+        )  # fmt: skip
+    return "\n".join("" if _is_interim(number, line, ends) else line for number, line in enumerate(lines))
+
+
+def _is_interim(number: int, line: str, ends: Sequence[int]) -> bool:
+    """Return whether a line is of a summary before the last, or of the breakdown above it."""
+    return number <= ends[-2] and bool("IO Summary" in line or "Per-Operation Breakdown" in line or "ops/s" in line)
+
+
+def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
+    """The error for summaries of which the last does not cover the whole run."""
+    periods = [_period(lines[number]) for number in ends]
+    said = ", ".join(f"{each.start:.1f} s to {each.end:.1f} s" for each in periods[:4] if each)
+    error = unreadable(
+        f"filebench printed {len(ends)} summaries, and the last one does not cover all of its run",
+        at + 1,
+        lines[at],
+        f"one summary, or several that all count from the same moment (these count {said})",
+    )
+    error.next_step = (
+        "`stats clear` and `psrun` with a negative period set the figures back: keep the one summary that you want, "
+        "with its breakdown, or put each in a file of its own"
+    )
+    return error
+
+
 # --- version 1.4 ------------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +192,10 @@ def _read_1_4(text: str) -> Report:
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     summary = _SUMMARY_1_4.match(lines[ends[0]])
     if len(ends) != 1 or len(starts) != 1 or not summary or starts[0] > ends[0]:
-        raise unreadable("filebench's report is not that of one whole run", ends[0] + 1, lines[ends[0]], "one summary")
+        raise unreadable(
+            "filebench's report is not that of one whole run", ends[0] + 1, lines[ends[0]],
+            "one breakdown of operations, and below it 'IO Summary: N ops, RATE ops/s, (R/W r/w), MBmb/s, ...'",
+        )  # fmt: skip
     whole = _operations(summary, "", 0.0)
     if not whole.count or not whole.rate:
         raise ToolError("filebench did nothing", where=f"line {ends[0] + 1}", got=summary[0])
@@ -133,4 +237,4 @@ def _name(part: Part) -> str:
     return f"filebench {version}" if version else "filebench, version not told"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

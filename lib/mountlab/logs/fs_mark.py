@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
+from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted
 from mountlab.tools.fs_mark import measurements, read_report
 
-_HEADER = re.compile(r"^#  \S*fs_mark  ")
+_HEADER = re.compile(r"^#\s+\S*fs_mark\s")
 _USAGE = re.compile(r"^Usage: \S*fs_mark")
-_ROW = re.compile(r"^ *\d+ +\d+ +\d+ +\d+\.\d")
+_ROW = re.compile(r"^\s*\d+\s+\d+\s+\d+\s+\d+\.\d")
 
 
 def _split(text: str) -> list[Part]:
@@ -33,8 +33,8 @@ def _iteration(label: str) -> int:
 
 
 def _name(part: Part) -> str:
-    version = re.search(r"^#\tVersion ([^,\s]+)", part.text, re.MULTILINE)
+    version = re.search(r"^#\s+Version ([^,\s]+)", part.text, re.MULTILINE)
     return f"fs_mark {version[1]}" if version else "fs_mark, version not told"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

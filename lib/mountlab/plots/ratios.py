@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from mountlab import words
-from mountlab.model import Comparison, PublishedFigure, higher_is_better
+from mountlab.model import Comparison, PublishedFigure
 from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import MARKS, Mark, colour_of
@@ -48,7 +48,7 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
         (c.metric, c.label) for c in among if (c.workload, c.factors) == (comparison.workload, comparison.factors)
     }
     noun = words.metric_noun(comparison.metric, comparison.label)
-    less = "" if higher_is_better(comparison.metric) else " (less is better)"
+    less = "" if comparison.more_is_better else " (less is better)"
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
 
 

@@ -11,7 +11,6 @@ from mountlab import html, plots, words
 from mountlab.analysis import counted
 from mountlab.checks import steadiness
 from mountlab.html import Html, Text
-from mountlab.model import METRICS
 from mountlab.plots import Plot
 from mountlab.run_view import RunView
 from mountlab.sections.choice import Kind, Picture, Shape, chosen, shape_of
@@ -207,7 +206,7 @@ def series_plots(run: RunView) -> Iterator[Plot]:
     """What fio logged over the time of each trial."""
     for picture in _shown(run, "series"):
         courses = _courses(run, picture.metric)
-        yield plots.plot_series(courses, picture.metric, METRICS[picture.metric], **orders(run))
+        yield plots.plot_series(courses, picture.metric, run.sweep.metric(picture.metric).unit, **orders(run))
 
 
 def inside_trials(run: RunView) -> Html:

@@ -88,7 +88,7 @@ def answer(run: RunView) -> Html:
         sentences = words.answer(
             answering(run),
             smallest_effect=run.sweep.design.smallest_effect,
-            doubts=words.doubts_by_cell(run.caveats),
+            doubts=words.doubts_by_cell(run.caveats, run.sweep.own_metrics),
         )
     if sum(map(words.has_blocks, run.comparisons)) > 1:
         sentences.append(_together(run))
@@ -211,7 +211,7 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
     scale, keys = _scale(means), swatches(run)
     no_row = {*_impossible(run), *_labels_missing(run, metric)}
     for row, own in rows_of(means).items():
-        by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
+        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
         rows: list[list[Text]] = []
         for name in names:
             mean, cell = by_name.get(name), f"{name}/{own[0].workload}"
@@ -226,6 +226,10 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
                 interval = _interval(mean, figures)
                 rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
         yield Rows(rows, f"{row}: {words.metric_noun(metric)}, {scale.unit}")
+
+
+def _best(run: RunView, means: Sequence[Mean], metric: str) -> list[float]:
+    return words.best([(mean.mean, mean.low, mean.high) for mean in means], run.sweep.metric(metric).better)
 
 
 def _interval(mean: Mean, figures: words.Figures) -> Text:
@@ -244,7 +248,7 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
-        by_name, best = {m.filesystem: m for m in own}, words.best([(m.mean, m.low, m.high) for m in own], metric)
+        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
         absent = {name: _absent(run, f"{name}/{own[0].workload}", impossible) for name in names}
         rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, absent[name]) for name in names)])
     return Rows(rows, f"{words.metric_heading(metric)}, {scale.unit}")

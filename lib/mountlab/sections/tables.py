@@ -30,7 +30,7 @@ def tables(run: RunView) -> Html:
     main = answer_metrics(run)
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
     measured = set(run.estimates["metric"])
-    doubts = words.doubts_by_cell(run.caveats)
+    doubts = words.doubts_by_cell(run.caveats, run.sweep.own_metrics)
     shown = [_metric_table(run, metric, doubts) for metric in main if metric in measured]
     rest = html.joined(*(_metric_table(run, metric, doubts) for metric in others))
     hidden = html.details(words.counted(len(others), "more metric"), rest, kind="aside") if others else ""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import orjson
 
 from mountlab.errors import ParameterError, ParseError
-from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
+from mountlab.model import FILES, Measurement, Metric, Program, Scalar, Target, Workload
 from mountlab.options import Option
 from mountlab.tools.resolution import Step
 
@@ -134,6 +134,14 @@ class ChoosesPrograms(Protocol):
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         """The programs that the workload needs."""
+
+
+@runtime_checkable
+class DefinesMetrics(Protocol):
+    """A tool whose sweep may define metrics of its own."""
+
+    def own_metrics(self, options: Mapping[str, Scalar]) -> Mapping[str, Metric]:
+        """The metrics that the options define, beside METRICS."""
 
 
 @runtime_checkable

@@ -1,4 +1,5 @@
-"""Any other program: the sweep gives its command line, and regular expressions that find the figures in its output."""
+"""Any other program: the sweep gives its command line, and regular expressions that find the figures in its output, or
+has the command timed."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
-from mountlab.model import FILES, METRICS, Measurement, Program, Scalar, Target, Workload
+from mountlab.model import FILES, METRICS, Measurement, Metric, Program, Scalar, Target, Workload
 from mountlab.options import Option, unknown_key
+from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
+from mountlab.tools.own_metrics import read_metric
 from mountlab.tools.resolution import Step
 from mountlab.units import base_unit
 
@@ -22,12 +25,17 @@ TIMED_OUT = 124
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([a-z][a-z0-9_]*)\}")
 """'{name}' stands for a value, '{{name}}' for '{name}' itself. Any other brace stays as it is."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?\Z")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?\Z")
+"""12, 12.5, .5, 5., 1e-3: what C, awk, bc and Python print."""
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(,[0-9]{3})+\.[0-9]{1,30}|(,[0-9]{3}){2,10})\Z")
+"""1,234.5 and 1,234,567: the commas cannot be decimal ones. 1,234 is 1234 to some programs and 1.234 to others."""
+CLOCK = "clock"
+"""In the place of a file: the box's own clock, before and after the command."""
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 _CUT_BEFORE = re.compile(r"(?:\d|\d[.,]|(?<![^\s=:(])\.|\d[eE][+-]?|(?<!\w)[-\u2212])\Z")
 _CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
 """What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
-_METRIC_KEYS = {"pattern", "unit", "from", "all"}
+_METRIC_KEYS = {"pattern", "unit", "from", "all", "better"}
 _ALL: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
     "first": lambda values: values[0], "last": lambda values: values[-1],
@@ -44,8 +52,9 @@ class Figure:
     pattern: re.Pattern[str]
     unit: str
     """'' where the group `unit` of the pattern finds it."""
+    what: Metric
     source: str
-    """stdout, stderr, or the name of a file in the output directory."""
+    """stdout, stderr, the name of a file in the output directory, or CLOCK."""
     of_all: str
     """What is made of several matches; '' where only one is right."""
 
@@ -58,7 +67,11 @@ class CommandTool:
     programs: tuple[Program, ...] = ()
     options: Mapping[str, Option] = {
         "argv": Option(kind="text", help="the command line; {directory}, {output} and {name} of any further option"),
-        "metrics": Option(kind="mapping", help="metric, or metric/label, to pattern, unit, from and all"),
+        "metrics": Option(
+            kind="mapping",
+            help="metric, or metric/label, to pattern, unit, from and all; `from: clock` times the command; a metric "
+            "of your own has `better` too: higher, lower or neither",
+        ),
         "space": Option(kind="size", help="the most that it holds in its directory at any time"),
         "time": Option(kind="duration", default=10.0, help="about how long it takes, for the plan"),
         "prepare": Option(kind="text", help="a command line that is run before, and not measured"),
@@ -72,7 +85,8 @@ class CommandTool:
         OUTPUT: "{output} is the trial's own directory for results, in memory",
     }
     clock_s = 1e-9
-    """Not known: of another program's clock nothing can be said."""
+    """Not known: of another program's clock nothing can be said. Of a command that Mountlab times, each trial says what
+    a reading of the clock took (`Measurement.step`)."""
     steps: Mapping[str, Step] = {}
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
@@ -85,7 +99,8 @@ class CommandTool:
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (
             ("argv", "text such as 'mybench --dir {directory}'"), ("space", "text with a unit, such as 64MiB"),
-            ("metrics", "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}"),
+            ("metrics", "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
+             "that prints no figure {elapsed: {from: clock}}"),
         ):  # fmt: skip
             if needed not in options:
                 raise ParameterError(
@@ -123,7 +138,14 @@ class CommandTool:
         prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
         warm = (("find", directory, *_WARM),) if cache == "warm" else ()
         argv = _words(str(options["argv"]), options, directory, output)
+        if any(figure.source == CLOCK for figure in _figures(options, "workload")):
+            argv = wall_clock.timed(argv, output)
         return Command(argv=argv, prepare=prepare, warm=warm, cache=cache)
+
+    def own_metrics(self, options: Mapping[str, Scalar]) -> dict[str, Metric]:
+        """The metrics that the sweep defines."""
+        figures = _figures(options, "workload")
+        return {figure.metric: figure.what for figure in figures if figure.metric not in METRICS}
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """One measurement for each metric of the sweep; all of them must be found."""
@@ -255,24 +277,42 @@ def _check_once(figures: list[Figure], where: str) -> None:
 
 def _figure(key: str, entry: Any, where: str) -> Figure:
     metric, slash, label = key.partition("/")
-    if metric not in METRICS:
-        raise unknown_key(metric, METRICS, where=where, what="metric")
     if slash and not label.strip():
         raise ParameterError(
             "a label that is empty", where=where, got=repr(key), allowed="METRIC alone, or METRIC/LABEL",
             next_step=f"write {metric}",
         )  # fmt: skip
     _check_entry(entry, where)
-    pattern, unit, source = _pattern(entry, where), entry.get("unit", ""), entry.get("from", "stdout")
-    _check_unit(metric, unit, pattern, where)
+    unit, source = entry.get("unit", ""), entry.get("from", "stdout")
+    what = read_metric(metric, entry, unit=unit or ("s" if source == CLOCK else ""), where=where)
+    if source == CLOCK:
+        return _clock(metric, label, entry, what, where)
+    pattern = _pattern(entry, where)
+    _check_unit(metric, what, unit, pattern, where)
     if not _FILE.match(source):
         raise ParameterError(
             "not a place where a figure can stand", where=f"{where}.from", got=repr(source),
-            allowed="stdout, stderr, or the name of a file that the command writes into {output}",
+            allowed=f"stdout, stderr, {CLOCK}, or the name of a file that the command writes into {{output}}",
         )  # fmt: skip
     if entry.get("all", "last") not in _ALL:
         raise unknown_key(entry["all"], list(_ALL), where=f"{where}.all", what="way to make one figure of several")
-    return Figure(metric, label, pattern, unit, source, entry.get("all", ""))
+    return Figure(metric, label, pattern, unit, what, source, entry.get("all", ""))
+
+
+def _clock(metric: str, label: str, entry: Mapping[str, str], what: Metric, where: str) -> Figure:
+    """How long the command takes."""
+    for key in ("pattern", "all"):
+        if key in entry:
+            raise ParameterError(
+                f"the clock has no {key}", where=f"{where}.{key}", got=entry[key], allowed=f"from: {CLOCK} alone",
+                next_step="for a time that the program prints, leave `from` out",
+            )  # fmt: skip
+    if what.unit != "s":
+        raise ParameterError(
+            f"{metric} is no time", where=f"{where}.from", got=f"{CLOCK}, and unit {what.unit}",
+            allowed="a metric in seconds, such as elapsed, or one of your own with better: lower",
+        )  # fmt: skip
+    return Figure(metric, label, re.compile(""), "s", what, CLOCK, "")
 
 
 def _check_entry(entry: Any, where: str) -> None:
@@ -289,7 +329,7 @@ def _check_entry(entry: Any, where: str) -> None:
             raise unknown_key(name, sorted(_METRIC_KEYS), where=where, what="key of a metric")
 
 
-_KEYS = "pattern (a regular expression), unit, and if wanted from and all"
+_KEYS = "pattern (a regular expression), unit, and if wanted from, all and better; or from: clock"
 
 
 def _pattern(entry: Mapping[str, str], where: str) -> re.Pattern[str]:
@@ -317,19 +357,37 @@ _UNITS = {
 }  # fmt: skip
 
 
-def _check_unit(metric: str, unit: str, pattern: re.Pattern[str], where: str) -> None:
-    if "unit" in pattern.groupindex and not unit:
+def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], where: str) -> None:
+    """Raise ParameterError for a unit of something else, and for one that is not needed. (Of a metric that the sweep
+    defines the unit says what the metric is counted in, also where the pattern finds it.)"""
+    finds_it = "unit" in pattern.groupindex
+    if finds_it and (not unit or metric not in METRICS):
         return
-    found = base_unit(unit)
-    if "unit" in pattern.groupindex or found is None or found[0] != METRICS[metric]:
+    if finds_it or _factor(unit, what) is None:
         raise ParameterError(
             f"not a unit of {metric}", where=f"{where}.unit", got=repr(unit) if unit else "nothing",
-            allowed=f"such as {_UNITS[METRICS[metric]]}; none where the group `unit` finds it",
+            allowed=f"such as {_UNITS[what.unit]}; none where the group `unit` finds it",
             next_step="KB is 1000 B to some programs and 1024 B to others: write kB or KiB" if "K" in unit else "",
         )  # fmt: skip
 
 
+def _factor(unit: str, what: Metric) -> float | None:
+    """What one of a unit is in the metric's own; None where it is a unit of something else."""
+    found = base_unit(unit)
+    if found is None:
+        return 1.0 if unit == what.unit else None
+    return found[1] if found[0] == what.unit else None
+
+
 def _measure(figure: Figure, output: ToolOutput) -> Measurement:
+    if figure.source == CLOCK:
+        took, step = wall_clock.elapsed(output.files.get(wall_clock.FILE))
+        return Measurement(metric=figure.metric, label=figure.label, value=took, unit="s", step=step)
+    return _found(figure, output)
+
+
+def _found(figure: Figure, output: ToolOutput) -> Measurement:
+    """What the pattern of a figure finds."""
     where = f"{figure.source}, pattern {figure.pattern.pattern!r}"
     texts = {**output.files, "stdout": output.stdout, "stderr": output.stderr}
     matches = list(figure.pattern.finditer(texts.get(figure.source, "")))
@@ -344,26 +402,43 @@ def _measure(figure: Figure, output: ToolOutput) -> Measurement:
         )  # fmt: skip
     values = [_value(figure, match, where) for match in matches]
     value = _ALL[figure.of_all or "first"](values)
-    if not math.isfinite(value) or value < 0 or (value == 0 and METRICS[figure.metric] != "1"):
+    may_be_0 = figure.what.unit not in ("B/s", "1/s", "s", "B")
+    if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_0):
         raise ParseError(f"{figure.metric} cannot be this", where=where, got=f"{value:g}", allowed="a number above 0")
-    return Measurement(metric=figure.metric, label=figure.label, value=value, unit=METRICS[figure.metric])
+    return Measurement(metric=figure.metric, label=figure.label, value=value, unit=figure.what.unit)
 
 
 def _value(figure: Figure, match: re.Match[str], where: str) -> float:
     """One match in base units."""
     group: str | int = "value" if "value" in figure.pattern.groupindex else 1
     text = match[group] or ""
-    if not _NUMBER.match(text):
-        raise ParseError(f"{figure.metric} is not a number", where=where, got=repr(text), allowed="such as 12.5 or 1e6")
+    if not _NUMBER.match(text) and not _GROUPED.match(text):
+        raise ParseError(
+            f"{figure.metric} is not a number",
+            where=where,
+            got=repr(text),
+            allowed=_NUMBERS,
+            next_step=_ambiguous(text),
+        )
     _check_whole(figure, match, match.span(group), where)
-    unit = figure.unit or match["unit"] or ""
-    found = base_unit(unit)
-    if found is None or found[0] != METRICS[figure.metric]:
-        raise ParseError(f"not a unit of {figure.metric}", where=where, got=repr(unit), allowed=METRICS[figure.metric])
-    value = float(text) * found[1]
+    unit = (match["unit"] if "unit" in figure.pattern.groupindex else figure.unit) or ""
+    factor = _factor(unit, figure.what)
+    if factor is None:
+        raise ParseError(f"not a unit of {figure.metric}", where=where, got=repr(unit), allowed=figure.what.unit)
+    value = float(text.replace(",", "")) * factor
     if value < 0:
         raise ParseError(f"{figure.metric} cannot be negative", where=where, got=match[0][:120], allowed="0 or more")
     return value
+
+
+_NUMBERS = "such as 12, 12.5, .5, 1e-3, 1,234.5 or 1,234,567"
+
+
+def _ambiguous(text: str) -> str:
+    comma = re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text)
+    return (
+        f"{text} may be a decimal or a thousands comma: have the program print without it (LC_ALL=C)" if comma else ""
+    )
 
 
 def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], where: str) -> None:

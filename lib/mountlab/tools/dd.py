@@ -19,12 +19,13 @@ SOURCE = ".data"
 RANDOM_BYTES_PER_S = 300e6
 """For the plan's guess: how fast a kernel makes random data."""
 _SUMMARY = re.compile(
-    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(+]+(?:\([^)\n]*\)[^\d\n]*)?"
+    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(（+]+(?:[(（][^)）\n]*[)）][^\d\n]*)?"
     r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
     re.MULTILINE,
 )
 """The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'. A verb may come
-first (Ukrainian), words may be several (Croatian), commas may be wide (Chinese). BusyBox writes 'seconds'."""
+first (Ukrainian), words may be several (Croatian), commas and brackets may be wide (Chinese). BusyBox writes
+'seconds'."""
 _VERSION = "dd --version 2>/dev/null || dd --help"
 """BusyBox has no version but at the head of its help."""
 _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"

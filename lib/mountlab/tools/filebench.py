@@ -285,7 +285,7 @@ _LINE = re.compile(
     rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
 )
 _SUMMARY = re.compile(
-    rf"\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
+    rf"\s*(?:\d+: +)?\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
     rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_TENTHS})mb/s\s+(?P<latency>{_NUMBER})ms/op"
 )
 _FINE = re.compile(r"\.\d{3}\Z")

@@ -42,11 +42,15 @@ MOST: dict[str, int] = {
 _GUESSED_FILES_PER_S = {"none": 20_000.0}
 _GUESSED_FLUSHED_PER_S = 1_000.0
 
-_HEADER = re.compile(r"^#  (\S*fs_mark)  (.*)$")
-_THREADS = re.compile(r"^#\tVersion (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
-_TABLE = re.compile(r"^#?FSUse%\s+Count\s+Size\s+Files/sec\s+App Overhead( +CREAT \(Min/Avg/Max\).*)?$")
-_ROW = re.compile(r"^ *(\d{1,20}) +(\d{1,20}) +(\d{1,20}) +(\d{1,20}\.\d) +(\d{1,20})((?: +\d{1,20}){18})?$", re.ASCII)
+_HEADER = re.compile(r"^#\s+(\S*fs_mark)\s+(.*)$")
+_THREADS = re.compile(r"^#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
+_TABLE = re.compile(r"^#?FSUse%(\s+)Count\s+Size\s+Files/sec\s+App Overhead(\s+CREAT \(Min/Avg/Max\).*)?\s*$")
+_ROW = re.compile(
+    r"^\s*(\d{1,20})\s+(\d{1,20})\s+(\d{1,20})\s+(\d{1,20}\.\d)\s+(\d{1,20})((?:\s+\d{1,20}){18})?\s*$", re.ASCII
+)
 _LAST_COLUMN = re.compile(r" *\d+$", re.ASCII)
+_GAP = " " * 8
+"""What fs_mark prints between its first two headings. Where a paste changed it, the widths say nothing."""
 _WIDTH, _WIDTH_VERBOSE = 17, 9
 """Characters of a row's last column, with the space before it: what is narrower was cut off."""
 _LOOKS_LIKE_A_ROW = re.compile(r"^\s+[\d.]", re.ASCII)
@@ -230,8 +234,9 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
         )  # fmt: skip
     last = end - 1 if whole or end < len(lines) else end - 2
-    verbose = bool(_TABLE.match(lines[table])[1])  # type: ignore[index]
-    rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, verbose, cut_off=at > last))]
+    headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
+    form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
+    rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, form, cut_off=at > last))]
     report = Report(version[1], _options(header[2]), int(version[2]), tuple(rows))
     _check_rows(report, table + 1)
     return report
@@ -248,24 +253,35 @@ def _options(echoed: str) -> dict[str, str]:
     }
 
 
-def _row(line: str, number: int, verbose: bool, *, cut_off: bool) -> Iteration | None:
+@dataclass(frozen=True)
+class _Form:
+    """What the headings of a table tell of its rows."""
+
+    verbose: bool
+    """Whether they have times of system calls (-v)."""
+    as_printed: bool
+    """Whether the columns still have their widths."""
+
+
+def _row(line: str, number: int, form: _Form, *, cut_off: bool) -> Iteration | None:
     """A row of the table; None for a line that is none (what `time` adds, averages of newer versions)."""
     if _COMPLAINT.match(line):
         raise ToolError("fs_mark did not finish", where=f"line {number}", evidence=line)
     match = _ROW.match(line)
     if not match and not _LOOKS_LIKE_A_ROW.match(line):
         return None
-    if not match or cut_off or bool(match[6]) != verbose or not float(match[4]) or not _is_wide(line, verbose):
-        raise _no_row(line, number, verbose)
+    if not match or cut_off or bool(match[6]) != form.verbose or not float(match[4]) or not _is_wide(line, form):
+        raise _no_row(line, number, form)
     times = [int(word) for word in (match[6] or "").split()]
     calls = {call: (times[3 * i], times[3 * i + 1], times[3 * i + 2]) for i, call in enumerate(CALLS)} if times else {}
     _check_calls(calls, line, number)
     return Iteration(int(match[1]), int(match[2]), int(match[3]), float(match[4]), int(match[5]), calls)
 
 
-def _is_wide(line: str, verbose: bool) -> bool:
-    last = _LAST_COLUMN.search(line)
-    return last is not None and len(last[0]) >= (_WIDTH_VERBOSE if verbose else _WIDTH)
+def _is_wide(line: str, form: _Form) -> bool:
+    last = _LAST_COLUMN.search(line.rstrip())
+    wide = last is not None and len(last[0]) >= (_WIDTH_VERBOSE if form.verbose else _WIDTH)
+    return wide or not form.as_printed
 
 
 def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: int) -> None:
@@ -279,10 +295,10 @@ def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: i
             )  # fmt: skip
 
 
-def _no_row(line: str, number: int, verbose: bool) -> ParseError:
+def _no_row(line: str, number: int, form: _Form) -> ParseError:
     return ParseError(
         "a row of fs_mark's table cannot be read", where=f"line {number}", got=line[:200],
-        allowed=f"{23 if verbose else 5} numbers, each column in its full width, and files a second above 0",
+        allowed=f"{23 if form.verbose else 5} numbers, each column in its full width, and files a second above 0",
     )  # fmt: skip
 
 

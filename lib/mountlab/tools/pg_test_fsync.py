@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.errors import ParameterError, ParseError, ToolError
@@ -22,9 +22,17 @@ METHODS = ("open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sy
 NO_DIRECT_IO = "the file system, with its mount options, does not take direct I/O"
 NOT_HERE = "the operating system has no such method"
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
-_ROW = re.compile(r"^ {8}(?P<label>.*\S) +(?P<rate>\d{1,15}[.,]\d{3}) +\S.* (?P<us>\d{1,15}) \S.*$", re.ASCII)
-_NOT_AVAILABLE = re.compile(r"^ {8}(?P<label>.*\S) {2,}[^\W\d][^\d*]*(?P<star>\*?)$")
-_INDENTED = re.compile(r"^ {8}")
+_ROW = re.compile(
+    r"^\s*(?P<label>\S.*?)\s+(?P<rate>\d{1,15}[.,]\d{3})(?P<unit>\s*[^\s\d][^\d]*?)"
+    r"(?:\s+(?P<us>\d{1,15})\s+\S.*)?\s*$",
+    re.ASCII,
+)
+_NOT_AVAILABLE = re.compile(r"^\s*(?P<label>[^\s*].*?)(?:\s{2,}[^\W\d][^\d*]{0,40}?|\s+n/a)(?P<star>\*?)\s*$")
+_INDENTED = re.compile(r"^(?: {8}|\t)\s*\S")
+_COUNTED = re.compile(r"^(?P<count>[0-9]{1,9}) operations per test|^Loops = (?P<loops>[0-9]{1,9})", re.MULTILINE)
+"""Only versions that were never translated count operations. Later ones count seconds."""
+_OLD_UNITS = ("ops/sec", "/second")
+"""What stands behind a rate up to 9.2; later versions add microseconds. In 9.0 the program was called test_fsync."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class Row:
     label: str
     rate: float | None
     missing: str = ""
+    line: int = 0
+    """Where it stands in the text, from 1."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,10 @@ class Report:
     """What pg_test_fsync printed, whatever the language."""
 
     seconds: int
+    """For each test; 0 of a version that counts operations."""
     rows: tuple[Row, ...]
+    operations: int = 0
+    """For each test, up to version 9.1; else 0."""
 
 
 class PgTestFsync:
@@ -145,25 +158,44 @@ def measurements(report: Report) -> list[Measurement]:
 
 
 def read_report(text: str) -> Report:
-    """Every row of an output, in any language: rows are known by their order, numbers and methods, which are not
-    translated. Raises ParseError where a row is missing, out of order, or cannot be read."""
+    """Return every row of an output, in any language, of every version since 9.0.
+
+    Rows are known by their order, numbers and methods, which are not translated. Raises ParseError where a row is
+    missing, out of order, or cannot be read.
+    """
     if not text.endswith("\n"):
         raise ParseError("pg_test_fsync's output is cut off", got=text[-80:] or "nothing", allowed="whole lines")
-    paragraphs = re.split(r"\n\s*\n", text)
-    seconds = _WHOLE_NUMBER.search(paragraphs[0].lstrip("\n").split("\n")[0])
-    page = _WHOLE_NUMBER.search(paragraphs[1].split("\n")[0]) if len(paragraphs) > 1 else None
-    if not seconds or not page or not int(seconds[0]):
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if is_row(line)]
+    head = "\n".join(text.lstrip().split("\n")[: lines[0][0] - 1 if lines else None])
+    counted = _COUNTED.match(head)
+    numbers = _WHOLE_NUMBER.findall(head)
+    if counted and counted["loops"]:
+        found = _rows(lines, list(_OLDEST))
+        return Report(0, found, int(counted["loops"]))
+    if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
             "pg_test_fsync's beginning cannot be read", where="its first lines", got=text.strip()[:120] or "nothing",
-            allowed="the seconds per test, and after a blank line the size of a page in kB",
+            allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )  # fmt: skip
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if _INDENTED.match(line)]
-    places = list(_places(int(page[0])))
+    found = _rows(lines, list(_places(int(numbers[1]))))
+    return Report(0, found, int(numbers[0])) if counted else Report(int(numbers[0]), found)
+
+
+_HEAD_NUMBERS = 2
+"""The seconds per test, and the size of a page."""
+
+
+def is_row(line: str) -> bool:
+    """Return whether a line is a row of the report: by its figures, or by its indentation."""
+    return bool(_ROW.match(line) or _NOT_AVAILABLE.match(line) or _INDENTED.match(line))
+
+
+def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[Row, ...]:
     if len(lines) != len(places):
         raise ParseError("pg_test_fsync's output is not whole", got=f"{len(lines)} rows", allowed=f"{len(places)} rows")
-    return Report(
-        int(seconds[0]), tuple(_row(line, number, place) for (number, line), place in zip(lines, places, strict=True))
-    )
+    rows = [(number, line, _ROW.match(line)) for number, line in lines]
+    timed = any(match and match["us"] for _, _, match in rows)
+    return tuple(_row(line, number, place, timed) for (number, line, _), place in zip(rows, places, strict=True))
 
 
 def _places(page_kb: int) -> Iterator[_Place]:
@@ -178,24 +210,53 @@ def _places(page_kb: int) -> Iterator[_Place]:
     yield _Place("non-sync", "write", ("write",), False)
 
 
-def _row(line: str, number: int, place: _Place) -> Row:
+_OLDEST = tuple(
+    _Place(section, name, (name,), False)
+    for section, names in {
+        "non-sync": ("8k write",),
+        "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
+        "two writes": (
+            "2 open_datasync 8k writes", "2 open_sync 8k writes", "8k write, 8k write, fdatasync",
+            "8k write, 8k write, fsync",
+        ),
+        "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
+        "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
+    }.items()
+    for name in names
+)  # fmt: skip
+"""The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
+
+
+def _row(line: str, number: int, place: _Place, timed: bool) -> Row:
+    """One row; `timed`: whether this version prints microseconds, too."""
     label = f"{place.section}: {place.name}"
     found, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
-    if found and _is_of(found["label"], place):
+    if found and _is_of(found["label"], place) and _is_whole(found, timed):
         rate = float(found["rate"].replace(",", "."))
         # The time is the inverse of the rate, rounded: two numbers that do not fit are not of one row.
-        if rate > 0 and abs(1e6 / rate - int(found["us"])) <= 0.501 + 1e3 / rate**2:
-            return Row(label, rate)
-    elif missing and place.optional and _is_of(missing["label"], place):
-        return Row(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE)
+        if rate > 0 and (not timed or abs(1e6 / rate - int(found["us"])) <= 0.501 + 1e3 / rate**2):
+            return Row(label, rate, line=number)
+    elif missing and not found and place.optional and _is_of(missing["label"], place):
+        return Row(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
     raise ParseError(
-        "a row of pg_test_fsync's cannot be read", where=f"line {number}", got=line.strip()[:120],
-        allowed=f"{place.name}, operations a second and microseconds that fit each other"
-        + (", or n/a" if place.optional else ""),
+        "a row of pg_test_fsync's cannot be read", where=f"line {number}", got=repr(line.strip()[:120]),
+        allowed=f"{place.name!r}, two blanks or more, then {_FIGURES[timed]}" + (", or n/a" if place.optional else ""),
     )  # fmt: skip
 
 
+_FIGURES = {
+    True: "operations a second and microseconds that fit each other, as in '1250.000 ops/sec     800 usecs/op'",
+    False: "operations a second, as in '1250.000 ops/sec'",
+}
+
+
+def _is_whole(found: re.Match[str], timed: bool) -> bool:
+    return bool(found["us"]) if timed else found["unit"].strip() in _OLD_UNITS
+
+
 def _is_of(label: str, place: _Place) -> bool:
-    if place.section == "write sizes":
-        return tuple(_WHOLE_NUMBER.findall(label)) == place.words
+    """Return whether a label is that of a place. (Up to 9.2 a row of write sizes gives the size alone.)"""
+    if place.section == "write sizes" and len(place.words) == 2:
+        numbers = tuple(_WHOLE_NUMBER.findall(label))
+        return numbers == place.words or (numbers == place.words[1:] and "open_sync write" in label)
     return label.strip() == place.words[0]

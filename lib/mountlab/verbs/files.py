@@ -110,7 +110,7 @@ def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
 
     if arguments.width_cm is not None:
         raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
-    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit)
+    pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit, run.sweep.own_metrics)
     if arguments.format in paper.FORMATS:
         return export.paper_files(run, arguments.format, pivot)
     return export.export_files(store.tables(run), run.sweep, arguments.format, pivot)

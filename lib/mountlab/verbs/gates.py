@@ -41,8 +41,9 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.units import parse_percent
 
     margin = parse_percent(arguments.worse_than, where="--worse-than")
-    check_choices(arguments.metrics, METRICS, "--metric", "metric")
     change, baseline = ([store.load_run(path) for path in side] for side in (arguments.runs, arguments.against))
+    own = [name for run in baseline for name in run.sweep.own_metrics]
+    check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own)}, "--metric", "metric")
     judged = judge(change, baseline, margin=margin, metrics=arguments.metrics, looks=arguments.looks)
     if arguments.junit:
         store.replace_file(arguments.junit, gate_view.gate_junit(judged))

@@ -1,0 +1,98 @@
+"""Metrics that a sweep defines: a name, what it is counted in, and which way of it is better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import get_args
+
+from mountlab.errors import ParameterError
+from mountlab.model import COLUMNS, METRICS, Better, Metric, known_metric
+from mountlab.options import unknown_key
+from mountlab.units import SIZE_UNITS, TIME_UNITS, base_unit
+
+BETTER: tuple[Better, ...] = get_args(Better)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
+_UNIT = re.compile(r"[A-Za-z°µ%][A-Za-z0-9°µ%/*^._-]{0,19}\Z")
+_KNOWN_UNITS = {unit.lower(): unit for unit in (*SIZE_UNITS, *TIME_UNITS)}
+_SPELLINGS = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"), **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "µs", "micros"), "us"), **dict.fromkeys(("nsec", "nsecs"), "ns"),
+    **dict.fromkeys(("byte", "bytes"), "B"), **dict.fromkeys(("k", "kb"), "kB or KiB"),
+    **dict.fromkeys(("m", "mb"), "MB or MiB"), **dict.fromkeys(("g", "gb"), "GB or GiB"), "percent": "%",
+    "bps": "B/s", "kbps": "kB/s", "mbps": "MB/s", "gbps": "GB/s",
+}  # fmt: skip
+"""What people write for units that Mountlab knows by another name, in small letters."""
+_EXAMPLE = "such as ms, MB/s, 1/s, MiB, 1 or %; or one of your own, such as W, tpmC or requests"
+
+
+def read_metric(name: str, entry: Mapping[str, str], *, unit: str, where: str) -> Metric:
+    """Return the metric of an entry: one of METRICS, or what the entry defines. `unit`: in which it is printed.
+
+    Raises ParameterError for a name, a direction or a unit that cannot be.
+    """
+    better = entry.get("better")
+    if name in METRICS:
+        if better is not None and better != known_metric(name).better:
+            raise ParameterError(
+                f"{name} is a metric of Mountlab, whose direction is known", where=f"{where}.better", got=repr(better),
+                allowed=f"{known_metric(name).better}, or nothing", next_step="give a metric of your own another name",
+            )  # fmt: skip
+        return known_metric(name)
+    if better is None:
+        error = unknown_key(name, METRICS, where=where, what="metric")
+        error.next_step += f". To define a metric of your own, add unit, and better: {', '.join(BETTER)}"
+        raise error
+    _check_name(name, where)
+    if better not in BETTER:
+        raise unknown_key(better, list(BETTER), where=f"{where}.better", what="direction")
+    return Metric(_base(unit, f"{where}.unit"), better)
+
+
+def defined(workload: object) -> dict[str, Metric]:
+    """Return the metrics that a workload defines, as a run keeps it; none where that is something else."""
+    metrics = workload.get("metrics") if isinstance(workload, Mapping) else None
+    entries = metrics.items() if isinstance(metrics, Mapping) else ()
+    found: dict[str, Metric] = {}
+    for key, entry in entries:
+        name = str(key).partition("/")[0]
+        better = entry.get("better") if isinstance(entry, Mapping) else None
+        if name not in METRICS and better in BETTER:
+            unit = str(entry.get("unit", "s"))
+            found[name] = Metric((base_unit(unit) or (unit,))[0], better)
+    return found
+
+
+def _check_name(name: str, where: str) -> None:
+    if not _NAME.match(name) or name in COLUMNS:
+        raise ParameterError(
+            "not a name for a metric" if name not in COLUMNS else "a table has a column of this name", where=where,
+            got=repr(name), allowed="small letters, digits and '_', a letter first, 40 characters at most",
+        )  # fmt: skip
+
+
+def _base(unit: str, where: str) -> str:
+    """The base unit of a unit; one that Mountlab does not know is its own."""
+    found = base_unit(unit)
+    if found:
+        return found[0]
+    if not unit or not _UNIT.match(unit):
+        raise ParameterError(
+            "a metric of your own needs a unit", where=where, got=repr(unit) if unit else "nothing", allowed=_EXAMPLE
+        )
+    meant = "/".join(_meant(part) for part in unit.split("/"))
+    if any(_is_spelling(part) for part in unit.split("/")):
+        raise ParameterError(
+            "a unit that Mountlab knows by another name", where=where, got=repr(unit), allowed=_EXAMPLE,
+            next_step=f"write {meant}: other spellings are read differently by different people",
+        )  # fmt: skip
+    return unit
+
+
+def _is_spelling(part: str) -> bool:
+    low = part.lower()
+    return part not in (*SIZE_UNITS, *TIME_UNITS) and (low in _SPELLINGS or low in _KNOWN_UNITS)
+
+
+def _meant(part: str) -> str:
+    return (_SPELLINGS.get(part.lower()) or _KNOWN_UNITS.get(part.lower(), part)) if _is_spelling(part) else part
