@@ -6,14 +6,14 @@ fio 2 counts latencies in microseconds, bandwidth in KiB/s and, before 2.18 or s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure
 from mountlab.model import Measurement
 from mountlab.logs.fio_text import SEPARATE
-from mountlab.tools import fio_clients, fio_report
+from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
 from mountlab.units import KIB
 
@@ -75,7 +75,7 @@ def measurements(report: Any) -> list[Measurement]:
     _check_directions(report)
     today = _as_version_3(report)
     jobs = fio_report.entries(today)
-    fio_clients.check_sum(today, jobs)
+    _check_clients(today, jobs)
     for job in jobs:
         if job["error"]:
             raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
@@ -118,10 +118,13 @@ def _as_version_3(report: Any) -> Any:
         jobs = report.get(key)
         if isinstance(jobs, list) and not all(map(_is_version_3, jobs)):
             report = {**report, key: [_job(job) if isinstance(job, dict) else job for job in jobs]}
-    if isinstance(report, dict) and isinstance(report.get("jobs"), list):
-        jobs = [{"job options": {}, **job} if isinstance(job, dict) else job for job in report["jobs"]]
-        report = {**report, "jobs": jobs}
-    return report
+    if not isinstance(report, dict):
+        return report
+    whole = fio_report.all_clients(report)
+    jobs = [whole] if whole and report["client_stats"] == [whole] else report.get("jobs")
+    if not isinstance(jobs, list):
+        return report
+    return {**report, "jobs": [{"job options": {}, **job} if isinstance(job, dict) else job for job in jobs]}
 
 
 def _is_version_3(job: Any) -> bool:
@@ -191,6 +194,17 @@ def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> None:
+    """What fio adds up over its clients is what it says of each, but for what old versions round."""
+    whole = fio_report.all_clients(report)
+    if whole is None:
+        return
+    for side in fio_report.SIDES:
+        own = sum(fio_report.number_of(job[side], "io_bytes", side) for job in jobs)
+        told = fio_report.number_of(fio_report.mapping(whole, side, fio_report.ALL_CLIENTS), "io_bytes", side)
+        _check_near(whole, f"{side}.io_bytes", told, own)
 
 
 # --- was it whole -----------------------------------------------------------------------------------------------------
