@@ -185,7 +185,6 @@ def _for(labels: list[str]) -> str:
     return f" for {named}" if named else ""
 
 
-
 def few_ios(evidence: Evidence) -> Iterator[Caveat]:
     """Percentiles that are missing because a trial did too few I/Os for them."""
     known, fewest = _labels(evidence), fewest_ios(evidence.measurements)

@@ -60,7 +60,8 @@ def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
 def _same_run(report: str, text: str) -> bool:
     """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
     try:
-        told = {(f.measurement.metric, f.measurement.label): f.measurement.value for f in fio_json.read(report, 0)}
+        # Of a snapshot, too, which is not the whole run.
+        told = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
         again = fio_text.read(text)
     except TrialError:
         return False

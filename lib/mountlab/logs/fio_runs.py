@@ -130,14 +130,14 @@ def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | 
     text = later.form == "text"
     if text and fio_text.has_header(later.text.split("\n")):
         return False
+    longer = after.longest_ms - before.longest_ms >= _LONGER_MS and after.done > before.done
     if before.printed_s is None or after.printed_s is None:
-        longer = after.longest_ms - before.longest_ms >= _LONGER_MS and after.done > before.done
         return (True if text else None) if longer else False
     latest_start = after.printed_s + after.step_s - after.at_least_s
     if latest_start <= before.printed_s:
         return True
-    # In whole seconds, what a short run had done when it was printed does not show; that its I/O began then, does.
-    return after.done > before.done and _same_start(before, after)
+    # In whole seconds, the times of runs of a second or two do not tell; that the run time grows as they do, does.
+    return longer and _same_start(before, after)
 
 
 def _grew(before: _Report, after: _Report) -> bool:

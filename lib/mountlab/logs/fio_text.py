@@ -5,6 +5,9 @@ three to five digits here: fio rounds them for people.
 
 fio prints its shortest and longest latencies with a unit of thousands (`max=4251.4K`), and so every other count. What
 begins as a line of figures does must be readable as one: it is never passed over.
+
+fio 2.19 to 3.25 rounds up the decimals, and not the digits before them: 13.96k is printed as `13.0k`. So a figure whose
+decimals are 0 may be one higher, and the figures beside it tell. I/Os per second are computed from their number.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure, times_ten, unreadable
@@ -68,8 +71,8 @@ _OLD_TOTAL = re.compile(
     rf"minb={_AMOUNT}/s, maxb={_AMOUNT}/s, mint=\d+msec, maxt=(?P<ms>\d{{1,12}})msec$"
 )
 _TOTAL = re.compile(
-    rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): bw=(?P<rate>{_AMOUNT})/s \(\S+\), \S+ \(\S+\), "
-    rf"io=(?P<moved>{_AMOUNT}) \(\S+\), run=\d+-(?P<ms>\d{{1,12}})msec$"
+    rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): bw=(?P<rate>{_AMOUNT})/s \((?P<again>{_AMOUNT})/s\), \S+ \(\S+\), "
+    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run=\d+-(?P<ms>\d{{1,12}})msec$"
 )
 _LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
 _CLIENT = re.compile(r"^<([^<>]+)> ")
@@ -85,14 +88,22 @@ _MEASURED = (*fio_report.SIDES, "sync")
 _POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
 
 
+@dataclass(frozen=True)
+class _Side:
+    moved: float
+    seconds: float
+    line: int
+    iops: tuple[float, ...]
+    """What the printed figure may mean."""
+
+
 @dataclass
 class _Job:
     name: str
     group: int
     line: int
     figures: list[Figure] = field(default_factory=list)
-    sides: dict[str, tuple[float, float, int]] = field(default_factory=dict)
-    """Direction to B/s, seconds and line."""
+    sides: dict[str, _Side] = field(default_factory=dict)
     ios: dict[str, int] = field(default_factory=dict)
     """Direction, and `sync`, to how many I/Os there were, where fio says it."""
     mixed: str = ""
@@ -175,11 +186,11 @@ def _read_clients(lines: Sequence[str], edges: Sequence[int]) -> list[Figure]:
     if "read" not in whole.ios:
         raise unreadable("fio's output is not whole", end, lines[end - 1], "a line 'issued ...' of all clients")
     jobs = [job for first, last in clients for job in _whole(lines, first, last)]
-    for side, (rate, seconds, line) in whole.sides.items() if jobs else ():
-        moved = math.fsum(job.sides[side][0] * job.sides[side][1] for job in jobs if side in job.sides)
-        if abs(moved - rate * seconds) > _TOLERANCE * len(jobs) * moved:
-            got, allowed = f"{side}: {rate * seconds:.4g} B", f"{moved:.4g} B, as its clients say"
-            raise unreadable("fio's clients and their sum do not agree", line, got, allowed)
+    for name, side in whole.sides.items() if jobs else ():
+        moved = math.fsum(job.sides[name].moved for job in jobs if name in job.sides)
+        if abs(moved - side.moved) > _TOLERANCE * len(jobs) * moved:
+            got, allowed = f"{name}: {side.moved:.4g} B", f"{moved:.4g} B, as its clients say"
+            raise unreadable("fio's clients and their sum do not agree", side.line, got, allowed)
     names = [{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs]
     return [*whole.figures, *_each(jobs, names)]
 
@@ -236,32 +247,50 @@ def _add_side(job: _Job, line: str, number: int) -> str:
     if side not in fio_report.SIDES:
         job.mixed = line if side == "mixed" else job.mixed
         return side
-    rate, moved, seconds = _bytes(match["rate"], old=old), _bytes(match["moved"], old=old), times_ten(match["ms"], -3)
-    again = [moved / seconds if seconds else 0.0, *([_bytes(found["again"], old=old)] if found.get("again") else [])]
-    if not rate or any(abs(each - rate) > _TOLERANCE * rate + 1 for each in again):
-        raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{rate:g} B/s")
-    job.sides[side] = (rate, seconds, number)
+    seconds = times_ten(match["ms"], -3)
+    printed = [_bytes(found[key], old=old) for key in ("rate", "again") if found.get(key)]
+    amounts = _bytes(match["moved"], old=old)
+    agreeing = _agreeing([*printed, _per(amounts, seconds)])
+    if not agreeing:
+        raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{printed[0][0]:g} B/s")
+    rate, moved = agreeing[0], min(amounts, key=lambda amount: abs(amount - agreeing[-1] * seconds))
+    job.sides[side] = _Side(moved, seconds, number, _counts(match["iops"]))
     _add(job, f"{side}_bandwidth", rate, "B/s", number)
-    _add(job, f"{side}_iops", _count(match["iops"]), "1/s", number)
     _add(job, "bytes", moved, "B", number, label=side)
     return side
 
 
-def _count(text: str) -> float:
-    """'13.4k' in full."""
+def _per(amounts: Sequence[float], seconds: float) -> list[float]:
+    return [amount / (seconds or math.inf) for amount in amounts]
+
+
+def _agreeing(figures: Sequence[Sequence[float]], slack: float = 1.0) -> tuple[float, ...]:
+    """What figures that are of one amount mean, each of which may mean several; () where none of these agree."""
+    nearest = min(product(*figures), key=lambda each: max(each) - min(each))
+    return nearest if max(nearest) - min(nearest) <= _TOLERANCE * max(nearest) + slack else ()
+
+
+def _counts(text: str) -> tuple[float, ...]:
+    """'13.4k' in full; of '13.0k' 13,000, and 14,000 of a fio that drops the carry."""
     match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)", text)
     assert match
-    return times_ten(match[1], 3 * _PREFIXES.index(match[2].upper() or " "))
+    power = 3 * _PREFIXES.index(match[2].upper() or " ")
+    return tuple(times_ten(number, power) for number in _meant(match[1]))
 
 
-def _bytes(text: str, *, old: bool) -> float:
+def _bytes(text: str, *, old: bool) -> tuple[float, ...]:
     """'76.6MiB' and '80.3MB' as they are meant; the 'KB' and 'MB' of version 2 as KiB and MiB; bits as bytes."""
     match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)(i?)(B|bit|)", text)
     assert match
     base = KIB if old or match[3] else 1000
-    prefixes = _OLD_PREFIXES if old else _PREFIXES
-    power = prefixes.find(match[2].upper() or " ")
-    return float(match[1]) * float(base**power) / (8 if match[4] == "bit" else 1)
+    unit = float(base ** (_OLD_PREFIXES if old else _PREFIXES).find(match[2].upper() or " "))
+    numbers = [match[1]] if old else _meant(match[1])
+    return tuple(float(number) * unit / (8 if match[4] == "bit" else 1) for number in numbers)
+
+
+def _meant(number: str) -> list[str]:
+    whole, point, decimals = number.partition(".")
+    return [number, str(int(whole) + 1)] if point and not decimals.strip("0") else [number]
 
 
 def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "", step: float = 0.0) -> None:
@@ -334,8 +363,19 @@ def _close(job: _Job) -> None:
             "the outputs of several fio are mixed up", job.line, f"job {job.name}", "each figure once a job"
         )
     job.figures = [each for each in job.figures if _rests_on_enough(job, each.measurement.metric)]
-    longest = max(job.sides.values(), key=lambda side: side[1])
-    _add(job, "elapsed", longest[1], "s", longest[2])
+    for name, side in job.sides.items():
+        _add_iops(job, name, side)
+    longest = max(job.sides.values(), key=lambda side: side.seconds)
+    _add(job, "elapsed", longest.seconds, "s", longest.line)
+
+
+def _add_iops(job: _Job, name: str, side: _Side) -> None:
+    """From the number of I/Os, which fio prints in full; without it, as printed, where that has but one meaning."""
+    done = job.ios.get(name, 0) / side.seconds
+    if done and not _agreeing([[done], side.iops]):
+        raise unreadable("fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops[0]:g} IOPS", f"{done:g}")
+    value = done or (side.iops[0] if len(side.iops) == 1 else 0.0)
+    _add(job, f"{name}_iops", value, "1/s", side.line)
 
 
 def _rests_on_enough(job: _Job, metric: str) -> bool:
@@ -368,10 +408,22 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
             match = (_OLD_TOTAL if old else _TOTAL).match(line)
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
-            rate, moved, side = _bytes(match["rate"], old=old), _bytes(match["moved"], old=old), match["side"].lower()
-            if side in fio_report.SIDES:
-                found.append(_Total(group, side, rate, moved, times_ten(match["ms"], -3), number))
+            if match["side"].lower() in fio_report.SIDES:
+                found.append(_total(match, group, number, old=old))
     return found
+
+
+def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
+    """One sum. The rate and the bytes, new versions print each in units of 1024 and of 1000, must mean one amount."""
+    printed, seconds = match.groupdict(), times_ten(match["ms"], -3)
+    rates = [_bytes(printed[key], old=old) for key in ("rate", "again") if key in printed]
+    amounts = [_bytes(printed[key], old=old) for key in ("moved", "moved_again") if key in printed]
+    slack = KIB + KIB / (seconds or math.inf) if old else 1.0  # old versions cut sums to whole KB
+    agreeing = _agreeing([*rates, *(_per(amount, seconds) for amount in amounts)], slack)
+    if not agreeing:
+        raise unreadable("a sum of fio's does not agree with itself", number, match[0], f"{rates[0][0]:g} B/s")
+    moved = min(amounts[0], key=lambda amount: abs(amount - agreeing[len(rates)] * seconds))
+    return _Total(group, match["side"].lower(), agreeing[0], moved, seconds, number)
 
 
 def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> None:
@@ -384,8 +436,9 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
         )
     for total in totals:
         sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
-        moved = math.fsum(rate * seconds for rate, seconds, _ in sides)
-        if abs(total.moved - moved) > _TOLERANCE * len(sides) * moved or total.seconds < max(s for _, s, _ in sides):
+        moved = math.fsum(side.moved for side in sides)
+        slack = _TOLERANCE * len(sides) * moved + KIB
+        if abs(total.moved - moved) > slack or total.seconds < max(side.seconds for side in sides):
             got, allowed = (
                 f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s",
                 f"{moved:.4g} B, as its jobs say",
@@ -400,6 +453,6 @@ def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
             Measurement(metric=f"{total.side}_bandwidth", value=total.rate, unit="B/s"),
             Measurement(metric="bytes", value=total.moved, unit="B", label=total.side),
         )
-        yield from (Figure(measurement=row, line=total.line) for row in rows)
+        yield from (Figure(measurement=row, line=total.line) for row in rows if row.value)
     longest = max(totals, key=lambda total: total.seconds)
     yield Figure(measurement=Measurement(metric="elapsed", value=longest.seconds, unit="s"), line=longest.line)
