@@ -110,8 +110,9 @@ def report(jobs: Sequence[Job], style: Style) -> str:
     head = [*(f"{job.name}: (g=0): rw=randrw, bs=4K-4K/4K-4K/4K-4K, ioengine=sync, iodepth=1" for job in jobs),
             f"fio-{version}", f"Starting {len(jobs)} process{'es' * (len(jobs) > 1)}"]  # fmt: skip
     lines = [*(head if style.header else ()), "", *(line for job in jobs for line in _job(job, style)), ""]
-    return "\n".join([*lines, "Run status group 0 (all jobs):", *_sums(jobs, style), "", "Disk stats (read/write):",
-                      "  vda: ios=556/7905, merge=2215/230, ticks=192/1840, in_queue=2111, util=28.95%", ""])  # fmt: skip
+    disk = "  vda: ios=556/7905, merge=2215/230, ticks=192/1840, in_queue=2111, util=28.95%"
+    sums = ["Run status group 0 (all jobs):", *_sums(jobs, style)]
+    return "\n".join([*lines, *sums, "", "Disk stats (read/write):", disk, ""])
 
 
 def _job(job: Job, style: Style) -> Iterator[str]:

@@ -140,7 +140,7 @@ def test_a_slow_trial_is_not_lost_for_the_unit_of_its_maximum(version: tuple[int
 
 
 def test_num2str_prints_as_those_who_use_it_saw_it() -> None:
-    """The printer of these tests against lines in the recordings of fio itself, and against the cases in its history."""
+    """The printer of these tests against lines in recordings of fio itself, and against the cases in its history."""
     assert [number(value, (2, 1, 10), base=1024, unit="B") for value in (100317 * 1024, 201336 * 1024)] == [
         "100317KB", "201336KB",
     ]  # fmt: skip
@@ -174,7 +174,8 @@ def test_iops_whose_carry_may_be_lost_are_missing_where_nothing_else_tells() -> 
 @pytest.mark.parametrize(
     ("old", "new"),
     [("max=4251", "max=many"), ("avg= 6.95", "avg= ?"), ("  cpu          : usr=1.50%", "  cpu          : usr=high"),
-     ("issued rwts: total=0,10000", "issued rwts: total=0;10000"), ("clat percentiles (msec):", "clat percentiles (h):"),
+     ("issued rwts: total=0,10000", "issued rwts: total=0;10000"),
+     ("clat percentiles (msec):", "clat percentiles (h):"),
      ("     lat (msec): min=", "     lat (msec) : min=")],
 )  # fmt: skip
 def test_a_line_of_figures_that_cannot_be_read_is_never_passed_over(old: str, new: str) -> None:

@@ -167,7 +167,8 @@ def _missing_in_some(evidence: Evidence) -> Iterator[Caveat]:
     cells = {cell.id: cell for cell in evidence.sweep.cells}
     rows = evidence.measurements[~evidence.measurements["metric"].isin(PERCENT_OF)]
     with_any = {str(name): set(ids) for name, ids in rows.groupby("cell")["trial_id"]}
-    for (name, metric, label), ids in rows.groupby(["cell", "metric", "label"], sort=False)["trial_id"]:
+    for key, ids in rows.groupby(["cell", "metric", "label"], sort=False)["trial_id"]:
+        name, metric, label = map(str, key)
         trials = with_any[name] & {*evidence.counted.get(name, ())}
         lacking = len(trials - {*ids})
         if metric in evidence.answer_metrics[cells[name].workload.label] and 0 < lacking < len(trials):

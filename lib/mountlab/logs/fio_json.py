@@ -11,8 +11,8 @@ from typing import Any
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure
-from mountlab.model import Measurement
 from mountlab.logs.fio_text import SEPARATE
+from mountlab.model import Measurement
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
 from mountlab.units import KIB
@@ -295,7 +295,7 @@ class _Lines:
     def _labelled(self) -> Iterator[tuple[str, re.Match[str]]]:
         every = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
         names = [{"jobname": match[1], "hostname": self._client(match)} for match in every]
-        sums = [fio_report.ALL_CLIENTS == name["jobname"] and bool(name["hostname"]) for name in names]
+        sums = [name["jobname"] == fio_report.ALL_CLIENTS and bool(name["hostname"]) for name in names]
         own = [(name, match) for name, match, is_sum in zip(names, every, sums, strict=True) if not is_sum]
         yield from zip(fio_report.labels([name for name, _ in own]), (match for _, match in own), strict=True)
 

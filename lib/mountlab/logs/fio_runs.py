@@ -15,8 +15,9 @@ import calendar
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -130,14 +131,15 @@ def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | 
     text = later.form == "text"
     if text and fio_text.has_header(later.text.split("\n")):
         return False
-    longer = after.longest_ms - before.longest_ms >= _LONGER_MS and after.done > before.done
+    longer_ms = after.longest_ms - before.longest_ms
+    longer = longer_ms >= _LONGER_MS and after.done > before.done
     if before.printed_s is None or after.printed_s is None:
         return (True if text else None) if longer else False
     latest_start = after.printed_s + after.step_s - after.at_least_s
     if latest_start <= before.printed_s:
         return True
     # In whole seconds, the times of runs of a second or two do not tell; that the run time grows as they do, does.
-    return longer and _same_start(before, after)
+    return longer and abs(after.printed_s - before.printed_s - longer_ms / 1e3) < after.step_s
 
 
 def _grew(before: _Report, after: _Report) -> bool:
@@ -148,13 +150,6 @@ def _grew(before: _Report, after: _Report) -> bool:
         and all(old <= new for old, new in zip(counts, after.jobs[name], strict=True))
         for name, counts in before.jobs.items()
     )
-
-
-def _same_start(before: _Report, after: _Report) -> bool:
-    """Whether the I/O of both began in the same second or the next: run times grow as the clock does."""
-    assert before.printed_s is not None and after.printed_s is not None
-    apart = (after.printed_s - before.printed_s) - (after.longest_ms - before.longest_ms) / 1e3
-    return abs(apart) < after.step_s
 
 
 def _together(parts: Sequence[Part]) -> Part:
@@ -188,12 +183,16 @@ def _of_text(text: str) -> _Report | None:
 
 def _printed(heads: Iterable[re.Match[str]]) -> float | None:
     """The latest time above the jobs, which fio prints as ctime does. The zone is the same for all reports of a run."""
-    found = [
-        datetime(int(head["year"]), _MONTHS[head["month"]], int(head["day"]),
-                 *map(int, head["clock"].split(":")), tzinfo=UTC).timestamp()
-        for head in heads if head["year"] and head["month"] in _MONTHS
-    ]  # fmt: skip
-    return max(found, default=None)
+    return max((moment for head in heads if (moment := _moment(head)) is not None), default=None)
+
+
+def _moment(head: re.Match[str]) -> float | None:
+    if not head["year"] or head["month"] not in _MONTHS:
+        return None
+    day = f"{head['year']}-{_MONTHS[head['month']]:02d}-{int(head['day']):02d}"
+    with suppress(ValueError):  # no day of the calendar
+        return datetime.fromisoformat(f"{day}T{head['clock']}Z").timestamp()
+    return None
 
 
 def _of_json(text: str) -> _Report | None:
