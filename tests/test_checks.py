@@ -259,6 +259,39 @@ def test_methods_that_one_file_system_does_not_offer_are_told_to_be_missing() ->
     assert note.message.startswith("sync_rate has no figure for open_sync, open_datasync, which others of the sweep")
 
 
+def test_a_metric_that_a_file_system_lacks_whole_is_named_without_an_empty_label() -> None:
+    """Trap: "has no figure for , which others have: the tool gave none", of a line that was not read."""
+    the_sweep = make(filesystems={"a": EXT4, "b": EXT4}, metrics=["read_bandwidth", "read_latency_mean"])
+    rows = measurement_frame(
+        (_trial(cell, 1, number), Measurement(metric=metric, value=9.0, unit=METRICS[metric]))
+        for number, cell in enumerate(the_sweep.cells, start=1)
+        for metric in ("read_bandwidth", "read_latency_mean")[: 1 if cell.filesystem.name == "b" else 2]
+    )
+    lacking = replace(build(make()), sweep=the_sweep, measurements=rows,
+                      answer_metrics=answer_metrics(the_sweep, rows))  # fmt: skip
+    notes = found("figures-missing", lacking)
+    assert {(caveat.severity, caveat.subject.split("/")[0]) for caveat in notes} == {("note", "b")}
+    for caveat in notes:
+        assert caveat.message.startswith("read_latency_mean has no figure, which others of the sweep have")
+
+
+def test_a_figure_that_some_trials_of_a_cell_lack_is_a_warning() -> None:
+    """Trap: the mean of a cell over the trials that happened to have the figure, and no word."""
+    the_sweep = make(metrics=["read_latency_mean"])
+    cell = the_sweep.cells[0]
+    whole = build(the_sweep)
+    trials = whole.counted[cell.id]
+    rows = measurement_frame(
+        (replace(_trial(cell, block, block), trial_id=trial_id), Measurement(metric=metric, value=9.0, unit=unit))
+        for block, trial_id in enumerate(trials, start=1)
+        for metric, unit in (("read_bandwidth", "B/s"), ("read_latency_mean", "s"))[: 1 if block == 1 else 2]
+    )
+    partly = replace(whole, measurements=rows, answer_metrics=answer_metrics(the_sweep, rows))
+    (caveat,) = [each for each in found("figures-missing", partly) if each.severity == "warning"]
+    assert caveat.subject == cell.id
+    assert caveat.message.startswith(f"1 of its {len(trials)} trials have no figure of read_latency_mean: ")
+
+
 def test_methods_that_all_offer_or_none_raise_nothing() -> None:
     assert found("figures-missing", labelled(disk=("fsync",), ramfs=("fsync",))) == []
     assert found("figures-missing", labelled(disk=("fsync",), ramfs=())) == []  # all its trials failed: told elsewhere

@@ -136,6 +136,12 @@ def left_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 
 
 def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
+    """Figures that others of the sweep have: other file systems, or other trials of the same cell."""
+    yield from _missing_here(evidence)
+    yield from _missing_in_some(evidence)
+
+
+def _missing_here(evidence: Evidence) -> Iterator[Caveat]:
     """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
     labels = _labels(evidence)
     of_workload: dict[str, list[Cell]] = {}
@@ -150,10 +156,34 @@ def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
                 if absent and cell.id in labels:
                     yield of_cell(
                         cell, "figures-missing", "note",
-                        f"{metric} has no figure for {', '.join(absent)}, which others of the sweep have: the tool "
-                        "gave none here (pg_test_fsync says n/a where a file system takes no direct I/O). It is "
-                        "missing, not zero.", metrics=metric,
+                        f"{metric} has no figure{_for(absent)}, which others of the sweep have: the output of the tool "
+                        "holds none here. (For one, pg_test_fsync prints n/a where a file system takes no direct I/O.) "
+                        "It is missing, not zero.", metrics=metric,
                     )  # fmt: skip
+
+
+def _missing_in_some(evidence: Evidence) -> Iterator[Caveat]:
+    """Figures of the answer that some trials of a cell have, and others of it do not."""
+    cells = {cell.id: cell for cell in evidence.sweep.cells}
+    rows = evidence.measurements[~evidence.measurements["metric"].isin(PERCENT_OF)]
+    with_any = {str(name): set(ids) for name, ids in rows.groupby("cell")["trial_id"]}
+    for key, ids in rows.groupby(["cell", "metric", "label"], sort=False)["trial_id"]:
+        name, metric, label = map(str, key)
+        trials = with_any[name] & {*evidence.counted.get(name, ())}
+        lacking = len(trials - {*ids})
+        if metric in evidence.answer_metrics[cells[name].workload.label] and 0 < lacking < len(trials):
+            yield of_cell(
+                cells[name], "figures-missing", "warning",
+                f"{lacking} of its {len(trials)} trials have no figure of {metric}{_for([label])}: the estimate is of "
+                "the others, which may be the faster ones or the slower ones. Look at the raw output of both.",
+                metrics=metric,
+            )  # fmt: skip
+
+
+def _for(labels: list[str]) -> str:
+    """' for a, b', of rows that have a label."""
+    named = ", ".join(filter(None, labels))
+    return f" for {named}" if named else ""
 
 
 def few_ios(evidence: Evidence) -> Iterator[Caveat]:
@@ -301,7 +331,7 @@ CHECKS = (
     ),
     Check(
         code="figures-missing",
-        severities=("note",),
+        severities=("note", "warning"),
         advice="Compare only rows that both sides have. Missing is not zero.",
         find=missing_figures,
     ),

@@ -29,6 +29,10 @@ class Part:
     """The number of its first line, from 1."""
     form: str = ""
     """Which of several formats of a tool it is."""
+    skipped: int = 0
+    """How many of its lines, from the top, are snapshots that the tool printed before it was done."""
+    reports: int = 1
+    """How many reports of the same run it holds; the last counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from mountlab.errors import ToolError, TrialError
-from mountlab.logs import fio_json, fio_text
+from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text
 from mountlab.logs.base import Figure, Format, Known, Part, lines_of, parts_at
 from mountlab.model import Measurement
 from mountlab.tools.base import decode_json
@@ -20,11 +21,18 @@ _NEAR = 0.01
 
 
 def _split(text: str) -> list[Part]:
+    """The runs in a text: reports in any format, without the snapshots of the same run, and with its clients."""
+    return fio_runs.joined(_reports(text))
+
+
+def _reports(text: str) -> list[Part]:
     """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
     lines = lines_of(text)
     reports = [number for number, line in enumerate(lines) if _JSON.match(line)]
     if not reports:
         starts = fio_text.starts(lines)
+        if not starts and fio_terse.lines_in(text):
+            return [Part(text=text, line=1, form=fio_terse.FORM)]
         parts = parts_at(lines, starts, ["text"] * len(starts))
         return parts or ([Part(text=text, line=1, form="text")] if _COMPLAINT.search(text) else [])
     found: list[tuple[int, str]] = []
@@ -52,7 +60,8 @@ def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
 def _same_run(report: str, text: str) -> bool:
     """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
     try:
-        told = {(f.measurement.metric, f.measurement.label): f.measurement.value for f in fio_json.read(report, 0)}
+        # Of a snapshot, too, which is not the whole run.
+        told = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
         again = fio_text.read(text)
     except TrialError:
         return False
@@ -62,11 +71,18 @@ def _same_run(report: str, text: str) -> bool:
 
 
 def _read(part: Part, known: Known) -> list[Figure]:
+    report = fio_runs.the_report(part)
+    return [replace(figure, line=figure.line + part.skipped) for figure in _figures(report)]
+
+
+def _figures(part: Part) -> list[Figure]:
     if found := _KILLED.search(part.text):
         line = part.text.count("\n", 0, found.start()) + 1
         raise ToolError("fio was stopped before it was done", where=f"line {line}", got=found[0])
     if part.form == "text":
         return fio_text.read(part.text)
+    if part.form == fio_terse.FORM:
+        return fio_terse.read(part)
     start = re.search(r"^\{", part.text, re.MULTILINE)
     assert start
     before = part.text.count("\n", 0, start.start())
@@ -75,7 +91,10 @@ def _read(part: Part, known: Known) -> list[Figure]:
 
 def _name(part: Part) -> str:
     version = re.search(r"fio-\d[\w.-]*", part.text)
-    return f"{'JSON' if part.form == 'json' else 'text'} of {version[0] if version else 'fio, version not told'}"
+    form = "JSON" if re.search(_JSON.pattern, part.text, re.MULTILINE) else "text"
+    form = fio_terse.FORM if part.form == fio_terse.FORM else form
+    after = f" after {part.reports - 1} snapshots" if part.reports > 1 else ""
+    return f"{form}{after} of {version[0] if version else 'fio, version unknown'}"
 
 
 def _quick(data: bytes) -> list[Measurement] | None:

@@ -6,11 +6,12 @@ fio 2 counts latencies in microseconds, bandwidth in KiB/s and, before 2.18 or s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure
+from mountlab.logs.fio_text import SEPARATE
 from mountlab.model import Measurement
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
@@ -71,7 +72,10 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
 def measurements(report: Any) -> list[Measurement]:
     """The figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it says it
     was asked; ParseError where a figure is not there or makes no sense."""
-    jobs = fio_report.entries(_as_version_3(report))
+    _check_directions(report)
+    today = _as_version_3(report)
+    jobs = fio_report.entries(today)
+    _check_clients(today, jobs)
     for job in jobs:
         if job["error"]:
             raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
@@ -83,25 +87,54 @@ def measurements(report: Any) -> list[Measurement]:
             _check_rates(job, side)
             if not any("verify" in name for name in asked):  # then fio reads back what it wrote, and counts it its way
                 _check_counts(job, side)
-    rows = fio_report.measurements(jobs, disks=report.get("disk_util"))
+    rows = unchecked(report)
     if not any(row.metric.endswith("_bandwidth") for row in rows):
         raise ToolError("fio moved no bytes", where="io_bytes", got="0")
     return rows
 
 
+def unchecked(report: Any) -> list[Measurement]:
+    """The figures of a decoded report, whether or not it is that of a whole run. Raises ParseError as above."""
+    return fio_report.measurements(fio_report.entries(_as_version_3(report)), disks=report.get("disk_util"))
+
+
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
+_LISTS = ("jobs", "client_stats")
+"""Where a report keeps its entries: of fio alone, and of fio that asked clients."""
+
+
+def _check_directions(report: Any) -> None:
+    """Raise ParseError where fio added up reads and writes, and says nothing of each."""
+    for key in _LISTS if isinstance(report, dict) else ():
+        for job in report[key] if isinstance(report.get(key), list) else ():
+            if isinstance(job, dict) and "mixed" in job and "read" not in job:
+                raise ParseError(
+                    "fio added up its reads and its writes: which is whose cannot be read",
+                    where=f"job {job.get('jobname', '')}", got="`mixed` alone (unified_rw_reporting)",
+                    allowed="`read` and `write`", next_step=SEPARATE,
+                )  # fmt: skip
+
+
 def _as_version_3(report: Any) -> Any:
-    jobs = report.get("jobs") if isinstance(report, dict) else None
-    if not isinstance(jobs, list) or all(map(_is_version_3, jobs)):
+    """A report whose entries count bytes and nanoseconds, and say how many I/Os a latency is of."""
+    for key in _LISTS if isinstance(report, dict) else ():
+        jobs = report.get(key)
+        if isinstance(jobs, list) and not all(map(_is_version_3, jobs)):
+            report = {**report, key: [_job(job) if isinstance(job, dict) else job for job in jobs]}
+    if not isinstance(report, dict):
         return report
-    return {**report, "jobs": [_job(job) if isinstance(job, dict) else job for job in jobs]}
+    whole = fio_report.all_clients(report)
+    jobs = [whole] if whole and report["client_stats"] == [whole] else report.get("jobs")
+    if not isinstance(jobs, list):
+        return report
+    return {**report, "jobs": [{"job options": {}, **job} if isinstance(job, dict) else job for job in jobs]}
 
 
 def _is_version_3(job: Any) -> bool:
     read = job.get("read") if isinstance(job, dict) else None
-    if not isinstance(read, dict) or "bw_bytes" not in read or "job options" not in job:
+    if not isinstance(read, dict) or "bw_bytes" not in read:
         return False
     latency = read.get("lat_ns")
     return isinstance(latency, dict) and "N" in latency
@@ -109,7 +142,14 @@ def _is_version_3(job: Any) -> bool:
 
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     sides = {key: _side(job[key]) for key in fio_report.SIDES if isinstance(job.get(key), dict)}
-    return {"job options": {}, **job, **sides}
+    flushes = {"sync": _flushes(job["sync"])} if isinstance(job.get("sync"), dict) else {}
+    return {**job, **sides, **flushes}
+
+
+def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
+    """Before 3.20 fio counts flushes beside their latency, and not in it."""
+    latency = sync.get("lat_ns")
+    return {**sync, "lat_ns": {"N": sync.get("total_ios", 0), **latency}} if isinstance(latency, dict) else {**sync}
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,6 +199,17 @@ def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> None:
+    """What fio adds up over its clients is what it says of each, but for what old versions round."""
+    whole = fio_report.all_clients(report)
+    if whole is None:
+        return
+    for side in fio_report.SIDES:
+        own = sum(fio_report.number_of(job[side], "io_bytes", side) for job in jobs)
+        told = fio_report.number_of(fio_report.mapping(whole, side, fio_report.ALL_CLIENTS), "io_bytes", side)
+        _check_near(whole, f"{side}.io_bytes", told, own)
 
 
 # --- was it whole -----------------------------------------------------------------------------------------------------
@@ -242,13 +293,21 @@ class _Lines:
         self._jobs = {label: match.start() for label, match in self._labelled()}
 
     def _labelled(self) -> Iterator[tuple[str, re.Match[str]]]:
-        found = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
-        yield from zip(fio_report.labels([{"jobname": match[1]} for match in found]), found, strict=True)
+        every = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
+        names = [{"jobname": match[1], "hostname": self._client(match)} for match in every]
+        sums = [name["jobname"] == fio_report.ALL_CLIENTS and bool(name["hostname"]) for name in names]
+        own = [(name, match) for name, match, is_sum in zip(names, every, sums, strict=True) if not is_sum]
+        yield from zip(fio_report.labels([name for name, _ in own]), (match for _, match in own), strict=True)
+
+    def _client(self, job: re.Match[str]) -> str:
+        """Of an entry of a client: fio names it at its end, before the next entry."""
+        found = re.compile(r'"(?:hostname"\s*:\s*"([^"\n]*)|jobname)"').search(self._text, job.end())
+        return (found[1] or "") if found else ""
 
     def of(self, row: Measurement) -> int:
         """The line, from 1; of a sum over several jobs that where the jobs begin."""
         if len(self._jobs) > 1 and row.label not in self._jobs and row.metric != "disk_utilization":
-            return self._line(self._after('"jobs"', 0))
+            return self._line(min(self._after(f'"{key}"', 0) or len(self._text) for key in _LISTS))
         at = self._jobs.get(row.label, 0)
         first = row.label if row.metric == "bytes" else row.metric.split("_")[0]
         side = first if first in (*fio_report.SIDES, "sync") else ""
