@@ -21,11 +21,11 @@ from mountlab.store import Run, load_run, read_info, read_journal, read_sweep
 
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "how-to" / "import-logs.md"
-DD = "200+0 records in\n200+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {seconds} s, {rate} MB/s\n"
+DD = "{n}+0 records in\n{n}+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {seconds} s, {rate} MB/s\n"
 
 
-def dd(seconds: float) -> str:
-    return DD.format(seconds=seconds, rate=round(209.7152 / seconds))
+def dd(seconds: float, bs: str = "1M") -> str:
+    return DD.format(n={"1M": 200, "64K": 3200}[bs], seconds=seconds, rate=round(209.7152 / seconds))
 
 
 def write(directory: Path, files: dict[str, str]) -> None:
@@ -73,7 +73,7 @@ def test_an_imported_run_is_marked_and_says_what_nobody_knows(imported: Run) -> 
     assert "imported" in {caveat.code for caveat in imported.caveats}
     assert "cache-served" not in imported.checks_passed, "nobody looked"
     facts = imported.info["facts"]
-    assert {key for key, value in facts.items() if value is not None} == {"programs"}
+    assert {key for key, value in facts.items() if value is not None} == {"programs", "stated"}
     assert facts["programs"] == {"dd": {"version": "dd's summary", "path": "not known"}}
     assert imported.info["seed"] is None
     assert imported.trials["elapsed_s"].isna().all()
@@ -362,7 +362,8 @@ def test_what_the_docs_say_of_logs_is_what_happens(
 ) -> None:
     for name, seconds in (("ext4", 0.279), ("tmpfs", 0.139)):
         write(
-            tmp_path, {f"logs/{name}-{bs}-{n}.txt": dd(seconds + n / 1000) for bs in ("64K", "1M") for n in (1, 2, 3)}
+            tmp_path,
+            {f"logs/{name}-{bs}-{n}.txt": dd(seconds + n / 1000, bs) for bs in ("64K", "1M") for n in (1, 2, 3)},
         )
     shutil.copytree(ROOT / "results" / "tour", tmp_path / "results" / "tour")
     monkeypatch.chdir(tmp_path)

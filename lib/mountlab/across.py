@@ -22,6 +22,7 @@ from mountlab.errors import PlanError, in_one_line
 from mountlab.model import Caveat, Cell, Comparison, Estimate
 from mountlab.run_ratios import SharedFigure, common_cells, level_of, rule_of, shared_figures, smallest_effect_of
 from mountlab.run_view import RunView
+from mountlab.same_cells import aligned
 from mountlab.stats import OVER_BOXES_METHOD, family, verdict
 from mountlab.stats.between import Spread, spread
 from mountlab.stats.over_boxes import further_box, over_boxes
@@ -120,7 +121,7 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
     Raises PlanError for two runs of one box, for fewer than two boxes with a figure, and for runs without a cell in
     common.
     """
-    measured, absent = _measured(runs, dict(missing or {}))
+    measured, absent = _measured(aligned(runs), dict(missing or {}))
     boxes, level = tuple(map(box_of, measured)), level_of(measured)
     smallest = smallest_effect_of(measured)
     figures = shared_figures(measured, whole=True)

@@ -204,8 +204,9 @@ def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
     return [(candidates[key], baselines[key]) for key in candidates if key in baselines]
 
 
-def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in factors.items() if key not in named)
+def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """The levels of the other factors, in no order."""
+    return frozenset((key, value) for key, value in factors.items() if key not in named)
 
 
 def agreement_sentence(found: Sequence[Beside]) -> str:

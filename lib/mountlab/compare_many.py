@@ -28,6 +28,7 @@ from mountlab.run_ratios import (
     smallest_effect_of,
 )
 from mountlab.run_view import AnsweredRun, ComparedRun
+from mountlab.same_cells import aligned
 from mountlab.stats import estimate, holm
 from mountlab.stats.between import Spread, spread
 from mountlab.stats.sequential import level_after, true_p
@@ -102,6 +103,7 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     common with the first.
     """
     _check(runs)
+    runs = aligned(runs)
     first, others = runs[0], runs[1:]
     level = level_of(runs)
     common = [common_cells(first.sweep, other.sweep) for other in others]

@@ -16,6 +16,7 @@ from mountlab.model import Caveat, Cell, Filesystem, Sweep
 from mountlab.plan import needed_programs
 from mountlab.run_ratios import CellRatio, common_cells, level_of, ratios_to_first, smallest_effect_of
 from mountlab.run_view import ComparedRun
+from mountlab.same_cells import aligned
 
 AREAS: dict[str, tuple[str, ...]] = {
     "system": ("kernel", "os"),
@@ -67,6 +68,7 @@ def compare_runs(a: ComparedRun, b: ComparedRun) -> RunComparison:
         raise PlanError(
             "a run is not compared with itself", where="compare", got=str(a.info.get("run_id")), allowed="two runs"
         )
+    a, b = aligned((a, b))
     common = common_cells(a.sweep, b.sweep)
     differences = tuple(differences_of(a, b, common))
     (ratios,) = ratios_to_first(a, [b])

@@ -27,6 +27,7 @@ from mountlab.run_ratios import (
     table_of,
 )
 from mountlab.run_view import ComparedRun
+from mountlab.same_cells import aligned
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
 from mountlab.tools.histograms import enough
@@ -121,8 +122,9 @@ def judge(
         raise ParameterError(
             "not a margin", where="--worse-than", got=f"{100 * margin:g}%", allowed=f"0% to {100 * LARGEST_MARGIN:g}%"
         )
-    runs = (*baseline, *change)
+    runs = aligned((*baseline, *change))
     _check(runs)
+    baseline, change = runs[: len(baseline)], runs[len(baseline) :]
     figures = [
         each for each in shared_figures(runs, metrics=metrics)
         if any(each.values[: len(baseline)]) and each.cell.workload.metric(each.metric).better != "neither"

@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from mountlab.errors import ParameterError
 from mountlab.filesystems import FAMILIES
+from mountlab.import_levels import MAIN, readings
+from mountlab.import_names import meant, ways
 from mountlab.logs import FORMATS
 from mountlab.model import METRICS, Design, Filesystem, Scalar, Sweep, Workload
 from mountlab.options import read_value, unknown_key
@@ -105,11 +108,6 @@ class Source:
         fixed = next((number for number, part in enumerate(parts) if _SPECIAL.search(part)), len(parts) - 1)
         return "/".join(parts[:fixed]) or ("/" if self.pattern.startswith("/") else ".")
 
-    def match(self, name: str) -> dict[str, str] | None:
-        """What the name of a file says; None for a file of others."""
-        found = _regex(self.pattern).fullmatch(name)
-        return {**self.says, **found.groupdict()} if found else None
-
 
 @dataclass(frozen=True)
 class LogFile:
@@ -178,7 +176,7 @@ def sources(file: ImportFile) -> Iterator[Source]:
 def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
     """Which of the files is what. Raises ParameterError where a pattern fits no file, or a file two patterns, and where
     something is named that no file is of."""
-    logs = list(_logs(file, list(names), where))
+    logs = _in_one_order(_logs(file, list(names), where))
     found = list(dict.fromkeys(log.filesystem for log in logs))
     filesystems = [
         *(name for name in file.filesystems if name in found),
@@ -195,6 +193,17 @@ def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
         [file.baseline] if file.baseline else [], dict.fromkeys(filesystems), f"{where}: baseline", "file system"
     )
     return Layout(file, tuple(_filesystem(file, name) for name in filesystems), tuple(workloads), tuple(logs))
+
+
+def _in_one_order(logs: Iterable[LogFile]) -> list[LogFile]:
+    """Logs whose workloads have the same factors name them in the order of the first: two patterns may have two."""
+    orders: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+    found = []
+    for log in logs:
+        own = log.workload.factors
+        order = orders.setdefault((log.workload.name, frozenset(own)), tuple(own))
+        found.append(replace(log, workload=replace(log.workload, factors={key: own[key] for key in order})))
+    return found
 
 
 def blocks(logs: Sequence[LogFile], outputs: Mapping[str, int]) -> dict[str, int]:
@@ -227,18 +236,34 @@ def natural(text: str) -> list[tuple[int, int | str]]:
 def _logs(file: ImportFile, names: Sequence[str], where: str) -> Iterator[LogFile]:
     claimed: dict[str, str] = {}
     for source in sources(file):
-        own = {name: says for name in sorted(names, key=natural) if (says := source.match(name)) is not None}
+        own = {name: found for name in sorted(names, key=natural) if (found := ways(source.pattern, name))}
         if not own:
             raise ParameterError(
                 "no file fits a pattern", where=f"{where}: files", got=source.pattern,
                 allowed=", ".join(sorted(names)[:5]) or "names of files, relative to this one",
             )  # fmt: skip
-        for name, says in own.items():
+        for name, found in own.items():
             if name in claimed:
                 got = f"{claimed[name]} and {source.pattern}"
                 raise ParameterError("a file fits two patterns", where=f"{where}: {name}", got=got, allowed="one")
             claimed[name] = source.pattern
-            yield _log(file, name, says, where)
+            says = meant(found, partial(_known, file, source.says), pattern=source.pattern, where=f"{where}: {name}")
+            yield _log(file, name, {**source.says, **says}, where)
+
+
+def _known(file: ImportFile, fixed: Mapping[str, str], says: Mapping[str, str]) -> int:
+    """How many of the names in braces are known: those of the import, and values of the tool's options."""
+    named = {"filesystem": {*file.filesystems, file.baseline or ""}, "workload": {*file.workloads}}
+    workload = {**fixed, **says}.get("workload", next(iter(file.workloads), ""))
+    tool = file.workloads.get(workload, {}).get("tool", file.tool)
+    options = TOOLS[tool].options if tool in TOOLS else {}
+    main = MAIN.get(tool or "", "")
+    return sum(
+        text in named.get(key, ())
+        or bool(key in options and readings(key, text, options[key]))
+        or bool(key == "workload" and main and readings(main, text, options[main]))
+        for key, text in says.items()
+    )
 
 
 def _log(file: ImportFile, name: str, says: Mapping[str, str], where: str) -> LogFile:
@@ -293,21 +318,3 @@ def _check_tool(name: object, where: str) -> None:
 
 def _listed(patterns: str | list[str] | None) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns or [])
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    """A name in braces fits any text without '/' and without the character that follows it in the pattern."""
-    parts: list[str] = []
-    place, seen = 0, set[str]()
-    for match in re.finditer(r"\{([a-z][a-z0-9_]*)\}|\*\*/|\*|\?", pattern):
-        parts.append(re.escape(pattern[place : match.start()]))
-        place = match.end()
-        after = re.escape(pattern[place : place + 1]) if pattern[place : place + 1] not in ("{", "*", "?") else ""
-        if match[1] in seen:
-            parts.append(f"(?P={match[1]})")
-        elif match[1]:
-            parts.append(f"(?P<{match[1]}>[^/{after}]+)")
-            seen.add(match[1])
-        else:
-            parts.append({"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}[match[0]])
-    return re.compile("".join(parts) + re.escape(pattern[place:]))

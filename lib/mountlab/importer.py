@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mountlab import store
+from mountlab import import_claims, stated_facts, store
 from mountlab.errors import MountlabError, ParameterError, ParseError
 from mountlab.facts import FACTS
+from mountlab.import_claims import Checked
 from mountlab.import_params import Layout, LogFile, Source, blocks, layout, read_import, sources
-from mountlab.logs import Output, Part, decoded, read_log
+from mountlab.logs import FORMATS, Output, Part, decoded, read_log
 from mountlab.logs.base import LARGEST_LOG, original
+from mountlab.logs.stated import stated
+from mountlab.logs.statement import Stated
 from mountlab.model import Box, Measurement, Sweep, Trial
 from mountlab.params import parse_yaml
 from mountlab.store import ImportedRun
@@ -32,6 +35,8 @@ class _Read:
     log: LogFile
     data: bytes
     outputs: list[Output]
+    stated: tuple[Mapping[str, Stated], ...]
+    """What each output states about its own options."""
 
 
 def import_file(path: Path, *, results: Path = store.RESULTS) -> Path:
@@ -56,10 +61,14 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
     files = {name: path for source in sources(file) for name, path in found(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
+    checked = [Checked(read.log, read.stated) for read in reads]
+    import_claims.check(file, checked, where=where)
     sweep = _sweep(whole, reads, where)
+    confirmed = import_claims.confirmed(file, checked, where=where)
+    known = {"programs": _programs(reads), stated_facts.KEY: {name: asdict(own) for name, own in confirmed.items()}}
     run = ImportedRun(
         sweep=sweep, parameters={key: value for key, value in raw.items() if value is not None},
-        box=Box(name=file.box, host=""), facts={**{fact.name: None for fact in FACTS}, "programs": _programs(reads)},
+        box=Box(name=file.box, host=""), facts={**{fact.name: None for fact in FACTS}, **known},
         trials=tuple(_trials(reads)), files={read.log.name: hashlib.sha256(read.data).hexdigest() for read in reads},
     )  # fmt: skip
     return store.keep_imported(run, results=results)
@@ -90,11 +99,32 @@ def _read(log: LogFile, path: Path) -> _Read:
             "too large for a log", where=log.name, got=f"{path.stat().st_size} B", allowed=f"{LARGEST_LOG} B"
         )
     data = path.read_bytes()
+    text, tool = decoded(data), log.workload.tool
     try:
-        outputs = read_log(log.workload.tool, decoded(data), where=log.name, known=log.workload.options)
+        outputs = read_log(tool, text, where=log.name, known=log.workload.options)
     except ParseError as error:
-        outputs = [Output(part=Part(text=decoded(data), line=1), form="", problem=error)]
-    return _Read(log, data, outputs)
+        _check_tool(tool, text, log.name)
+        return _Read(log, data, [Output(part=Part(text=text, line=1), form="", problem=error)], ())
+    return _Read(log, data, outputs, tuple(_stated(tool, text, outputs)))
+
+
+def _check_tool(tool: str, text: str, where: str) -> None:
+    """Raise ParameterError for the log of another tool."""
+    others = [name for name, log in FORMATS.items() if name != tool and log.split(text)]
+    if others:
+        raise ParameterError(
+            "a log is of another tool than the import says", where=where, got=f"output of {', '.join(others)}",
+            allowed=f"output of {tool}, which the import names as the tool",
+            next_step=f"name the tool of these logs: {others[0]}; or leave this log out",
+        )  # fmt: skip
+
+
+def _stated(tool: str, text: str, outputs: Sequence[Output]) -> Iterator[Mapping[str, Stated]]:
+    """What each output states. One that is refused for its amount alone states the size of its blocks all the same."""
+    whole = read_log(tool, text) if any(output.problem for output in outputs) else outputs
+    for output, alone in zip(outputs, whole, strict=True):
+        found = stated(tool, alone)
+        yield {name: each for name, each in found.items() if not (output.problem and name == "count")}
 
 
 def _sweep(whole: Layout, reads: list[_Read], where: str) -> Sweep:

@@ -20,6 +20,7 @@ from mountlab.filesystems import is_made
 from mountlab.model import Cell, Sweep, Workload
 from mountlab.plan import MOUNT_S
 from mountlab.run_view import PilotRun
+from mountlab.same_cells import aligned_to
 from mountlab.stats import look_level, power, sequential
 from mountlab.tools import TOOLS
 
@@ -107,6 +108,7 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
 
     Raises PlanError where no cell of the sweep has two trials in the pilot.
     """
+    pilot = aligned_to(sweep, pilot)
     known = _Pilot.of(sweep, pilot)
     comparisons = sum(known.rows_expected(w) * len(_compared(sweep, w)) for w in sweep.workloads)
     level = 1 - (1 - sweep.design.level) / max(comparisons, 1)

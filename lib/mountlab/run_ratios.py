@@ -17,6 +17,7 @@ from mountlab.analysis import answer_labels, counted, figure_steps, late_trials
 from mountlab.errors import PlanError
 from mountlab.model import Cell, Comparison, Sweep, Until
 from mountlab.run_view import ComparedRun
+from mountlab.same_cells import same_cell
 from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family, sequential, verdict
 
 Row = tuple[str, str, str]
@@ -148,11 +149,11 @@ def _in_common(first: ComparedRun, run: ComparedRun, figures: Sequence[Figures],
 
 def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
     """The cells of A that B has too. Raises PlanError where there is none."""
-    theirs = {cell.id for cell in b.cells}
-    common = [cell for cell in a.cells if cell.id in theirs]
+    theirs = {same_cell(cell): cell.id for cell in b.cells}
+    common = [cell for cell in a.cells if same_cell(cell) in theirs]
     if not common:
         raise PlanError(
-            "the two runs have no cell in common", where="compare", got=f"B has {_some(sorted(theirs))}",
+            "the two runs have no cell in common", where="compare", got=f"B has {_some(sorted(theirs.values()))}",
             allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
             next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
         )  # fmt: skip

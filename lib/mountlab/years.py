@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,12 @@ from mountlab.catalog import Answer, Built
 from mountlab.errors import InputError, did_you_mean
 from mountlab.history import History, Key, Point, histories
 from mountlab.model import METRICS, Better
+from mountlab.same_cells import same_workload
 from mountlab.tools.own_metrics import defined
 
 _POINTS = """
     SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
-        c.mean, c.sd, c.log_mean, c.log_sd
+        c.mean, c.sd, c.log_mean, c.log_sd, c.filesystem, c.workload, c.factors::VARCHAR
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
@@ -113,8 +114,10 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
             catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else Answer((), [])
         )
         directions = _directions(connection, rows.rows)
-    own = [each for each in _points(rows.rows, facts, directions) if _in_family(each[0], wanted)]
-    found = tuple(each for each in histories(own) if _is_shown(each.key, wanted))
+    names = _names(rows.rows)
+    own = [each for each in _points(rows.rows, facts, directions, names) if _in_family(each[0], wanted)]
+    cells = {name for (*_, cell), name in names.items() if cell == wanted.cell}
+    found = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
     return Years(results, wanted, found, built), own
 
 
@@ -157,9 +160,10 @@ def _in_family(key: Key, wanted: Wanted) -> bool:
     return compared and (key.answer or key.metric == wanted.metric)
 
 
-def _is_shown(key: Key, wanted: Wanted) -> bool:
-    cell, metric = wanted.cell, wanted.metric
-    return (cell is None or key.cell == cell) and (key.metric == metric if metric is not None else key.answer)
+def _is_shown(key: Key, wanted: Wanted, cells: Collection[str]) -> bool:
+    """`cells`: the names under which the cell that is asked for is known."""
+    metric = wanted.metric
+    return (wanted.cell is None or key.cell in cells) and (key.metric == metric if metric is not None else key.answer)
 
 
 def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], Better]:
@@ -172,19 +176,33 @@ def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[
     return {(asked, name): own[asked][name].better for asked, name in wanted if name in own.get(asked, {})}
 
 
+def _names(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str, str], str]:
+    """Sweep, box and cell to the name of the cell in its first run: later ones may have another order of factors."""
+    first: dict[tuple[Any, ...], str] = {}
+    found: dict[tuple[str, str, str], str] = {}
+    for row in sorted(rows, key=lambda row: (row[9], row[8])):
+        sweep, box, cell, (filesystem, workload, factors) = *row[:3], row[16:]
+        if (sweep, box, cell) not in found:
+            same = (sweep, box, filesystem, same_workload(workload, json.loads(factors)))
+            found[sweep, box, cell] = first.setdefault(same, cell)
+    return found
+
+
 def _points(
     rows: Sequence[tuple[Any, ...]],
     facts: Mapping[str, Mapping[str, str]],
     directions: Mapping[tuple[str, str], Better],
+    names: Mapping[tuple[str, str, str], str],
 ) -> Iterator[tuple[Key, Point]]:
     keys: dict[tuple[Any, ...], Key] = {}
     for row in rows:
         sweep, box, cell, metric, label, unit, asked, answer = row[:8]
-        key = keys.setdefault(row[:8], Key(
+        cell = names[sweep, box, cell]
+        key = keys.setdefault((sweep, box, cell, *row[3:8]), Key(
             sweep=sweep, box=box, cell=cell, metric=metric, label=label, unit=unit, asked=asked, answer=bool(answer),
             better=directions.get((asked, metric), ""),
         ))  # fmt: skip
-        run, at, n, censored, *moments = row[8:]
+        run, at, n, censored, *moments = row[8:16]
         mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)
         yield key, Point(
             run=run, at=at.replace(tzinfo=UTC), n=n, censored=censored, mean=mean, sd=sd, log_mean=log_mean,

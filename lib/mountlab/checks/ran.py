@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from mountlab import stated_facts
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
 from mountlab.errors import in_one_line
 from mountlab.model import LATENCY_PARTS, PERCENT_OF, Caveat, Cell, Sweep
@@ -266,15 +267,31 @@ def not_precise(evidence: Evidence) -> Iterator[Caveat]:
             )  # fmt: skip
 
 
-def imported(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def imported(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
     """Logs that were made elsewhere."""
-    if sweep.imported:
+    if not sweep.imported:
+        return
+    known = stated_facts.read(facts)
+    yield of_run(
+        "imported", "warning",
+        f"these figures were read from logs that nobody here saw being made. {_options_known(known)} The state of the "
+        "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
+        "Mountlab before you decide.",
+    )  # fmt: skip
+    for text in stated_facts.differing(known or {}):
         yield of_run(
             "imported", "warning",
-            "these figures were read from logs that nobody here saw being made: options, the state of the "
-            "caches, the device and the order of the trials are not known, and were not checked. Trials are paired by "
-            "their number. Measure with Mountlab before you decide.",
+            f"the logs of the file systems state different options under {text}. A ratio between these file systems is "
+            "of both together: compare logs with the same option, or give each a workload of its own.",
         )  # fmt: skip
+
+
+def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> str:
+    if known is None:
+        return "Options are not known, and were not checked."
+    alone = stated_facts.unconfirmed(known)
+    told = f"; no log states {', '.join(alone)}, which only the import says" if alone else ""
+    return f"No log contradicts what the import says about its options{told}."
 
 
 CHECKS = (

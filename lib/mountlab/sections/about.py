@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from mountlab import html, words
+from mountlab import html, stated_facts, words
 from mountlab.fact_words import fact_text
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.run_view import RunView
@@ -107,7 +107,7 @@ _FACT_NAMES = {
     "hostname": "Host name", "cpu_model": "CPU", "cpus": "CPUs", "os": "Operating system", "uid": "User id",
     "cpu_governor": "CPU governor", "mount_root": "Mount root", "output_root": "Output root", "boot_id": "Boot id",
 }  # fmt: skip
-_FACT_TABLES = ("programs", "block_devices", "clients", "peers")
+_FACT_TABLES = ("programs", "block_devices", "clients", "peers", stated_facts.KEY)
 
 
 def box(run: RunView) -> Html:
@@ -162,7 +162,20 @@ def versions(run: RunView) -> Html:
 def parameters(run: RunView) -> Html:
     """The sweep as it was resolved, in YAML."""
     text = yaml.safe_dump(run.info.get("parameters", {}), sort_keys=False, allow_unicode=True, width=100)
-    return html.details("The whole sweep, resolved", html.code_block(text))
+    return html.joined(_stated(run), html.details("The whole sweep, resolved", html.code_block(text)))
+
+
+def _stated(run: RunView) -> Text:
+    """The options of imported logs: what the import says, and what the logs state."""
+    known = stated_facts.read(run.info.get("facts", {})) or {}
+    rows = [
+        [label, name, each.claimed or "", each.shown, f"{each.stated} of {own.outputs}"]
+        for label, own in known.items()
+        for name, each in own.options.items()
+    ]
+    head = [Column("Workload"), Column("Option"), Column("In the import", "code"), Column("In the logs"),
+            Column("Outputs that state it", "number")]  # fmt: skip
+    return html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
 
 
 def reproduce(run: RunView) -> Html:
