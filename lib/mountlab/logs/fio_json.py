@@ -11,9 +11,10 @@ from typing import Any
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure
+from mountlab.logs.stated_fio import option_bytes
 from mountlab.model import Measurement
 from mountlab.tools import fio_report
-from mountlab.tools.fio_options import fio_bytes, fio_seconds
+from mountlab.tools.fio_options import fio_seconds
 from mountlab.units import KIB
 
 US_IN_NS = 1000.0
@@ -175,14 +176,14 @@ def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         if limit_s:
             raise _stopped(f"{runtime_s:g} s", f"{limit_s:g} s", job)
         return
-    size = fio_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))))
+    size = option_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))), asked.get("kb_base", ""))
     if size is None or any(name in asked for name in _UNKNOWN_AMOUNT):
         return
     together = asked.get("group_reporting", "0") != "0"
     clones = int(asked["numjobs"]) if together and asked.get("numjobs", "").isdecimal() else 1
     # fio gives each file the same whole number of blocks, so the last may be short.
     files = int(asked.get("nrfiles", "1")) if asked.get("nrfiles", "1").isdecimal() else 1
-    slack = clones * files * (fio_bytes(asked.get("bs", "4k").split(",")[0]) or 0)
+    slack = clones * files * (option_bytes(asked.get("bs", "4k").split(",")[0]) or 0)
     if fio_report.moved(job) < _SHARE * clones * size - slack:
         raise _stopped(f"{fio_report.moved(job):g} B", f"{clones * size} B", job)
 

@@ -89,14 +89,14 @@ def _blocks(job: Mapping[str, str]) -> Scalar | None:
     """The size of each I/O; a text where there are several."""
     for mix in ("bssplit", "bsrange", "blocksize_range"):
         if mix in job:
-            sizes = [_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
+            sizes = [option_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
             same = sizes[0] if mix != "bssplit" and len(set(sizes)) == 1 else None
             return same if same is not None else f"{mix}={job[mix]}"
     if "bs" not in job:
         return None
     parts = [part.strip() or _DEFAULT_BS for part in job["bs"].split(",")]
     three = [*parts, *([parts[-1]] * (3 - len(parts)))]
-    sizes = [_bytes(three[place], job.get("kb_base", "")) for place in _places(_pattern(job.get("rw", "")))]
+    sizes = [option_bytes(three[place], job.get("kb_base", "")) for place in _places(_pattern(job.get("rw", "")))]
     return None if None in sizes else _together([size for size in sizes if size is not None])
 
 
@@ -109,7 +109,7 @@ def _together(values: Sequence[Scalar]) -> Scalar:
     return each[0] if len(each) == 1 else ", ".join(map(str, each))
 
 
-def _bytes(text: str, kb_base: str = "") -> int | None:
+def option_bytes(text: str, kb_base: str = "") -> int | None:
     """The bytes that fio reads in a size. Unless kb_base is 1000 its units are the opposite of what they say: 4k and
     4kb are 4096 to it, and 4kib is 4000 (its parse.c)."""
     match = _SIZE.match(text)
@@ -122,7 +122,7 @@ def _bytes(text: str, kb_base: str = "") -> int | None:
 
 def _flag(text: str, _: str) -> int | None:
     """1 for an option without a value."""
-    return _bytes(text or "1")
+    return option_bytes(text or "1")
 
 
 def _as_text(text: str, _: str) -> Scalar | None:
@@ -130,7 +130,7 @@ def _as_text(text: str, _: str) -> Scalar | None:
 
 
 _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
-    "size": _bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: _bytes(text), "flag": _flag,
+    "size": option_bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: option_bytes(text), "flag": _flag,
 }  # fmt: skip
 """Kind of an option to what reads its text, with kb_base beside it."""
 
