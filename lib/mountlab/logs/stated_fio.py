@@ -130,7 +130,8 @@ def _as_text(text: str, _: str) -> Scalar | None:
 
 
 _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
-    "size": option_bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: option_bytes(text), "flag": _flag,
+    "size": option_bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: option_bytes(text),
+    "flag": _flag,
 }  # fmt: skip
 """Kind of an option to what reads its text, with kb_base beside it."""
 
@@ -151,12 +152,12 @@ def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> St
 
 _JOB = re.compile(
     r"^\S.*: \(g=\d+\): rw=(?P<rw>\w+), (?P<bs>bs(?:\(seq/rand\))?=.*?), ?ioengine=(?P<ioengine>[\w-]+), "
-    r"iodepth=(?P<iodepth>\d+)$",
+    r"iodepth=(?P<iodepth>\d{1,18})$",
     re.MULTILINE,
 )
 _RANGE = re.compile(r"([\d.]+[kKMGTPE]?i?B?)-([\d.]+[kKMGTPE]?i?B?)")
-_PRINTED = re.compile(r"(\d+)(?:\.(\d+))?([kKMGTPE]?)(i?)(B?)\Z")
-_STARTING = re.compile(r"^Starting (?:(\d+) threads?)?(?: and )?(?:(\d+) process(?:es)?)?$", re.MULTILINE)
+_PRINTED = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?([kKMGTPE]?)(i?)(B?)\Z")
+_STARTING = re.compile(r"^Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
 
 
 def _header(text: str) -> Iterator[Stated]:
