@@ -156,7 +156,8 @@ def test_any_text_is_jobs_or_the_documented_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("4096", 4096), ("4k", 4096), ("4K", 4096), ("4kb", 4096), ("4KiB", 4096), ("0x10", 16),
+    ("text", "value"), [("4096", 4096), ("4k", 4096), ("4K", 4096), ("4KiB", 4000), ("4Ki", 4096), ("4kb", 4096),
+                        ("4MiB", 4_000_000), ("0x10", 16),
                         ("1m", MIB), ("2g", 2 * 1024**3), ("10%", None), ("", None), ("4x", None), ("1.5k", None)],
 )  # fmt: skip
 def test_sizes_are_read_as_fio_reads_them(text: str, value: int | None) -> None:

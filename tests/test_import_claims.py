@@ -400,6 +400,17 @@ def test_sizes_are_read_as_the_installed_fio_reads_them(size: str, kb_base: str,
     assert by_header.slack <= 60
 
 
+@pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
+def test_a_size_in_kib_units_is_not_taken_for_a_run_that_stopped(tmp_path: Path) -> None:
+    """To fio 8MiB are 8,000,000 bytes: all of them were written."""
+    words = ("--name=j", "--rw=write", "--bs=4k", "--size=8MiB", "--filename=f", "--output-format=json")
+    said = subprocess.run(["fio", *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (output,) = read_log("fio", said)
+    assert output.problem is None
+    (moved,) = [row.value for row in output.measurements if row.metric == "bytes"]
+    assert moved == 8_000_000 // 4096 * 4096
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_fs_mark_s_header_states_what_it_was_printed_from(seed: int) -> None:
     """By print_run_info of fs_mark.c."""

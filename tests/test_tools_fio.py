@@ -468,6 +468,15 @@ def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "value"), [("rate", "1MiB"), ("bsrange", "4KiB-64k"), ("bssplit", "4k/50:8kib/50")])
+def test_a_size_that_fio_reads_in_thousands_is_refused(name: str, value: str) -> None:
+    """1MiB is 1,000,000 bytes to fio, and 1,048,576 wherever Mountlab reads it."""
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload(**{name: value}).options, where="s.yml: workloads.w")
+    assert caught.value.where == f"s.yml: workloads.w.{name}"
+    assert "4KiB is 4000 bytes to fio" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("rate_iops", "fast"), ("rate", "1m/s fast"), ("nrfiles", "two"), ("loops", 1.5), ("thinktime", "a while"),
@@ -485,7 +494,7 @@ def test_an_option_that_is_a_number_to_fio_is_refused_before_anything_is_mounted
 @pytest.mark.parametrize(
     ("name", "value"),
     [("rate_iops", 100), ("rate_iops", "100,200,300"), ("rate", "1m,500k"), ("rate", ",500k"), ("thinktime", "10ms"),
-     ("nrfiles", "4"), ("randseed", 2**60), ("number_ios", "1k"), ("rate", "0x100"), ("rate", "1MiB")],
+     ("nrfiles", "4"), ("randseed", 2**60), ("number_ios", "1k"), ("rate", "0x100"), ("rate", "1m")],
 )  # fmt: skip
 def test_a_number_as_fio_writes_it_passes(name: str, value: Scalar) -> None:
     Fio().check(workload(**{name: value}).options, where="w")

@@ -8,14 +8,14 @@ for as much as it can. A name that fits in several ways even then is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from mountlab.errors import ParameterError
 
 TOKEN = re.compile(r"\{([a-z][a-z0-9_]*)\}|\*\*/|\*|\?")
-_FREE: Mapping[str, str] = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
 _MOST_WAYS = 2000
 _SHOWN = 4
 
@@ -27,6 +27,9 @@ class Way(NamedTuple):
     """Name in braces to text, in the order of the pattern."""
     free: int
     """Characters that `*`, `?` and `**/` stand for."""
+
+
+_NOTHING = Way((), 0)
 
 
 @dataclass(frozen=True)
@@ -41,52 +44,73 @@ class _Part:
 def ways(pattern: str, name: str) -> list[Way]:
     """Return every way in which a pattern fits the name of a file. A name in braces is one character or more, none of
     them '/', and the same wherever it stands."""
-    parts = list(_parts(pattern))
-    if not re.fullmatch("".join(map(_loose, parts)), name):
+    parts = _parts(pattern)
+    if not _may_fit(parts, name):
         return []
     found: dict[tuple[tuple[str, str], ...], int] = {}
-    for number, way in enumerate(_fits(parts, name, ())):
+    for number, way in enumerate(_fits(parts, _open(parts, name), name)):
         found[way.says] = max(way.free, found.get(way.says, 0))
         if number > _MOST_WAYS:
             break
     return [Way(says, free) for says, free in found.items()]
 
 
-def _parts(pattern: str) -> Iterator[_Part]:
-    place = 0
+@cache
+def _parts(pattern: str) -> tuple[_Part, ...]:
+    found, place = [], 0
     for match in TOKEN.finditer(pattern):
-        if match.start() > place:
-            yield _Part(text=pattern[place : match.start()])
-        yield _Part(name=match[1]) if match[1] else _Part(free=match[0])
+        found += [_Part(text=pattern[place : match.start()])] if match.start() > place else []
+        found.append(_Part(name=match[1]) if match[1] else _Part(free=match[0]))
         place = match.end()
-    if place < len(pattern):
-        yield _Part(text=pattern[place:])
+    return (*found, *([_Part(text=pattern[place:])] if place < len(pattern) else []))
 
 
-def _loose(part: _Part) -> str:
-    """A regular expression for a part alone."""
-    return "[^/]+" if part.name else _FREE[part.free] if part.free else re.escape(part.text)
+def _may_fit(parts: Sequence[_Part], name: str) -> bool:
+    """Whether the plain texts of a pattern stand in a name, one after the other: a quick look at files of others."""
+    at = 0
+    for part in parts:
+        at = name.find(part.text, at)
+        if at < 0:
+            return False
+        at += len(part.text)
+    return not parts or name.endswith(parts[-1].text)
 
 
-def _fits(parts: Sequence[_Part], rest: str, says: tuple[tuple[str, str], ...]) -> Iterator[Way]:
+def _ends(part: _Part, name: str, start: int) -> Iterator[int]:
+    """The places at which a part may end that begins at `start`."""
+    if part.text:
+        yield from [start + len(part.text)] * name.startswith(part.text, start)
+    elif part.free == "**/":
+        yield start
+        yield from (end + 1 for end in range(start, len(name)) if name[end] == "/")
+    else:
+        slash = name.find("/", start)
+        last = len(name) if slash < 0 else slash
+        yield from range(start + (part.free != "*"), min(last, start + 1 if part.free == "?" else last) + 1)
+
+
+def _open(parts: Sequence[_Part], name: str) -> list[set[int]]:
+    """For each part the places from which it and all after it can fit the rest of a name; last the end of the name."""
+    found = [{len(name)}]
+    for part in reversed(parts):
+        found.append({at for at in range(len(name) + 1) if any(end in found[-1] for end in _ends(part, name, at))})
+    return found[::-1]
+
+
+def _fits(
+    parts: Sequence[_Part], places: Sequence[Container[int]], name: str, start: int = 0, before: Way = _NOTHING
+) -> Iterator[Way]:
     """The ways in which parts fit the rest of a name, after what was read before it."""
+    if start not in places[0]:
+        return
     if not parts:
-        if not rest:
-            yield Way(says, 0)
+        yield before
         return
-    first, others = parts[0], parts[1:]
-    known = dict(says).get(first.name)
-    if first.text or known is not None:
-        text = first.text or str(known)
-        if rest.startswith(text):
-            yield from _fits(others, rest[len(text) :], says)
-        return
-    pattern = re.compile(_loose(first), re.DOTALL)
-    for end in range(len(rest) + 1):
-        if pattern.fullmatch(rest, 0, end):
-            more = ((first.name, rest[:end]),) if first.name else ()
-            for way in _fits(others, rest[end:], (*says, *more)):
-                yield Way(way.says, way.free + (0 if first.name else end))
+    known = dict(before.says).get(parts[0].name)
+    for end in _ends(_Part(text=known) if known else parts[0], name, start):
+        more = ((parts[0].name, name[start:end]),) if parts[0].name and not known else ()
+        free = end - start if parts[0].free else 0
+        yield from _fits(parts[1:], places[1:], name, end, Way((*before.says, *more), before.free + free))
 
 
 def meant(

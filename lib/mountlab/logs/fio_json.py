@@ -226,7 +226,7 @@ def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         if limit_s:
             raise _stopped(f"{runtime_s:g} s", f"{limit_s:g} s", job)
         return
-    size = fio_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))))
+    size = fio_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))), asked.get("kb_base", ""))
     if size is None or any(name in asked for name in _UNKNOWN_AMOUNT):
         return
     together = asked.get("group_reporting", "0") != "0"

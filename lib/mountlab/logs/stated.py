@@ -50,15 +50,15 @@ def _dd(output: Output) -> Iterator[Stated]:
 # --- fs_mark ----------------------------------------------------------------------------------------------------------
 
 _FS_MARK: Mapping[str, str] = {
-    "threads": r"^#\s+Version \S+, (\d+) thread\(s\) starting",
-    "files_per_directory": r"^#\s+Directories: .* with (\d+) files per subdirectory",
-    "directories": r"^#\s+Directories: .* across (\d+) subdirectories",
-    "name_length": r"^#\s+File names: (\d+) bytes long",
-    "random_length": r"^#\s+File names: .* with (\d+) random bytes",
-    "file_size": r"^#\s+Files info: size (\d+) bytes",
-    "write_size": r"^#\s+Files info: .* IO size of (\d+) bytes",
-    "count": r"^#\s+\S*fs_mark\s.*\s-n\s*(\d+)",
-    "loops": r"^#\s+\S*fs_mark\s.*\s-L\s*(\d+)",
+    "threads": r"^#\s+Version \S+, (\d{1,18}) thread\(s\) starting",
+    "files_per_directory": r"^#\s+Directories: .* with (\d{1,18}) files per subdirectory",
+    "directories": r"^#\s+Directories: .* across (\d{1,18}) subdirectories",
+    "name_length": r"^#\s+File names: (\d{1,18}) bytes long",
+    "random_length": r"^#\s+File names: .* with (\d{1,18}) random bytes",
+    "file_size": r"^#\s+Files info: size (\d{1,18}) bytes",
+    "write_size": r"^#\s+Files info: .* IO size of (\d{1,18}) bytes",
+    "count": r"^#\s+\S*fs_mark\s.*\s-n\s*(\d{1,18})",
+    "loops": r"^#\s+\S*fs_mark\s.*\s-L\s*(\d{1,18})",
 }  # fmt: skip
 """Option to the line of the header that holds it. The lines below the command line hold what was in effect."""
 _SYNC_WORDS = {
@@ -106,12 +106,12 @@ def _pg_test_fsync(output: Output) -> Iterator[Stated]:
 
 _STAMP = r"^(?: *\d+: )?\d+\.\d+: "
 _PERSONALITY = re.compile(rf"{_STAMP}(\S.*?) Version \S+ +personality successfully loaded", re.MULTILINE)
-_TOOK = re.compile(rf"{_STAMP}Run took (\d+) seconds", re.MULTILINE)
+_TOOK = re.compile(rf"{_STAMP}Run took (\d{{1,18}}) seconds", re.MULTILINE)
 _FILES = re.compile(
-    rf"{_STAMP}(?:Fileset \S+: |\S+ populated: )(\d+) files, .*?avg\.? dir\.? width = (\d+)", re.MULTILINE
+    rf"{_STAMP}(?:Fileset \S+: |\S+ populated: )(\d{{1,18}}) files, .*?avg\.? dir\.? width = (\d{{1,18}})", re.MULTILINE
 )
-_PROCESSES = re.compile(rf"{_STAMP}Starting (\d+) \S+ instances", re.MULTILINE)
-_THREADS = re.compile(rf"{_STAMP}Starting (\d+) \S+ threads", re.MULTILINE)
+_PROCESSES = re.compile(rf"{_STAMP}Starting (\d{{1,18}}) \S+ instances", re.MULTILINE)
+_THREADS = re.compile(rf"{_STAMP}Starting (\d{{1,18}}) \S+ threads", re.MULTILINE)
 _PERSONALITIES: Mapping[str, tuple[str, ...]] = {
     "fileserver": ("fileserver",), "varmail": ("varmail",), "webserver": ("webserver",),
     "webproxyserver": ("webproxy",), "oltp": ("oltp",), "videoserver": ("videoserver",), "copyfiles": ("copyfiles",),

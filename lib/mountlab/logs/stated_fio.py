@@ -10,7 +10,7 @@ from mountlab.logs.base import Output
 from mountlab.logs.statement import Stated, words
 from mountlab.model import Measurement, Scalar
 from mountlab.tools import fio_report
-from mountlab.tools.fio_options import OPTIONS, fio_seconds
+from mountlab.tools.fio_options import OPTIONS, fio_bytes, fio_seconds
 
 _NAMES = {"readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "timeout": "runtime"}
 _INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
@@ -18,7 +18,6 @@ _INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 _NOT_STATED = ("jobs", "cache", "bs", "rw")
 """Options of Mountlab's own, and those that are read in their own way."""
 _DEFAULT_BS = "4k"
-_SIZE = re.compile(r"(\d{1,18})(?:([kmgtp])(i?b|i)?|b)?\Z", re.IGNORECASE)
 _DIRECTIONS = {"read": (0,), "write": (1,), "rw": (0, 1), "trim": (2,), "trimwrite": (1, 2)}
 """Places of reads, writes and trims in `bs=4k,8k,16k`, by pattern; the same of random ones."""
 _ROUNDING = 0.02
@@ -89,14 +88,14 @@ def _blocks(job: Mapping[str, str]) -> Scalar | None:
     """The size of each I/O; a text where there are several."""
     for mix in ("bssplit", "bsrange", "blocksize_range"):
         if mix in job:
-            sizes = [_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
+            sizes = [fio_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
             same = sizes[0] if mix != "bssplit" and len(set(sizes)) == 1 else None
             return same if same is not None else f"{mix}={job[mix]}"
     if "bs" not in job:
         return None
     parts = [part.strip() or _DEFAULT_BS for part in job["bs"].split(",")]
     three = [*parts, *([parts[-1]] * (3 - len(parts)))]
-    sizes = [_bytes(three[place], job.get("kb_base", "")) for place in _places(_pattern(job.get("rw", "")))]
+    sizes = [fio_bytes(three[place], job.get("kb_base", "")) for place in _places(_pattern(job.get("rw", "")))]
     return None if None in sizes else _together([size for size in sizes if size is not None])
 
 
@@ -109,20 +108,9 @@ def _together(values: Sequence[Scalar]) -> Scalar:
     return each[0] if len(each) == 1 else ", ".join(map(str, each))
 
 
-def _bytes(text: str, kb_base: str = "") -> int | None:
-    """The bytes that fio reads in a size. Unless kb_base is 1000 its units are the opposite of what they say: 4k and
-    4kb are 4096 to it, and 4kib is 4000 (its parse.c)."""
-    match = _SIZE.match(text)
-    if not match:
-        return None
-    binary = (match[3] or "").lower() == "ib"
-    base = 1000 if binary != (kb_base == "1000") else 1024
-    return int(match[1]) * int(base ** " kmgtp".index((match[2] or " ").lower()))
-
-
 def _flag(text: str, _: str) -> int | None:
     """1 for an option without a value."""
-    return _bytes(text or "1")
+    return fio_bytes(text or "1")
 
 
 def _as_text(text: str, _: str) -> Scalar | None:
@@ -130,7 +118,8 @@ def _as_text(text: str, _: str) -> Scalar | None:
 
 
 _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
-    "size": _bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: _bytes(text), "flag": _flag,
+    "size": fio_bytes, "duration": lambda text, _: fio_seconds(text), "int": lambda text, _: fio_bytes(text),
+    "flag": _flag,
 }  # fmt: skip
 """Kind of an option to what reads its text, with kb_base beside it."""
 
@@ -151,12 +140,12 @@ def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> St
 
 _JOB = re.compile(
     r"^\S.*: \(g=\d+\): rw=(?P<rw>\w+), (?P<bs>bs(?:\(seq/rand\))?=.*?), ?ioengine=(?P<ioengine>[\w-]+), "
-    r"iodepth=(?P<iodepth>\d+)$",
+    r"iodepth=(?P<iodepth>\d{1,18})$",
     re.MULTILINE,
 )
 _RANGE = re.compile(r"([\d.]+[kKMGTPE]?i?B?)-([\d.]+[kKMGTPE]?i?B?)")
-_PRINTED = re.compile(r"(\d+)(?:\.(\d+))?([kKMGTPE]?)(i?)(B?)\Z")
-_STARTING = re.compile(r"^Starting (?:(\d+) threads?)?(?: and )?(?:(\d+) process(?:es)?)?$", re.MULTILINE)
+_PRINTED = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?([kKMGTPE]?)(i?)(B?)\Z")
+_STARTING = re.compile(r"^Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
 
 
 def _header(text: str) -> Iterator[Stated]:

@@ -10,7 +10,7 @@ from mountlab.errors import ParameterError, did_you_mean
 from mountlab.model import Scalar
 from mountlab.options import Option
 from mountlab.tools.base import CACHE, Written
-from mountlab.units import kernel_bytes
+from mountlab.units import KIB
 
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
 WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
@@ -47,7 +47,9 @@ OPTIONS: Mapping[str, Option] = {
 }
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-_SIZE = re.compile(r"(0x[0-9a-f]+|\d{1,18}[kmgtp]?)(?:i?b|i)?\Z", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(?:(?P<hex>0x[0-9a-f]{1,16})|(?P<number>\d{1,18})(?P<unit>[kmgtp]?))(?P<suffix>i?b|i)?\Z", re.IGNORECASE
+)
 _TIME = re.compile(r"(\d{1,15})(d|h|m|s|sec|ms|msec|us|usec)?\Z", re.IGNORECASE)
 _TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
 _SHARES = re.compile(r"([a-z_]+:)?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*\Z", re.IGNORECASE)
@@ -100,10 +102,16 @@ _WHOLE = ("rate", "iodepth_batch")
 """Options of fio's own with which the names of others begin."""
 
 
-def fio_bytes(text: str) -> int | None:
-    """The bytes that fio reads in '4k', '4kb', '4KiB' or '4096': always in 1024s. None where it is no size."""
+def fio_bytes(text: str, kb_base: str = "") -> int | None:
+    """Return the bytes that fio reads in a size; None where it is no size. Unless kb_base is 1000 its units are the
+    opposite of what they say: 4k and 4kb are 4096 to it, and 4KiB is 4000 (fio(1), kb_base, and its parse.c)."""
     match = _SIZE.match(text.strip())
-    return kernel_bytes(match[1]) if match else None
+    if not match:
+        return None
+    if match["hex"]:
+        return int(match["hex"], 16)
+    base = 1000 if ((match["suffix"] or "").lower() == "ib") != (kb_base == "1000") else KIB
+    return int(match["number"]) * int(base ** " kmgtp".index(match["unit"].lower() or " "))
 
 
 def fio_seconds(text: str) -> float | None:
@@ -169,6 +177,7 @@ def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
         )
     for name, value in options.items():
         _check_name(name, value, f"{where}.{name}")
+        _check_units(name, value, f"{where}.{name}")
         if name in _NUMBERS and not numbers(_argument(name, value)):
             raise ParameterError(
                 f"fio's option {name} needs a number", where=f"{where}.{name}", got=repr(value),
@@ -176,6 +185,16 @@ def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
             )  # fmt: skip
     _check_split(str(options.get("bssplit", "4k/100")), f"{where}.bssplit")
     _check_engine(str(options["ioengine"]), f"{where}.ioengine")
+
+
+def _check_units(name: str, value: Scalar, where: str) -> None:
+    """Raise ParameterError for a size that fio itself would read as something else than Mountlab."""
+    found = re.search(r"\d+[kmgtp]ib\b", value, re.IGNORECASE) if isinstance(value, str) else None
+    if found and re.fullmatch(r"[\w.:,/%-]+", str(value)):
+        raise ParameterError(
+            f"fio reads the sizes of {name} by units of its own", where=where, got=found[0],
+            allowed="4k for 4096 bytes: 4KiB is 4000 bytes to fio", next_step="write it as fio means it, or in bytes",
+        )  # fmt: skip
 
 
 def _check_split(text: str, where: str) -> None:
