@@ -231,9 +231,7 @@ def test_flushes_of_fio_before_3_20_are_counted_beside_their_latency(name: str) 
 # --- snapshots and repeats --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["status-interval.stdout", "status-interval-json.stdout", "status-interval-both.stdout"]
-)
+@pytest.mark.parametrize("name", ["status-interval.stdout", "status-interval.reports", "status-interval-both.stdout"])
 def test_snapshots_of_a_live_fio_are_one_trial_which_is_the_last(name: str) -> None:
     """Trap: --status-interval gives n = 4 with an interval, of one run."""
     (output,) = read_log("fio", recorded(name))
@@ -245,7 +243,7 @@ def test_snapshots_of_a_live_fio_are_one_trial_which_is_the_last(name: str) -> N
     assert found["write_bandwidth"].line > recorded(name).count("\n") / 2
 
 
-@pytest.mark.parametrize("name", ["repeats.stdout", "repeats-json.stdout"])
+@pytest.mark.parametrize("name", ["repeats.stdout", "repeats.reports"])
 def test_repeats_of_a_live_fio_remain_trials(name: str) -> None:
     outputs = read_log("fio", recorded(name))
     assert [output.problem for output in outputs] == [None, None]
@@ -305,7 +303,7 @@ def test_snapshots_of_two_runs_in_one_file_are_two_trials() -> None:
 
 def json_after(ms: int, began: float, *, bytes_of: int, stamps: str) -> str:
     """A report as fio prints it when a job has run so long; `stamps` says which of the times its version prints."""
-    told = json.loads(recorded("repeats-json.stdout").partition("\n}\n")[0] + "\n}")
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
     now, job = began + ms / 1e3, told["jobs"][0]
     for key, value in (("timestamp_ms", int(now * 1e3)), ("timestamp", int(now))):
         del told[key]
@@ -434,7 +432,7 @@ def test_the_sum_of_clients_in_json_is_held_against_them_and_read_where_it_is_al
     assert "fio's figures do not agree" in problem(lost)
 
 
-@pytest.mark.parametrize("name", ["unified.stdout", "unified-json.stdout"])
+@pytest.mark.parametrize("name", ["unified.stdout", "unified.report"])
 def test_directions_that_fio_added_up_are_refused_with_advice(name: str) -> None:
     said = problem(recorded(name))
     assert said.startswith("fio added up its reads and its writes")

@@ -25,9 +25,10 @@ from mountlab.tools import fio_report
 from mountlab.tools.histograms import bin_of, enough
 from mountlab.units import KIB, NS_PER_S
 
-_HEADER = re.compile(r"^\S.*: \(g=\d+\): rw=")
+_HEADER = re.compile(r"^(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
 _VERSION = re.compile(r"^fio[- ]\d")
-_STARTING = re.compile(r"^(?:(?:<[^<>]+> )?Starting \d+ (?:process|thread)|hostname=.*, be=\d)")
+_STARTING = re.compile(r"^(?:<[^<>]+> )?Starting \d+ (?:process|thread)")
+_ANSWER = re.compile(r"^hostname=.*, be=\d")
 _JOB = re.compile(
     r"^(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
 )
@@ -59,7 +60,7 @@ _CPU = re.compile(
 )
 _ISSUED = re.compile(
     r"^ +issued(?: rwts?| r/w/d)? *: total=(?:r=)?(?P<read>\d{1,15})[,/](?:w=)?(?P<write>\d{1,15})[,/](?:d=)?\d{1,15}"
-    r"(?:,(?P<sync>\d{1,15}))?"
+    r"(?:,(?P<sync>\d{1,15}))?,? short=[\d,/rwd=]*(?:,? drop\w*=[\d,/rwd=]*)?$"
 )
 _LOOKS_LIKE_FIGURES = re.compile(
     r"^ +(?:(?:slat|clat|lat|sync) *\(\w*\) *: *min\b|(?:slat|clat|lat|sync) percentiles\b|cpu +:|issued\b)"
@@ -138,6 +139,11 @@ def has_header(lines: Sequence[str]) -> bool:
     return any(_HEADER.match(line) or _VERSION.match(line) or _STARTING.match(line) for line in lines)
 
 
+def clients_asked(lines: Sequence[str]) -> int:
+    """How many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
+    return sum(bool(_ANSWER.match(line)) for line in lines)
+
+
 def is_sum(lines: Sequence[str]) -> bool:
     """Whether some lines are what fio adds up over its clients: its only job says so."""
     names = [match["name"] for match in map(_JOB.match, lines) if match]
@@ -151,6 +157,11 @@ def read(text: str) -> list[Figure]:
     edges = [0, *starts(lines)[1:], len(lines)]
     if is_sum(lines[edges[-2] :]):
         return _read_clients(lines, edges)
+    if (clients := clients_asked(lines)) > 1:
+        raise unreadable(
+            "fio's output is not whole", len(lines), f"reports of {clients} clients without their sum",
+            "the lines below 'All clients: '",
+        )  # fmt: skip
     jobs = _whole(lines, 0, len(lines))
     if len(jobs) == 1:
         return jobs[0].figures
