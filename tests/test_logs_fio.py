@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs import decoded, read_log, read_one
+from mountlab.logs.frame import tidy
 
 DATA = Path(__file__).parent / "data" / "fio"
 KEPT = {"p50": 50, "p95": 95, "p99": 99, "p99_9": 99.9}
@@ -36,9 +37,9 @@ def problem(text: str) -> str:
 
 
 @st.composite
-def latencies(draw: st.DrawFn) -> tuple[Latency, list[int]]:
+def latencies(draw: st.DrawFn, most_ns: int = 10**11) -> tuple[Latency, list[int]]:
     """With its percentiles."""
-    scale = draw(st.sampled_from((10**3, 10**5, 10**7, 10**9, 10**10)))
+    scale = draw(st.sampled_from((10**3, 10**5, 10**7, most_ns // 10)))
     least, mean, most = sorted(draw(st.lists(st.integers(1000, 10 * scale), min_size=3, max_size=3)))
     points = sorted(draw(st.lists(st.integers(least, most), min_size=17, max_size=17)))
     return Latency(least, most, mean + draw(st.integers(0, 99)) / 100, float(draw(st.integers(0, scale)))), points
@@ -48,14 +49,16 @@ def latencies(draw: st.DrawFn) -> tuple[Latency, list[int]]:
 def sides(draw: st.DrawFn) -> Side:
     of, points = draw(latencies())
     ios, block = draw(st.integers(1, 10**8)), draw(st.sampled_from((512, 4096, 65536, 2**20)))
-    ms = draw(st.integers(max(1, ios * block // 10**11), max(1, min(10**7, ios * block))))
+    least = max(1, ios * block // 10**11, of.most // 10**6)  # no I/O takes longer than the run
+    ms = draw(st.integers(least, max(least, min(10**7, ios * block))))
+    ios = max(ios, ms)
     return Side(ios, block, ms, of, points)
 
 
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
     names = draw(st.sampled_from((("read",), ("write",), ("read", "write"), ("write", "trim"))))
-    flush, points = draw(latencies())
+    flush, points = draw(latencies(10**9))
     return Job("j", {name: draw(sides()) for name in names}, draw(st.integers(1, 10**6)), flush, points)
 
 
@@ -471,3 +474,45 @@ def test_terse_output_that_could_be_misread_is_refused_with_advice(text: Any, sa
     found = problem(text())
     assert said in found
     assert advice in found
+
+
+# --- as people paste and keep logs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [(2, 1, 10), (3, 33)])
+def test_an_indented_paste_is_read(version: tuple[int, ...]) -> None:
+    text = report([plain()], Style(version))
+    indented = "".join(f"    {line}\n" for line in text.split("\n"))
+    assert figures(f"1. I ran fio:\n\n{indented}") == figures(text)
+
+
+def test_an_indented_report_in_json_is_read_below_other_words() -> None:
+    told = recorded("repeats.reports").partition("\n}\n")[0] + "\n}\n"
+    indented = "".join(f"  {line}\n" for line in told.split("\n"))
+    assert figures(f"Testing custom profile ...\n{indented}") == figures(told)
+
+
+def test_an_edited_report_in_json_says_what_is_allowed() -> None:
+    told = recorded("repeats.reports").replace('"jobs" : [', '"jobs" : [ ...', 1)
+    (first, _) = read_log("fio", told, where="log.txt")
+    assert "from its first brace to its last" in str(first.problem)
+
+
+def test_a_latency_longer_than_the_run_is_missing() -> None:
+    """Trap: fio 2.1.11 prints `lat (msec): min=756523K, max=756553K, avg=756537530.85` for 30 s without clat."""
+    text = report([plain()], Style((2, 1, 10)))
+    line = next(line for line in text.split("\n") if line.startswith("     lat"))
+    wrong = text.replace(line, "     lat (msec): min=756523K, max=756553K, avg=756537530.85, stdev=8719.64")
+    assert {*figures(text)} - {*figures(wrong)} == {"write_latency_mean"}
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
+    told["jobs"][0]["write"]["lat_ns"]["mean"] = 756_537_530_850_000.0
+    whole = json.dumps(told, indent=1)
+    assert "write_latency_mean" not in figures(whole)
+    assert "write_latency_mean" not in set(tidy("fio", [("x", whole.encode())]).frame["metric"])
+
+
+def test_a_log_without_its_sums_says_which_lines_are_missing() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem(text[: text.index("Run status")])
+    assert said.startswith("fio's output is not whole")
+    assert "below 'Run status group'" in said

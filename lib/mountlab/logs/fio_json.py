@@ -49,6 +49,7 @@ def decode(text: str, before: int = 0) -> Any:
     except ParseError as error:
         line = re.search(r"line (\d+)", error.where)
         error.where = f"line {int(line[1]) + before}" if line else f"line {before + 1}"
+        error.allowed = "JSON as fio prints it, from its first brace to its last: not cut off, and without comments"
         raise
     check_torn(report, text.count)
     return report

@@ -25,12 +25,12 @@ from mountlab.tools import fio_report
 from mountlab.tools.histograms import bin_of, enough
 from mountlab.units import KIB, NS_PER_S
 
-_HEADER = re.compile(r"^(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
-_VERSION = re.compile(r"^fio[- ]\d")
+_HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
+_VERSION = re.compile(r"^\s*fio[- ]\d")
 _STARTING = re.compile(r"^(?:<[^<>]+> )?Starting \d+ (?:process|thread)")
 _ANSWER = re.compile(r"^hostname=.*, be=\d")
 _JOB = re.compile(
-    r"^(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
+    r"^\s*(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
 )
 _NUMBER = r"\d{1,20}(?:\.\d{1,6})?"
 _COUNT = rf"{_NUMBER} ?[kKMGTPE]?"
@@ -66,7 +66,7 @@ _LOOKS_LIKE_FIGURES = re.compile(
     r"^ +(?:(?:slat|clat|lat|sync) *\(\w*\) *: *min\b|(?:slat|clat|lat|sync) percentiles\b|cpu +:|issued\b)"
 )
 """How lines of figures begin. `lat (usec) : 2=0.01%` and the latencies of a priority are none: they are shares."""
-_STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):$")
+_STATUS = re.compile(r"^\s*Run status group (\d+) \(all jobs\):$")
 _OLD_TOTAL = re.compile(
     rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): io=(?P<moved>{_AMOUNT}), aggrb=(?P<rate>{_AMOUNT})/s, "
     rf"minb={_AMOUNT}/s, maxb={_AMOUNT}/s, mint=\d+msec, maxt=(?P<ms>\d{{1,12}})msec$"
@@ -443,7 +443,10 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
     given = [(total.group, total.side) for total in totals]
     if set(given) != asked or len(given) != len(asked):
         raise unreadable(
-            "fio's output is not whole", last, f"{len(given)} sums", f"{len(asked)}, below 'Run status group'"
+            "fio's output is not whole",
+            last,
+            f"{len(given)} sums",
+            f"{len(asked)}: lines as 'WRITE: bw=...' below 'Run status group', as fio prints them at its end",
         )
     for total in totals:
         sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
