@@ -14,8 +14,10 @@ from fio_print import PERCENTS, VERSIONS, Job, Latency, Side, Style, number, rep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.errors import ParseError, ToolError
+from mountlab.importer import import_patterns
 from mountlab.logs import decoded, read_log, read_one
 from mountlab.logs.frame import tidy
+from mountlab.store import Run, load_run
 
 DATA = Path(__file__).parent / "data" / "fio"
 KEPT = {"p50": 50, "p95": 95, "p99": 99, "p99_9": 99.9}
@@ -220,7 +222,7 @@ def test_flushes_have_the_same_names_in_text_as_in_json() -> None:
 
 
 @pytest.mark.parametrize("name", ["psync-randwrite-fsync1.jsonplus"])
-def test_flushes_of_fio_before_3_20_are_counted_beside_their_latency(name: str) -> None:
+def test_flushes_of_fio_before_3_18_are_counted_beside_their_latency(name: str) -> None:
     told = json.loads(recorded(name))
     today = figures(json.dumps(told, indent=1))
     for side in ("read", "write", "trim"):
@@ -408,7 +410,7 @@ def client_report() -> Any:
 
 
 def without_counts(told: Any) -> Any:
-    """As fio 3.0 to 3.19 prints it: a latency does not say how many I/Os it is of; 3.7 has no job_runtime."""
+    """As fio 3.0 to 3.17 prints it: a latency does not say how many I/Os it is of; 3.7 has no job_runtime."""
     if isinstance(told, list):
         return [without_counts(each) for each in told]
     if isinstance(told, dict):
@@ -516,3 +518,40 @@ def test_a_log_without_its_sums_says_which_lines_are_missing() -> None:
     said = problem(text[: text.index("Run status")])
     assert said.startswith("fio's output is not whole")
     assert "below 'Run status group'" in said
+
+
+# --- as a run ---------------------------------------------------------------------------------------------------------
+
+
+def imported(directory: Path, results: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    monkeypatch.chdir(directory)
+    raw = {"question": "?", "tool": "fio", "files": "{filesystem}-{repeat}.txt", "metrics": ["write_bandwidth"]}
+    return load_run(import_patterns(raw, results=results))
+
+
+def test_slow_trials_of_a_run_keep_their_latency(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: the mean of the three fast trials of five, and a false `faster`."""
+    files, side = {}, plain().sides["write"]
+    for place, (mean, most) in enumerate([(4.5, 0.9), (4.7, 0.95), (4.66, 0.99), (10.4, 4.2514), (10.5, 4.3)], start=1):
+        whole = Latency(1_000_000, round(most * 1e9), mean * 1e6, 2e6)
+        trial = plain(sides={"write": replace(side, whole=whole, ms=2000 + place)}, pid=place)
+        files[f"disk-{place}.txt"] = report([trial], Style((2, 1, 10)))
+    rows = imported(tmp_path, results_dir, files, monkeypatch).estimates
+    (latency,) = rows[rows["metric"] == "write_latency_mean"].itertuples()
+    assert (latency.n, latency.mean) == (5, pytest.approx(6.952e-3))
+
+
+def test_snapshots_become_one_trial_of_a_run(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: n = 4 with an interval, of one run."""
+    files = {"disk-1.txt": recorded("status-interval.stdout"), "ram-1.txt": recorded("status-interval.reports")}
+    run = imported(tmp_path, results_dir, files, monkeypatch)
+    assert run.trials["status"].tolist() == ["ok", "ok"]
+    rows = run.estimates[run.estimates["metric"] == "write_bandwidth"]
+    assert set(rows["n"]) == {1}
+    assert rows["low"].isna().all()

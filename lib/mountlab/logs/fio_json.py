@@ -148,7 +148,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
-    """Before 3.20 fio counts flushes beside their latency, and not in it."""
+    """Before 3.18 fio counts flushes beside their latency, and not in it."""
     latency = sync.get("lat_ns")
     return {**sync, "lat_ns": {"N": sync.get("total_ios", 0), **latency}} if isinstance(latency, dict) else {**sync}
 

@@ -6,7 +6,7 @@ three to five digits here: fio rounds them for people.
 fio prints its shortest and longest latencies with a unit of thousands (`max=4251.4K`), and so every other count. What
 begins as a line of figures does must be readable as one: it is never passed over.
 
-fio 2.19 to 3.25 rounds up the decimals, and not the digits before them: 13.96k is printed as `13.0k`. So a figure whose
+fio 2.20 to 3.25 rounds up the decimals, and not the digits before them: 13.96k is printed as `13.0k`. So a figure whose
 decimals are 0 may be one higher, and the figures beside it tell. I/Os per second are computed from their number.
 """
 
