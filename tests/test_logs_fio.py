@@ -299,6 +299,12 @@ def test_snapshots_of_a_fio_that_prints_no_time_are_told_by_process_and_header()
     assert len(read_log("fio", "".join(repeats))) == 3
 
 
+def test_a_snapshot_right_before_the_end_of_a_short_run_is_no_trial() -> None:
+    """Of a real log of fio 3.1 with runtime=1 and --status-interval=1: the times tell nothing, the header does."""
+    texts = [text_after(ms, 1e9 + 0.01, pid=4896, header=ms == 980, version=(3, 1)) for ms in (980, 1000)]
+    assert len(read_log("fio", "".join(texts))) == 1
+
+
 def test_snapshots_of_two_runs_in_one_file_are_two_trials() -> None:
     first = [text_after(ms, 1e9, pid=77, header=ms == 1000) for ms in (1000, 2000, 3001)]
     second = [text_after(ms, 1e9 + 10, pid=78, header=ms == 1000) for ms in (1000, 2000, 3001)]

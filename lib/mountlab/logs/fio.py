@@ -112,7 +112,8 @@ def _figures(part: Part) -> list[Figure]:
 def _name(part: Part) -> str:
     version = re.search(r"fio-\d[\w.-]*", part.text)
     form = part.form if part.form in ("text", fio_terse.FORM) else "JSON"
-    after = f" after {part.reports - 1} snapshots" if part.reports > 1 else ""
+    earlier = part.reports - 1
+    after = f" after {earlier} snapshot{'s' * (earlier > 1)}" if earlier else ""
     return f"{form}{after} of {version[0] if version else 'fio, version unknown'}"
 
 

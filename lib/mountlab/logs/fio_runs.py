@@ -114,7 +114,7 @@ def _with_snapshots(parts: list[Part]) -> list[Part]:
         return parts
     runs, clear = [[parts[0]]], [True]
     for earlier, later in pairwise([(part, _report(part)) for part in parts]):
-        again = _again(*earlier, *later)
+        again = _again(*earlier, *later, headed=_headed(runs[-1][0]))
         if again is False:
             runs.append([])
             clear.append(True)
@@ -131,15 +131,19 @@ def _one_run(parts: Sequence[Part], clear: bool) -> Part:
     return replace(_together(parts), form=form, skipped=skipped, reports=len(parts))
 
 
-def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None) -> bool | None:
-    """Whether the later report is of the same run; None where that cannot be told."""
+def _headed(part: Part) -> bool:
+    return fio_text.has_header(part.text.split("\n"))
+
+
+def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None, *, headed: bool) -> bool | None:
+    """Whether the later report is of the same run, which may have a header; None where that cannot be told."""
     if before is None or after is None or earlier.form != later.form or not _grew(before, after):
         return False
     text = later.form == "text"
     if not text and before == after:  # a copy
         return False
-    if text and fio_text.has_header(later.text.split("\n")):
-        return False
+    if text and (headed or _headed(later)):  # every fio prints one, before its first report
+        return not _headed(later)
     longer_ms = after.longest_ms - before.longest_ms
     longer = longer_ms >= _LONGER_MS and after.done > before.done
     if before.printed_s is None or after.printed_s is None:

@@ -73,7 +73,7 @@ _OLD_TOTAL = re.compile(
 )
 _TOTAL = re.compile(
     rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): bw=(?P<rate>{_AMOUNT})/s \((?P<again>{_AMOUNT})/s\), \S+ \(\S+\), "
-    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run=\d+-(?P<ms>\d{{1,12}})msec$"
+    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run= *\d+-(?P<ms>\d{{1,12}})msec$"
 )
 _LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
 _CLIENT = re.compile(r"^<([^<>]+)> ")
