@@ -14,7 +14,10 @@ from fio_print import PERCENTS, VERSIONS, Job, Latency, Side, Style, number, rep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.errors import ParseError, ToolError
+from mountlab.importer import import_patterns
 from mountlab.logs import decoded, read_log, read_one
+from mountlab.logs.frame import tidy
+from mountlab.store import Run, load_run
 
 DATA = Path(__file__).parent / "data" / "fio"
 KEPT = {"p50": 50, "p95": 95, "p99": 99, "p99_9": 99.9}
@@ -36,9 +39,9 @@ def problem(text: str) -> str:
 
 
 @st.composite
-def latencies(draw: st.DrawFn) -> tuple[Latency, list[int]]:
+def latencies(draw: st.DrawFn, most_ns: int = 10**11) -> tuple[Latency, list[int]]:
     """With its percentiles."""
-    scale = draw(st.sampled_from((10**3, 10**5, 10**7, 10**9, 10**10)))
+    scale = draw(st.sampled_from((10**3, 10**5, 10**7, most_ns // 10)))
     least, mean, most = sorted(draw(st.lists(st.integers(1000, 10 * scale), min_size=3, max_size=3)))
     points = sorted(draw(st.lists(st.integers(least, most), min_size=17, max_size=17)))
     return Latency(least, most, mean + draw(st.integers(0, 99)) / 100, float(draw(st.integers(0, scale)))), points
@@ -48,14 +51,16 @@ def latencies(draw: st.DrawFn) -> tuple[Latency, list[int]]:
 def sides(draw: st.DrawFn) -> Side:
     of, points = draw(latencies())
     ios, block = draw(st.integers(1, 10**8)), draw(st.sampled_from((512, 4096, 65536, 2**20)))
-    ms = draw(st.integers(max(1, ios * block // 10**11), max(1, min(10**7, ios * block))))
+    least = max(1, ios * block // 10**11, of.most // 10**6)  # no I/O takes longer than the run
+    ms = draw(st.integers(least, max(least, min(10**7, ios * block))))
+    ios = max(ios, ms)
     return Side(ios, block, ms, of, points)
 
 
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
     names = draw(st.sampled_from((("read",), ("write",), ("read", "write"), ("write", "trim"))))
-    flush, points = draw(latencies())
+    flush, points = draw(latencies(10**9))
     return Job("j", {name: draw(sides()) for name in names}, draw(st.integers(1, 10**6)), flush, points)
 
 
@@ -217,7 +222,7 @@ def test_flushes_have_the_same_names_in_text_as_in_json() -> None:
 
 
 @pytest.mark.parametrize("name", ["psync-randwrite-fsync1.jsonplus"])
-def test_flushes_of_fio_before_3_20_are_counted_beside_their_latency(name: str) -> None:
+def test_flushes_of_fio_before_3_18_are_counted_beside_their_latency(name: str) -> None:
     told = json.loads(recorded(name))
     today = figures(json.dumps(told, indent=1))
     for side in ("read", "write", "trim"):
@@ -231,9 +236,7 @@ def test_flushes_of_fio_before_3_20_are_counted_beside_their_latency(name: str) 
 # --- snapshots and repeats --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["status-interval.stdout", "status-interval-json.stdout", "status-interval-both.stdout"]
-)
+@pytest.mark.parametrize("name", ["status-interval.stdout", "status-interval.reports", "status-interval-both.stdout"])
 def test_snapshots_of_a_live_fio_are_one_trial_which_is_the_last(name: str) -> None:
     """Trap: --status-interval gives n = 4 with an interval, of one run."""
     (output,) = read_log("fio", recorded(name))
@@ -245,7 +248,7 @@ def test_snapshots_of_a_live_fio_are_one_trial_which_is_the_last(name: str) -> N
     assert found["write_bandwidth"].line > recorded(name).count("\n") / 2
 
 
-@pytest.mark.parametrize("name", ["repeats.stdout", "repeats-json.stdout"])
+@pytest.mark.parametrize("name", ["repeats.stdout", "repeats.reports"])
 def test_repeats_of_a_live_fio_remain_trials(name: str) -> None:
     outputs = read_log("fio", recorded(name))
     assert [output.problem for output in outputs] == [None, None]
@@ -296,6 +299,12 @@ def test_snapshots_of_a_fio_that_prints_no_time_are_told_by_process_and_header()
     assert len(read_log("fio", "".join(repeats))) == 3
 
 
+def test_a_snapshot_right_before_the_end_of_a_short_run_is_no_trial() -> None:
+    """Of a real log of fio 3.1 with runtime=1 and --status-interval=1: the times tell nothing, the header does."""
+    texts = [text_after(ms, 1e9 + 0.01, pid=4896, header=ms == 980, version=(3, 1)) for ms in (980, 1000)]
+    assert len(read_log("fio", "".join(texts))) == 1
+
+
 def test_snapshots_of_two_runs_in_one_file_are_two_trials() -> None:
     first = [text_after(ms, 1e9, pid=77, header=ms == 1000) for ms in (1000, 2000, 3001)]
     second = [text_after(ms, 1e9 + 10, pid=78, header=ms == 1000) for ms in (1000, 2000, 3001)]
@@ -305,7 +314,7 @@ def test_snapshots_of_two_runs_in_one_file_are_two_trials() -> None:
 
 def json_after(ms: int, began: float, *, bytes_of: int, stamps: str) -> str:
     """A report as fio prints it when a job has run so long; `stamps` says which of the times its version prints."""
-    told = json.loads(recorded("repeats-json.stdout").partition("\n}\n")[0] + "\n}")
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
     now, job = began + ms / 1e3, told["jobs"][0]
     for key, value in (("timestamp_ms", int(now * 1e3)), ("timestamp", int(now))):
         del told[key]
@@ -407,7 +416,7 @@ def client_report() -> Any:
 
 
 def without_counts(told: Any) -> Any:
-    """As fio 3.0 to 3.19 prints it: a latency does not say how many I/Os it is of; 3.7 has no job_runtime."""
+    """As fio 3.0 to 3.17 prints it: a latency does not say how many I/Os it is of; 3.7 has no job_runtime."""
     if isinstance(told, list):
         return [without_counts(each) for each in told]
     if isinstance(told, dict):
@@ -434,7 +443,7 @@ def test_the_sum_of_clients_in_json_is_held_against_them_and_read_where_it_is_al
     assert "fio's figures do not agree" in problem(lost)
 
 
-@pytest.mark.parametrize("name", ["unified.stdout", "unified-json.stdout"])
+@pytest.mark.parametrize("name", ["unified.stdout", "unified.report"])
 def test_directions_that_fio_added_up_are_refused_with_advice(name: str) -> None:
     said = problem(recorded(name))
     assert said.startswith("fio added up its reads and its writes")
@@ -473,3 +482,82 @@ def test_terse_output_that_could_be_misread_is_refused_with_advice(text: Any, sa
     found = problem(text())
     assert said in found
     assert advice in found
+
+
+# --- as people paste and keep logs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [(2, 1, 10), (3, 33)])
+def test_an_indented_paste_is_read(version: tuple[int, ...]) -> None:
+    text = report([plain()], Style(version))
+    indented = "".join(f"    {line}\n" for line in text.split("\n"))
+    assert figures(f"1. I ran fio:\n\n{indented}") == figures(text)
+
+
+def test_an_indented_report_in_json_is_read_below_other_words() -> None:
+    told = recorded("repeats.reports").partition("\n}\n")[0] + "\n}\n"
+    indented = "".join(f"  {line}\n" for line in told.split("\n"))
+    assert figures(f"Testing custom profile ...\n{indented}") == figures(told)
+
+
+def test_an_edited_report_in_json_says_what_is_allowed() -> None:
+    told = recorded("repeats.reports").replace('"jobs" : [', '"jobs" : [ ...', 1)
+    (first, _) = read_log("fio", told, where="log.txt")
+    assert "from its first brace to its last" in str(first.problem)
+
+
+def test_a_latency_longer_than_the_run_is_missing() -> None:
+    """Trap: fio 2.1.11 prints `lat (msec): min=756523K, max=756553K, avg=756537530.85` for 30 s without clat."""
+    text = report([plain()], Style((2, 1, 10)))
+    line = next(line for line in text.split("\n") if line.startswith("     lat"))
+    wrong = text.replace(line, "     lat (msec): min=756523K, max=756553K, avg=756537530.85, stdev=8719.64")
+    assert {*figures(text)} - {*figures(wrong)} == {"write_latency_mean"}
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
+    told["jobs"][0]["write"]["lat_ns"]["mean"] = 756_537_530_850_000.0
+    whole = json.dumps(told, indent=1)
+    assert "write_latency_mean" not in figures(whole)
+    assert "write_latency_mean" not in set(tidy("fio", [("x", whole.encode())]).frame["metric"])
+
+
+def test_a_log_without_its_sums_says_which_lines_are_missing() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem(text[: text.index("Run status")])
+    assert said.startswith("fio's output is not whole")
+    assert "below 'Run status group'" in said
+
+
+# --- as a run ---------------------------------------------------------------------------------------------------------
+
+
+def imported(directory: Path, results: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    monkeypatch.chdir(directory)
+    raw = {"question": "?", "tool": "fio", "files": "{filesystem}-{repeat}.txt", "metrics": ["write_bandwidth"]}
+    return load_run(import_patterns(raw, results=results))
+
+
+def test_slow_trials_of_a_run_keep_their_latency(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: the mean of the three fast trials of five, and a false `faster`."""
+    files, side = {}, plain().sides["write"]
+    for place, (mean, most) in enumerate([(4.5, 0.9), (4.7, 0.95), (4.66, 0.99), (10.4, 4.2514), (10.5, 4.3)], start=1):
+        whole = Latency(1_000_000, round(most * 1e9), mean * 1e6, 2e6)
+        trial = plain(sides={"write": replace(side, whole=whole, ms=2000 + place)}, pid=place)
+        files[f"disk-{place}.txt"] = report([trial], Style((2, 1, 10)))
+    rows = imported(tmp_path, results_dir, files, monkeypatch).estimates
+    (latency,) = rows[rows["metric"] == "write_latency_mean"].itertuples()
+    assert (latency.n, latency.mean) == (5, pytest.approx(6.952e-3))
+
+
+def test_snapshots_become_one_trial_of_a_run(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: n = 4 with an interval, of one run."""
+    files = {"disk-1.txt": recorded("status-interval.stdout"), "ram-1.txt": recorded("status-interval.reports")}
+    run = imported(tmp_path, results_dir, files, monkeypatch)
+    assert run.trials["status"].tolist() == ["ok", "ok"]
+    rows = run.estimates[run.estimates["metric"] == "write_bandwidth"]
+    assert set(rows["n"]) == {1}
+    assert rows["low"].isna().all()

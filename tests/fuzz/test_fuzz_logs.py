@@ -29,10 +29,16 @@ RECORDINGS = {
     if path.is_file() and path.name not in NOT_LOGS and not path.name.startswith("fio_")
 }
 BY_TOOL = {tool: [name for name in RECORDINGS if name.startswith(f"{tool}/")] for tool in FORMATS}
+# fio prints nothing by which the first of its snapshots (--status-interval) differs from the report of a whole run.
+# Where lines of such a log are lost, a snapshot may be left.
+ONCE = [name for name in RECORDINGS if "status-interval" not in name]
+# Lines of terse output have no header, and beside other reports they are those of the same run in another format.
+WITH_HEADER = {tool: [name for name in names if "terse" not in name] for tool, names in BY_TOOL.items()}
 SMALL = 4000
 """Up to so many bytes every prefix of a recording is tried in `make test` too."""
 
 recordings = st.sampled_from(list(RECORDINGS))
+once = st.sampled_from(ONCE)
 tools = st.sampled_from(list(FORMATS))
 
 
@@ -101,7 +107,7 @@ def ends(data: bytes) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", ONCE)
 def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
     data = RECORDINGS[name]
     whole = [output.measurements for output in outputs(name, data)]
@@ -110,7 +116,7 @@ def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> No
             assert output.problem or output.measurements == whole[number], f"cut at byte {end}"
 
 
-@given(recordings, st.data())
+@given(once, st.data())
 def test_the_end_of_a_recording_invents_nothing(name: str, data: st.DataObject) -> None:
     whole = RECORDINGS[name]
     start = data.draw(st.integers(0, len(whole)))
@@ -120,7 +126,7 @@ def test_the_end_of_a_recording_invents_nothing(name: str, data: st.DataObject) 
 # --- torn and mixed up ------------------------------------------------------------------------------------------------
 
 
-@given(recordings, st.data())
+@given(once, st.data())
 def test_lines_that_are_missing_invent_nothing(name: str, data: st.DataObject) -> None:
     lines = RECORDINGS[name].splitlines(keepends=True)
     first = data.draw(st.integers(0, len(lines)))
@@ -132,7 +138,7 @@ def test_lines_that_are_missing_invent_nothing(name: str, data: st.DataObject) -
 @pytest.mark.slow
 def test_two_logs_in_turns_invent_nothing(tool: str, data: st.DataObject) -> None:
     """Trap: two runs wrote into one file at the same time."""
-    one, other = (data.draw(st.sampled_from(BY_TOOL[tool])) for _ in range(2))
+    one, other = (data.draw(st.sampled_from([name for name in BY_TOOL[tool] if name in ONCE])) for _ in range(2))
     queues = [RECORDINGS[name].splitlines(keepends=True)[::-1] for name in (one, other)]
     mixed = []
     while all(queues):
@@ -145,7 +151,7 @@ def test_two_logs_in_turns_invent_nothing(tool: str, data: st.DataObject) -> Non
 @pytest.mark.slow
 @given(tools, st.lists(st.integers(0, 1000), min_size=2, max_size=4))
 def test_logs_one_after_the_other_give_the_outputs_of_each(tool: str, picks: list[int]) -> None:
-    names = [BY_TOOL[tool][pick % len(BY_TOOL[tool])] for pick in picks]
+    names = [WITH_HEADER[tool][pick % len(WITH_HEADER[tool])] for pick in picks]
     names = [name for name in names if any(not output.problem for output in outputs(name, RECORDINGS[name]))]
     together = outputs(f"{tool}/", b"".join(RECORDINGS[name] for name in names))
     assert [output.measurements for output in together] == [

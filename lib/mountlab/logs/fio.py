@@ -14,10 +14,14 @@ from mountlab.model import Measurement
 from mountlab.tools.base import decode_json
 
 _JSON = re.compile(r"^\{")
+_INDENTED = re.compile(r"^[ \t]+\{\s*$")
+_FIRST_KEY = re.compile(r'^\s*"fio version"\s*:')
 _JSON_END = re.compile(r"^\}\s*$")
 _KILLED = re.compile(r"^fio: terminating on signal \d+", re.MULTILINE)
 _COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
 _NEAR = 0.01
+_LONGER = 2
+"""fio waits for what is under way when its time is over."""
 
 
 def _split(text: str) -> list[Part]:
@@ -28,7 +32,7 @@ def _split(text: str) -> list[Part]:
 def _reports(text: str) -> list[Part]:
     """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
     lines = lines_of(text)
-    reports = [number for number, line in enumerate(lines) if _JSON.match(line)]
+    reports = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
     if not reports:
         starts = fio_text.starts(lines)
         if not starts and fio_terse.lines_in(text):
@@ -47,6 +51,11 @@ def _reports(text: str) -> list[Part]:
         place, report = closing + 1, "".join(lines[begin : closing + 1])
     found += [(run, "text") for run in _runs(lines, place, len(lines), report)]
     return parts_at(lines, [start for start, _ in found], [form for _, form in found])
+
+
+def _begins_json(line: str, after: list[str]) -> bool:
+    """Whether a report begins: by a brace at its margin, or by one that somebody indented."""
+    return bool(_JSON.match(line) or (_INDENTED.match(line) and after and _FIRST_KEY.match(after[0])))
 
 
 def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
@@ -72,7 +81,18 @@ def _same_run(report: str, text: str) -> bool:
 
 def _read(part: Part, known: Known) -> list[Figure]:
     report = fio_runs.the_report(part)
-    return [replace(figure, line=figure.line + part.skipped) for figure in _figures(report)]
+    figures = _figures(report)
+    most_s = _longest_latency_s([each.measurement for each in figures])
+    return [replace(each, line=each.line + part.skipped) for each in figures if _possible(each.measurement, most_s)]
+
+
+def _longest_latency_s(rows: list[Measurement]) -> float:
+    return _LONGER * max((row.value for row in rows if row.metric == "elapsed"), default=0.0) + 1
+
+
+def _possible(row: Measurement, most_s: float) -> bool:
+    """Some versions print latencies longer than the run where they measured none: then they are missing."""
+    return "_latency_" not in row.metric or row.value <= most_s
 
 
 def _figures(part: Part) -> list[Figure]:
@@ -83,17 +103,17 @@ def _figures(part: Part) -> list[Figure]:
         return fio_text.read(part.text)
     if part.form == fio_terse.FORM:
         return fio_terse.read(part)
-    start = re.search(r"^\{", part.text, re.MULTILINE)
+    start = re.search(r"^[ \t]*\{", part.text, re.MULTILINE)
     assert start
     before = part.text.count("\n", 0, start.start())
-    return fio_json.read(part.text[start.start() :], before)
+    return fio_json.read(part.text[start.end() - 1 :], before)
 
 
 def _name(part: Part) -> str:
     version = re.search(r"fio-\d[\w.-]*", part.text)
-    form = "JSON" if re.search(_JSON.pattern, part.text, re.MULTILINE) else "text"
-    form = fio_terse.FORM if part.form == fio_terse.FORM else form
-    after = f" after {part.reports - 1} snapshots" if part.reports > 1 else ""
+    form = part.form if part.form in ("text", fio_terse.FORM) else "JSON"
+    earlier = part.reports - 1
+    after = f" after {earlier} snapshot{'s' * (earlier > 1)}" if earlier else ""
     return f"{form}{after} of {version[0] if version else 'fio, version unknown'}"
 
 
@@ -104,9 +124,11 @@ def _quick(data: bytes) -> list[Measurement] | None:
     try:
         report = decode_json(data)
         fio_json.check_torn(report, lambda key: data.count(key.encode()))
-        return fio_json.measurements(report)
+        rows = fio_json.measurements(report)
     except (ValueError, TrialError):
         return None  # read line by line, for an error that says where
+    most_s = _longest_latency_s(rows)
+    return [row for row in rows if _possible(row, most_s)]
 
 
 FORMAT = Format(split=_split, read=_read, name=_name, quick=_quick)

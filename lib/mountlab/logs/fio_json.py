@@ -49,6 +49,7 @@ def decode(text: str, before: int = 0) -> Any:
     except ParseError as error:
         line = re.search(r"line (\d+)", error.where)
         error.where = f"line {int(line[1]) + before}" if line else f"line {before + 1}"
+        error.allowed = "JSON as fio prints it, from its first brace to its last: not cut off, and without comments"
         raise
     check_torn(report, text.count)
     return report
@@ -147,7 +148,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
-    """Before 3.20 fio counts flushes beside their latency, and not in it."""
+    """Before 3.18 fio counts flushes beside their latency, and not in it."""
     latency = sync.get("lat_ns")
     return {**sync, "lat_ns": {"N": sync.get("total_ios", 0), **latency}} if isinstance(latency, dict) else {**sync}
 

@@ -79,17 +79,24 @@ def the_report(part: Part) -> Part:
 
 
 def _with_clients(parts: list[Part]) -> list[Part]:
-    """Reports of clients go with the sum below them: up to the first lines of their fio, and to the sum before."""
+    """Reports of clients go with the sum below them, and with the lines of their fio above."""
     found: list[Part] = []
+    asked = False
     for part in parts:
-        begin = len(found)
-        if part.form == "text" and fio_text.is_sum(part.text.split("\n")):
+        lines = part.text.split("\n")
+        begin, header = len(found), fio_text.has_header(lines)
+        is_sum = part.form == "text" and fio_text.is_sum(lines)
+        if is_sum and not header:
             begin = _first_client(found)
+        elif asked and part.form == "text" and not header:
+            begin -= 1
+        asked = not is_sum and (fio_text.clients_asked(lines) > 1 if header else asked)
         found[begin:] = [_together([*found[begin:], part])]
     return found
 
 
 def _first_client(parts: Sequence[Part]) -> int:
+    """Where those begin whose sum comes next: at the last header, behind the last sum, or at the top."""
     for place in range(len(parts) - 1, -1, -1):
         lines = parts[place].text.split("\n")
         if parts[place].form != "text" or fio_text.is_sum(lines[fio_text.starts(lines)[-1] :]):
@@ -107,7 +114,7 @@ def _with_snapshots(parts: list[Part]) -> list[Part]:
         return parts
     runs, clear = [[parts[0]]], [True]
     for earlier, later in pairwise([(part, _report(part)) for part in parts]):
-        again = _again(*earlier, *later)
+        again = _again(*earlier, *later, headed=_headed(runs[-1][0]))
         if again is False:
             runs.append([])
             clear.append(True)
@@ -124,13 +131,19 @@ def _one_run(parts: Sequence[Part], clear: bool) -> Part:
     return replace(_together(parts), form=form, skipped=skipped, reports=len(parts))
 
 
-def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None) -> bool | None:
-    """Whether the later report is of the same run; None where that cannot be told."""
+def _headed(part: Part) -> bool:
+    return fio_text.has_header(part.text.split("\n"))
+
+
+def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None, *, headed: bool) -> bool | None:
+    """Whether the later report is of the same run, which may have a header; None where that cannot be told."""
     if before is None or after is None or earlier.form != later.form or not _grew(before, after):
         return False
     text = later.form == "text"
-    if text and fio_text.has_header(later.text.split("\n")):
+    if not text and before == after:  # a copy
         return False
+    if text and (headed or _headed(later)):  # every fio prints one, before its first report
+        return not _headed(later)
     longer_ms = after.longest_ms - before.longest_ms
     longer = longer_ms >= _LONGER_MS and after.done > before.done
     if before.printed_s is None or after.printed_s is None:
@@ -166,6 +179,8 @@ def _report(part: Part) -> _Report | None:
 def _of_text(text: str) -> _Report | None:
     """By job and process: its I/Os, and its run times."""
     heads = [(number, match) for number, line in enumerate(text.split("\n")) if (match := _TEXT_JOB.match(line))]
+    if not heads:
+        return None
     lines = text.split("\n")
     jobs: dict[Any, tuple[float, ...]] = {}
     times: list[float] = []
@@ -178,7 +193,7 @@ def _of_text(text: str) -> _Report | None:
     longest = max(times, default=0)
     printed = _printed(match for _, match in heads)
     done = sum(sum(counts[:-1]) for counts in jobs.values())
-    return _Report(jobs, done, longest, printed, 1.0, longest / 1e3) if jobs else None
+    return _Report(jobs, done, longest, printed, 1.0, longest / 1e3)
 
 
 def _printed(heads: Iterable[re.Match[str]]) -> float | None:

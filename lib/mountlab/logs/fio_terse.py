@@ -58,8 +58,8 @@ def read(part: Part) -> list[Figure]:
 
 
 def _rows(line: str, number: int) -> Iterator[Measurement]:
-    version, _, _, _, error, rest = line.split(";", 5)
-    if error != "0":
+    version, _, _, _, error, rest = [*line.split(";", 5), *[""] * 6][:6]
+    if rest and error != "0":
         raise ToolError(f"fio failed with error {error}", where=f"line {number}", got=line[:60])
     sides, machine = _directions(rest, version, number)
     busy = {name: found for name, found in zip(("read", "write"), sides, strict=False) if int(found["kib"])}

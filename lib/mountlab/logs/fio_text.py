@@ -6,7 +6,7 @@ three to five digits here: fio rounds them for people.
 fio prints its shortest and longest latencies with a unit of thousands (`max=4251.4K`), and so every other count. What
 begins as a line of figures does must be readable as one: it is never passed over.
 
-fio 2.19 to 3.25 rounds up the decimals, and not the digits before them: 13.96k is printed as `13.0k`. So a figure whose
+fio 2.20 to 3.25 rounds up the decimals, and not the digits before them: 13.96k is printed as `13.0k`. So a figure whose
 decimals are 0 may be one higher, and the figures beside it tell. I/Os per second are computed from their number.
 """
 
@@ -25,11 +25,12 @@ from mountlab.tools import fio_report
 from mountlab.tools.histograms import bin_of, enough
 from mountlab.units import KIB, NS_PER_S
 
-_HEADER = re.compile(r"^\S.*: \(g=\d+\): rw=")
-_VERSION = re.compile(r"^fio[- ]\d")
-_STARTING = re.compile(r"^(?:(?:<[^<>]+> )?Starting \d+ (?:process|thread)|hostname=.*, be=\d)")
+_HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
+_VERSION = re.compile(r"^\s*fio[- ]\d")
+_STARTING = re.compile(r"^(?:<[^<>]+> )?Starting \d+ (?:process|thread)")
+_ANSWER = re.compile(r"^hostname=.*, be=\d")
 _JOB = re.compile(
-    r"^(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
+    r"^\s*(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
 )
 _NUMBER = r"\d{1,20}(?:\.\d{1,6})?"
 _COUNT = rf"{_NUMBER} ?[kKMGTPE]?"
@@ -59,20 +60,20 @@ _CPU = re.compile(
 )
 _ISSUED = re.compile(
     r"^ +issued(?: rwts?| r/w/d)? *: total=(?:r=)?(?P<read>\d{1,15})[,/](?:w=)?(?P<write>\d{1,15})[,/](?:d=)?\d{1,15}"
-    r"(?:,(?P<sync>\d{1,15}))?"
+    r"(?:,(?P<sync>\d{1,15}))?,? short=[\d,/rwd=]*(?:,? drop\w*=[\d,/rwd=]*)?$"
 )
 _LOOKS_LIKE_FIGURES = re.compile(
     r"^ +(?:(?:slat|clat|lat|sync) *\(\w*\) *: *min\b|(?:slat|clat|lat|sync) percentiles\b|cpu +:|issued\b)"
 )
 """How lines of figures begin. `lat (usec) : 2=0.01%` and the latencies of a priority are none: they are shares."""
-_STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):$")
+_STATUS = re.compile(r"^\s*Run status group (\d+) \(all jobs\):$")
 _OLD_TOTAL = re.compile(
     rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): io=(?P<moved>{_AMOUNT}), aggrb=(?P<rate>{_AMOUNT})/s, "
     rf"minb={_AMOUNT}/s, maxb={_AMOUNT}/s, mint=\d+msec, maxt=(?P<ms>\d{{1,12}})msec$"
 )
 _TOTAL = re.compile(
     rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): bw=(?P<rate>{_AMOUNT})/s \((?P<again>{_AMOUNT})/s\), \S+ \(\S+\), "
-    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run=\d+-(?P<ms>\d{{1,12}})msec$"
+    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run= *\d+-(?P<ms>\d{{1,12}})msec$"
 )
 _LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
 _CLIENT = re.compile(r"^<([^<>]+)> ")
@@ -138,6 +139,11 @@ def has_header(lines: Sequence[str]) -> bool:
     return any(_HEADER.match(line) or _VERSION.match(line) or _STARTING.match(line) for line in lines)
 
 
+def clients_asked(lines: Sequence[str]) -> int:
+    """How many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
+    return sum(bool(_ANSWER.match(line)) for line in lines)
+
+
 def is_sum(lines: Sequence[str]) -> bool:
     """Whether some lines are what fio adds up over its clients: its only job says so."""
     names = [match["name"] for match in map(_JOB.match, lines) if match]
@@ -151,6 +157,11 @@ def read(text: str) -> list[Figure]:
     edges = [0, *starts(lines)[1:], len(lines)]
     if is_sum(lines[edges[-2] :]):
         return _read_clients(lines, edges)
+    if (clients := clients_asked(lines)) > 1:
+        raise unreadable(
+            "fio's output is not whole", len(lines), f"reports of {clients} clients without their sum",
+            "the lines below 'All clients: '",
+        )  # fmt: skip
     jobs = _whole(lines, 0, len(lines))
     if len(jobs) == 1:
         return jobs[0].figures
@@ -432,7 +443,10 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
     given = [(total.group, total.side) for total in totals]
     if set(given) != asked or len(given) != len(asked):
         raise unreadable(
-            "fio's output is not whole", last, f"{len(given)} sums", f"{len(asked)}, below 'Run status group'"
+            "fio's output is not whole",
+            last,
+            f"{len(given)} sums",
+            f"{len(asked)}: lines as 'WRITE: bw=...' below 'Run status group', as fio prints them at its end",
         )
     for total in totals:
         sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
