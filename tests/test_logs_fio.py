@@ -168,6 +168,14 @@ def test_a_carry_that_fio_lost_is_put_back() -> None:
     assert found["write_bandwidth"] == pytest.approx(28_600 * 1024 / 2, rel=0.005)
 
 
+def test_figures_that_agree_as_they_are_printed_have_lost_no_carry() -> None:
+    """64,000 B in 1 ms: 64.0MB/s and 61.0MiB/s are the same rate, and both might have lost a carry (65.0MB/s)."""
+    whole = plain().sides["write"]
+    text = report([replace(plain(), sides={"write": replace(whole, ios=16_000, block=8000)})], Style((3, 33)))
+    assert "BW=61.0MiB/s (64.0MB/s)(122MiB/" in text
+    assert figures(text)["write_bandwidth"] == pytest.approx(64e6, rel=0.001)
+
+
 def test_iops_whose_carry_may_be_lost_are_missing_where_nothing_else_tells() -> None:
     whole = plain().sides["write"]
     text = report([replace(plain(), sides={"write": replace(whole, ios=27_926)})], Style((3, 7)))

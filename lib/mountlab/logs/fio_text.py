@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
+from typing import NamedTuple
 
 from mountlab.errors import ParseError, ToolError
 from mountlab.logs.base import Figure, times_ten, unreadable
@@ -89,13 +90,21 @@ _MEASURED = (*fio_report.SIDES, "sync")
 _POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
 
 
+class _Printed(NamedTuple):
+    """A figure of fio's text."""
+
+    meant: tuple[float, ...]
+    """What it may mean: as it is printed, and with the carry that fio before 3.26 loses."""
+    half: float
+    """Half of its last digit."""
+
+
 @dataclass(frozen=True)
 class _Side:
     moved: float
     seconds: float
     line: int
-    iops: tuple[float, ...]
-    """What the printed figure may mean."""
+    iops: _Printed
 
 
 @dataclass
@@ -263,40 +272,57 @@ def _add_side(job: _Job, line: str, number: int) -> str:
     amounts = _bytes(match["moved"], old=old)
     agreeing = _agreeing([*printed, _per(amounts, seconds)])
     if not agreeing:
-        raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{printed[0][0]:g} B/s")
-    rate, moved = agreeing[0], min(amounts, key=lambda amount: abs(amount - agreeing[-1] * seconds))
+        raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{printed[0].meant[0]:g} B/s")
+    rate, moved = agreeing[0], min(amounts.meant, key=lambda amount: abs(amount - agreeing[-1] * seconds))
     job.sides[side] = _Side(moved, seconds, number, _counts(match["iops"]))
     _add(job, f"{side}_bandwidth", rate, "B/s", number)
     _add(job, "bytes", moved, "B", number, label=side)
     return side
 
 
-def _per(amounts: Sequence[float], seconds: float) -> list[float]:
-    return [amount / (seconds or math.inf) for amount in amounts]
+def _per(amounts: _Printed, seconds: float) -> _Printed:
+    """A rate as fio computes it: over the milliseconds that it prints."""
+    time = seconds or math.inf
+    return _Printed(tuple(amount / time for amount in amounts.meant), amounts.half / time)
 
 
-def _agreeing(figures: Sequence[Sequence[float]], slack: float = 1.0) -> tuple[float, ...]:
-    """What figures that are of one amount mean, each of which may mean several; () where none of these agree."""
-    nearest = min(product(*figures), key=lambda each: max(each) - min(each))
+def _agreeing(figures: Sequence[_Printed], slack: float = 1.0) -> tuple[float, ...]:
+    """Return what figures of one amount mean; () where no meanings of theirs agree. Of several that agree in all the
+    digits that fio prints, the one with the fewest lost carries; else the nearest."""
+
+    def order(each: Sequence[tuple[int, float]]) -> tuple[bool, int, float]:
+        values = [value for _, value in each]
+        apart = max(value - one.half for value, one in zip(values, figures, strict=True)) > min(
+            value + one.half for value, one in zip(values, figures, strict=True)
+        )
+        return apart, 0 if apart else sum(carry for carry, _ in each), max(values) - min(values)
+
+    nearest = tuple(value for _, value in min(product(*(enumerate(each.meant) for each in figures)), key=order))
     return nearest if max(nearest) - min(nearest) <= _TOLERANCE * max(nearest) + slack else ()
 
 
-def _counts(text: str) -> tuple[float, ...]:
+def _counts(text: str) -> _Printed:
     """'13.4k' in full; of '13.0k' 13,000, and 14,000 of a fio that drops the carry."""
     match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)", text)
     assert match
     power = 3 * _PREFIXES.index(match[2].upper() or " ")
-    return tuple(times_ten(number, power) for number in _meant(match[1]))
+    return _Printed(tuple(times_ten(number, power) for number in _meant(match[1])), _half(match[1]) * 10.0**power)
 
 
-def _bytes(text: str, *, old: bool) -> tuple[float, ...]:
+def _bytes(text: str, *, old: bool) -> _Printed:
     """'76.6MiB' and '80.3MB' as they are meant; the 'KB' and 'MB' of version 2 as KiB and MiB; bits as bytes."""
     match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)(i?)(B|bit|)", text)
     assert match
     base = KIB if old or match[3] else 1000
     unit = float(base ** (_OLD_PREFIXES if old else _PREFIXES).find(match[2].upper() or " "))
+    unit /= 8 if match[4] == "bit" else 1
     numbers = [match[1]] if old else _meant(match[1])
-    return tuple(float(number) * unit / (8 if match[4] == "bit" else 1) for number in numbers)
+    return _Printed(tuple(float(number) * unit for number in numbers), _half(match[1]) * unit)
+
+
+def _half(number: str) -> float:
+    """Half of the last digit that is printed."""
+    return 0.5 * 10.0 ** -len(number.partition(".")[2])
 
 
 def _meant(number: str) -> list[str]:
@@ -383,9 +409,11 @@ def _close(job: _Job) -> None:
 def _add_iops(job: _Job, name: str, side: _Side) -> None:
     """From the number of I/Os, which fio prints in full; without it, as printed, where that has but one meaning."""
     done = job.ios.get(name, 0) / side.seconds
-    if done and not _agreeing([[done], side.iops]):
-        raise unreadable("fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops[0]:g} IOPS", f"{done:g}")
-    value = done or (side.iops[0] if len(side.iops) == 1 else 0.0)
+    if done and not _agreeing([_Printed((done,), 0.5 / side.seconds), side.iops]):
+        raise unreadable(
+            "fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops.meant[0]:g} IOPS", f"{done:g}"
+        )
+    value = done or (side.iops.meant[0] if len(side.iops.meant) == 1 else 0.0)
     _add(job, f"{name}_iops", value, "1/s", side.line)
 
 
@@ -432,8 +460,8 @@ def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Tota
     slack = KIB + KIB / (seconds or math.inf) if old else 1.0  # old versions cut sums to whole KB
     agreeing = _agreeing([*rates, *(_per(amount, seconds) for amount in amounts)], slack)
     if not agreeing:
-        raise unreadable("a sum of fio's does not agree with itself", number, match[0], f"{rates[0][0]:g} B/s")
-    moved = min(amounts[0], key=lambda amount: abs(amount - agreeing[len(rates)] * seconds))
+        raise unreadable("a sum of fio's does not agree with itself", number, match[0], f"{rates[0].meant[0]:g} B/s")
+    moved = min(amounts[0].meant, key=lambda amount: abs(amount - agreeing[len(rates)] * seconds))
     return _Total(group, match["side"].lower(), agreeing[0], moved, seconds, number)
 
 
