@@ -171,6 +171,16 @@ def test_a_figure_of_zero_has_no_geometric_mean_and_that_is_missing_not_zero() -
     assert (math.isnan(a["mean"]), a["n"], b["mean"]) == (True, 2, pytest.approx(4))
 
 
+def test_what_a_file_system_cannot_do_is_not_compared() -> None:
+    """hugetlbfs has no write(): dd cannot run on it, and there is no comparison, not one without blocks."""
+    huge = {"type": "hugetlbfs", "size": "128MiB"}
+    the_sweep = sweep(filesystems={"a": TMPFS, "b": TMPFS, "h": huge}, workloads={"w": DD_WRITE}, baseline="a").sweep
+    found = comparisons(the_sweep, frame(the_sweep, {cell: VALUES[cell] for cell in ("a/w", "b/w")}))
+    assert [each.candidate for each in found] == ["b"]
+    imported = replace(the_sweep, imported=True, metrics=("write_bandwidth",))  # a log may be of anything
+    assert {each.candidate for each in comparisons(imported, frame(the_sweep, {"a/w": VALUES["a/w"]}))} == {"b", "h"}
+
+
 def test_after_a_stopping_rule_intervals_are_wider_than_their_label_would_make_them() -> None:
     until = Until(half_width=0.03)
     the_sweep = replace(make(), design=replace(make().design, until=until))

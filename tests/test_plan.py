@@ -400,9 +400,9 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:20] == [
+    assert lines[:21] == [
         f"out={OUT}/t0001", f"directory={directory}", f"mountpoint={MNT}/tmpfs", "fstype=tmpfs", "target=''",
-        "cache=cold", "lazy=''", "direct=''", "helper=''",
+        "cache=cold", "lazy=''", "direct=''", "in_memory=yes", "helper=''",
         "cgroups=/sys/fs/cgroup", "mount_namespace=''", "pid_namespace=''",
         f"largest_output={16 * 2**20}", f"largest_archive={64 * 2**20}", "prepares=''", "warms=''",
         "prepare() { :; }", "warm() { :; }",

@@ -158,8 +158,9 @@ def test_every_part_is_there(page: Page) -> None:
     assert [text for level, text in page.headings if level == 2] == [
         "Caveats", "Figures of each metric", "What explains how much", "Published figures beside ours",
         "Options: asked, and in effect", "Left out", "Every trial", "In the order of the run", "How the trials lie",
-        "Latencies", "Inside of the trials", "Bytes of the tool, bytes of the device", "As bars",
-        "Why each cell stopped", "All trials", "The box", "Versions and seed", "Parameters", "Run it again",
+        "Latencies", "Inside of the trials", "Bytes of the tool, bytes of the device",
+        "Memory used as filled", "As bars", "Why each cell stopped", "All trials", "The box", "Versions and seed",
+        "Parameters", "Run it again",
         "Nothing to show",
     ]  # fmt: skip
 

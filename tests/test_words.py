@@ -229,6 +229,17 @@ def test_a_headline_does_not_hide_a_loss() -> None:
     assert told[-1] == "Against ext4, in all: tmpfs is faster in 8 and slower in 1 (lost) of 9 comparisons."
 
 
+def test_what_one_side_has_no_figure_for_is_counted_nowhere() -> None:
+    """pg_test_fsync gives no figure for a method that a file system cannot do: no block has both sides."""
+    nan = {"ratio": math.nan, "low": math.nan, "high": math.nan, "verdict": "undecided", "n": 0}
+    wins = [comparison(workload=f"w{i}", ratio=5.0 + i, low=4.5 + i, high=5.5 + i) for i in range(8)]
+    told = answer(*wins, *(comparison(workload=f"x{i}", **nan) for i in range(9)))
+    assert told[-1] == "Against ext4, in all: tmpfs is faster in all 8 comparisons."
+    open_ = [comparison(workload=f"w{i}", low=0.5, high=90.0, verdict="undecided", n=2) for i in range(7)]
+    first = answer(*open_, comparison(workload="x", **nan))[0]
+    assert first == "Nothing is shown to be faster or slower than ext4, in 7 comparisons; n = 2 blocks."
+
+
 def test_nothing_decided_is_said_first() -> None:
     open_ = [comparison(workload=f"w{i}", low=0.5, high=90.0, verdict="undecided", n=2) for i in range(7)]
     told = answer(*open_)
