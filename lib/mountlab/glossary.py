@@ -56,7 +56,8 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "operations": "How many were done; the label names the operation.",
     "app_overhead": "Time that the tool spent on itself, and not in calls of the file system.",
     "space_used": "Used share of the file system at the end.",
-    "elapsed": "How long the measured part took, by the tool's own clock.",
+    "elapsed": "How long the measured part took, by the tool's own clock; of `tool: command` with `from: clock`, "
+    "by the box's.",
     "bytes": "Bytes moved; the label says whether read or written.",
     "mkfs_time": "How long mkfs took, by the box's clock. One figure a mount.",
     "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
