@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.errors import ParameterError
+from mountlab.errors import ParameterError, ParseError
 from mountlab.logs import decoded, read_log, read_one
 
 DATA = Path(__file__).parent / "data"
@@ -410,6 +410,12 @@ def test_a_complaint_of_dd_is_quoted_with_the_lines_near_it() -> None:
 def test_periods_of_filebench_without_a_version_line_are_one_run_too() -> None:
     periods = [(1.064 + 10 * n, 11.064 + 10 * n, 5000 + n) for n in range(3)]
     assert "printed 3 summaries" in problem("filebench", of_filebench(periods).partition("\n")[2])
+
+
+@given(st.sampled_from(["dd", "filebench", "fs_mark", "pg_test_fsync"]), st.text(max_size=60))
+def test_a_text_that_is_of_no_tool_is_refused_and_not_more(tool: str, text: str) -> None:
+    with pytest.raises(ParseError, match="no output of"):
+        read_log(tool, f"{text.replace('0', '')}\n")
 
 
 def test_a_filebench_of_microseconds_is_named() -> None:

@@ -102,6 +102,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "low_same": "Of the verdict `same`: the lower end of the interval that its two one-sided tests use.",
     "high_same": "The upper end of it.",
     "level_same": "The level of that interval: 90 % where the comparison stands alone at 95 %.",
+    "better": "Of a metric that the sweep defines: `higher` or `lower`. The column is there where a sweep defines one.",
     "needed": "Blocks that would decide an undecided comparison with a chance of 80 %.",
     "scope": "What the caveat is about: run, filesystem, cell or trial.",
     "subject": "Which of them; empty for the run.",

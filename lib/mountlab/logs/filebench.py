@@ -56,7 +56,7 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
     found = [number for number, line in enumerate(lines) if "IO Summary" in line]
     return [
         number + 1
-        for number, after in zip(found, [*found[1:], None], strict=True)
+        for number, after in zip(found, [*found[1:], None], strict=False)  # without a summary there is no run
         if after is None or any(map(_BEGUN.search, lines[number:after])) or not _is_one_run(lines[number], lines[after])
     ]
 
