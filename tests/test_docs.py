@@ -17,6 +17,7 @@ from mountlab.import_params import ImportedFilesystem, ImportFile, read_import
 from mountlab.model import METRICS
 from mountlab.params import SWEEP_KEYS, BoxFile, DesignFile, PublishedRow, parse_box, parse_published, resolve
 from mountlab.tools import TOOLS
+from mountlab.tools.command import METRIC_KEYS
 from mountlab.until_params import UntilFile
 from mountlab.workload_params import DESIGN_KEYS
 from test_readme import COVERED_BY, commands, in_file_or_folder
@@ -153,6 +154,7 @@ KEYS = {
       for key in model.model_fields),
     *(option for tool in TOOLS.values() for option in (*tool.options, *tool.reserved)),
     *(option.file_key for tool in TOOLS.values() for option in tool.options.values() if option.file_key), *RETIRED,
+    *METRIC_KEYS,
 }  # fmt: skip
 OF_FIO = {"invalidate", "lat_percentiles", "norandommap", "random_distribution"}
 """Options that only fio itself knows."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.errors import ParameterError
+from mountlab.errors import ParameterError, ParseError
 from mountlab.logs import decoded, read_log, read_one
 
 DATA = Path(__file__).parent / "data"
@@ -377,3 +377,72 @@ def test_a_row_of_fs_mark_that_was_cut_is_refused_where_widths_tell(log: str) ->
 def test_a_tool_without_logs_is_named() -> None:
     with pytest.raises(ParameterError, match="tool with logs to read"):
         read_log("command", "x")
+
+
+# --- found in logs of others ------------------------------------------------------------------------------------------
+
+
+def test_a_table_with_a_rate_in_brackets_is_no_summary_of_dd() -> None:
+    text = recorded("dd/write-1m.stderr")
+    table = "FIO   4k random read   2793 IOPS (11175 KB/s)\nHDParm   disk read   88.31 MB/sec\n"
+    (output,) = [each for each in read_log("dd", text + table) if each.problem is None]
+    assert {f"{r.metric} {r.label}".strip(): r.value for r in output.measurements} == figures("dd", text)
+    assert len(read_log("dd", text + table)) == 1
+
+
+def test_progress_of_bsd_is_no_summary() -> None:
+    rows = "10240+0 records in\n10240+0 records out\n"
+    summary = "10737418240 bytes transferred in 31.114429 secs (345094501 bytes/sec)\n"
+    progress = "  10600000000 bytes (11 GB, 9.9 GiB) transferred 31.000s, 342 MB/s\n"
+    (output,) = read_log("dd", progress + rows + summary)
+    assert [row.value for row in output.measurements if row.metric == "elapsed"] == [31.114429]
+    assert figures("dd", rows + summary)["bytes"] == 10737418240
+
+
+def test_a_complaint_of_dd_is_quoted_with_the_lines_near_it() -> None:
+    noise = "".join(f"note {place} of a long file\n" for place in "abcdefgh")
+    said = problem("dd", noise + "dd: error writing 'x': Input/output error\n" + noise.replace("note", "word"))
+    assert "note h of a long file" in said
+    assert "note a of" not in said
+    assert "word h of" not in said
+
+
+def test_periods_of_filebench_without_a_version_line_are_one_run_too() -> None:
+    periods = [(1.064 + 10 * n, 11.064 + 10 * n, 5000 + n) for n in range(3)]
+    assert "printed 3 summaries" in problem("filebench", of_filebench(periods).partition("\n")[2])
+
+
+@given(st.sampled_from(["dd", "filebench", "fs_mark", "pg_test_fsync"]), st.text(max_size=60))
+def test_a_text_that_is_of_no_tool_is_refused_and_not_more(tool: str, text: str) -> None:
+    with pytest.raises(ParseError, match="no output of"):
+        read_log(tool, f"{text.replace('0', '')}\n")
+
+
+def test_a_filebench_of_microseconds_is_named() -> None:
+    text = of_filebench([(1.064, 11.064, 5000)], version="1.5-alpha3").replace("0.3ms/op", "0.185 us/op")
+    assert "this filebench was changed: it counts latencies in us" in problem("filebench", text)
+
+
+def test_fs_mark_without_its_header_says_what_to_paste() -> None:
+    text = recorded("fs_mark/S1-L2.stdout")
+    said = problem("fs_mark", text[text.index("FSUse%") :])
+    assert "fs_mark's header is missing" in said
+    assert "paste the output from the line '#  fs_mark' on" in said
+    stamped = text.replace("\n#\tVersion", "\n2021-06-07 09:52:25 fs_mark -d x\n#\tVersion")
+    assert figures("fs_mark", stamped + "\nAverage Files/sec: 8324.0\np50 Files/sec: 8324\n") == figures(
+        "fs_mark", text
+    )
+
+
+def test_a_part_of_pg_test_fsync_says_which_sections_there_are() -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    said = problem("pg_test_fsync", text[: text.index("Compare open_sync")])
+    assert "got:     10 rows" in said
+    assert "18 rows, in the sections one 8kB, two 8kB, write sizes, descriptor, non-sync" in said
+
+
+def test_pg_test_fsync_with_a_decimal_comma_or_without_blank_lines() -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    comma = "\n".join(line.replace(".", ",") if "ops/sec" in line else line for line in text.split("\n"))
+    assert figures("pg_test_fsync", comma) == figures("pg_test_fsync", text)
+    assert figures("pg_test_fsync", text.replace("\n\n", "\n")) == figures("pg_test_fsync", text)

@@ -124,6 +124,7 @@ def judge(
         )
     runs = aligned((*baseline, *change))
     _check(runs)
+    _check_directions(runs, metrics)
     baseline, change = runs[: len(baseline)], runs[len(baseline) :]
     figures = [
         each for each in shared_figures(runs, metrics=metrics)
@@ -155,6 +156,16 @@ def _check(runs: Sequence[ComparedRun]) -> None:
         raise PlanError("a run is not held against itself", where="gate", got=twice[0], allowed="each run once")
     for run in runs[1:]:
         common_cells(runs[0].sweep, run.sweep)
+
+
+def _check_directions(runs: Sequence[ComparedRun], metrics: Sequence[str]) -> None:
+    """Raise PlanError where a metric is asked for of which neither way is better."""
+    for name in metrics:
+        if any(name in run.sweep.own_metrics and run.sweep.metric(name).better == "neither" for run in runs):
+            raise PlanError(
+                "a metric without a direction cannot become worse", where="gate --metric",
+                got=f"{name} (better: neither)", allowed="metrics of which higher or lower is better",
+            )  # fmt: skip
 
 
 def _unit(change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Unit:

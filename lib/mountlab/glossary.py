@@ -56,7 +56,8 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "operations": "How many were done; the label names the operation.",
     "app_overhead": "Time that the tool spent on itself, and not in calls of the file system.",
     "space_used": "Used share of the file system at the end.",
-    "elapsed": "How long the measured part took, by the tool's own clock.",
+    "elapsed": "How long the measured part took, by the tool's own clock; of `tool: command` with `from: clock`, "
+    "by the box's.",
     "bytes": "Bytes moved; the label says whether read or written.",
     "mkfs_time": "How long mkfs took, by the box's clock. One figure a mount.",
     "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
@@ -101,6 +102,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "low_same": "Of the verdict `same`: the lower end of the interval that its two one-sided tests use.",
     "high_same": "The upper end of it.",
     "level_same": "The level of that interval: 90 % where the comparison stands alone at 95 %.",
+    "better": "Of a metric that the sweep defines: `higher` or `lower`. The column is there where a sweep defines one.",
     "needed": "Blocks that would decide an undecided comparison with a chance of 80 %.",
     "scope": "What the caveat is about: run, filesystem, cell or trial.",
     "subject": "Which of them; empty for the run.",

@@ -77,3 +77,31 @@ def test_every_run_cleans_up_after_a_failed_preparation(tmp_path: Path, entry: d
     run = measure(tmp_path, {**entry, "size": 1, "prepare": "false"})
     assert all("the preparation failed" in reason for reason in run.trials["reason"])
     shutil.rmtree(tmp_path / "results")
+
+
+def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
+    tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    """Sleeping longer takes longer by the clock: the figure is the time of the program, and less is better."""
+    silent = {"tool": "command", "argv": "sh -c 'sleep \"$1\"' w {seconds} {directory}", "seconds": [0.1, 0.4],
+              "space": "1MiB", "metrics": {"elapsed": {"from": "clock"}}}  # fmt: skip
+    own = {"tool": "command", "argv": "sh -c 'echo score .4188 of 1,234.5' w {directory}", "space": "1MiB", "metrics": {
+        "score": {"pattern": r"score (\S+)", "unit": "points", "better": "higher"},
+        "goal": {"pattern": r"of (\S+)", "unit": "points", "better": "neither"}}}  # fmt: skip
+    resolved = sweep(
+        filesystems={"tmpfs": TMPFS, "ext4": EXT4}, workloads={"silent": silent, "own": own},
+        design={"repeats": 2, "warmup": 0}, baseline="ext4",
+    )  # fmt: skip
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    assert set(run.trials["status"]) == {"ok"}
+    rows = run.measurements.set_index(["cell", "metric"])
+    for seconds in (0.1, 0.4):
+        took = rows.loc[(f"tmpfs/silent seconds={seconds}", "elapsed")]
+        assert ((took["value"] > seconds) & (took["value"] < seconds + 1)).all()
+        assert ((took["step"] > 0) & (took["step"] < 1)).all()
+    assert set(rows.loc[("ext4/own", "score"), "value"]) == {0.4188}
+    assert set(rows.loc[("ext4/own", "goal"), "value"]) == {1234.5}
+    assert {(each.metric, each.more_is_better) for each in run.comparisons} == {("elapsed", False), ("score", True)}
+    assert "better" in (run.path / "comparisons.csv").read_text().splitlines()[0]
+    with open_box(store.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []

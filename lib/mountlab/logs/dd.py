@@ -15,15 +15,19 @@ from mountlab.model import Measurement
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
-    rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?[,，、(]\s*"
+    rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?(?:[,，、]\s*|\(\s*(?=\d+\s?bytes/))"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
 _RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
 _PROGRESS = re.compile(r"^\d{1,20} ?[^\d\n(（]+[(（]\d[^)）\n]*[)）][^\d\n]*\d{1,20} (?:s|秒)[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
+_PROGRESS_BSD = re.compile(r"^\s*\d{1,20} bytes (?:\([^)\n]*\) )?transferred \d{1,20}\.\d{3}s, ")
+"""FreeBSD's and macOS's progress. Their summary says "in 31.114429 secs"."""
 LONG_S = 100
 _COMPLAINT = re.compile(r"(?:^|[\s/])g?dd: (?!warning: )")
 _INTERRUPTED = re.compile(r"\^C")
+_NEAR = 5
+"""Lines on either side of a complaint that are quoted with it."""
 _FEW = 2
 """Of so few blocks one more in than out may as well be blocks of two sizes."""
 _SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
@@ -47,6 +51,8 @@ def _split(text: str) -> list[Part]:
 def _ends(lines: list[str], at: int) -> bool:
     """Whether a line is the summary of an output, and not one of its progress."""
     match = _SUMMARY.match(lines[at])
+    if _PROGRESS_BSD.match(lines[at]):
+        return False
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
@@ -78,7 +84,8 @@ def _read(part: Part, known: Known) -> list[Figure]:
 def _check_words(lines: list[str]) -> None:
     for number, line in enumerate(lines, start=1):
         if _COMPLAINT.search(line) or _INTERRUPTED.search(line):
-            raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence="\n".join(lines))
+            near = "\n".join(lines[max(0, number - _NEAR) : number + _NEAR])
+            raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
 
 
 def _summary(lines: list[str]) -> tuple[int, int, float]:

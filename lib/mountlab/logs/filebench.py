@@ -34,6 +34,8 @@ _BEGUN = re.compile(r"Creating|Starting|Allocated|Populated|Shutting down|Versio
 _SAME_START_S = 0.1
 _SHORTEST_PERIOD_S = 0.9
 """filebench sleeps whole seconds between two summaries."""
+_OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
+"""What a changed filebench prints, in the place of ms/op."""
 _TENTH = 0.11 * MIB
 """How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
 _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
@@ -54,13 +56,14 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
     found = [number for number, line in enumerate(lines) if "IO Summary" in line]
     return [
         number + 1
-        for number, after in zip(found, [*found[1:], None], strict=True)
-        if after is None or any(map(_BEGUN.search, lines[number:after])) or not _continues(lines[number], lines[after])
+        for number, after in zip(found, [*found[1:], None], strict=False)  # without a summary there is no run
+        if after is None or any(map(_BEGUN.search, lines[number:after])) or not _is_one_run(lines[number], lines[after])
     ]
 
 
 def _read(part: Part, known: Known) -> list[Figure]:
     text = _without_interim(part.text)
+    _check_milliseconds(text)
     old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
     report = _read_1_4(text) if old else read_report(text)
     lines = text.split("\n")
@@ -71,6 +74,15 @@ def _read(part: Part, known: Known) -> list[Figure]:
         Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
         for row in _figures(report)
     ]
+
+
+def _check_milliseconds(text: str) -> None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _OF_MICROSECONDS.search(line):
+            raise unreadable(
+                "this filebench was changed: it counts latencies in us", number, line,
+                "latencies in ms, as filebench 1.4 and 1.5 print them",
+            )  # fmt: skip
 
 
 def _check_whole(report: Report, line: int, text: str, slack: float) -> None:
@@ -133,6 +145,13 @@ def _continues(before: str, after: str) -> bool:
     """Return whether the second of two summaries covers what the first does, and more."""
     first, second = _period(before), _period(after)
     return first is not None and second is not None and second.goes_on(first)
+
+
+def _is_one_run(before: str, after: str) -> bool:
+    """Return whether the second of two summaries goes on with the first, or begins where that one ended."""
+    first, second = _period(before), _period(after)
+    abuts = first and second and abs(second.start - first.end) <= _SAME_START_S + second.unsure
+    return bool(abuts) or _continues(before, after)
 
 
 def _without_interim(text: str) -> str:

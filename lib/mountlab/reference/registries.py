@@ -18,6 +18,7 @@ from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from mountlab.units import GIB, format_bytes, format_seconds
 
+_ANY = "whatever the sweep has a pattern for, the wall time (`from: clock`), and metrics that the sweep defines"
 _FURTHER = {"command": "Any other option is a value for its `{name}` in the command lines."}
 _OF_EVERY_MOUNT = ("mkfs_time", "mount_time")
 _KINDS = {
@@ -54,7 +55,7 @@ def _tool(tool: Tool) -> str:
     files = [f"`{option.file_key}: PATH` in the place of `{name}` names a file that holds its text." for name, option
              in tool.options.items() if option.file_key]  # fmt: skip
     more = "" if not tool.any_option else _FURTHER.get(tool.name, "Any other option of the program is handed to it.")
-    gives = "whatever the sweep has a pattern for" if len(tool.gives) == len(METRICS) else codes(tool.gives)
+    gives = _ANY if len(tool.gives) == len(METRICS) else codes(tool.gives)
     return "\n\n".join(
         part for part in (
             f"## {tool.name}", prose(type(tool).__doc__),

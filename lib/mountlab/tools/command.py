@@ -35,7 +35,7 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 _CUT_BEFORE = re.compile(r"(?:\d|\d[.,]|(?<![^\s=:(])\.|\d[eE][+-]?|(?<!\w)[-\u2212])\Z")
 _CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
 """What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
-_METRIC_KEYS = {"pattern", "unit", "from", "all", "better"}
+METRIC_KEYS = {"pattern", "unit", "from", "all", "better"}
 _ALL: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
     "first": lambda values: values[0], "last": lambda values: values[-1],
@@ -325,8 +325,8 @@ def _check_entry(entry: Any, where: str) -> None:
             next_step=f"put the value of {bare[0]} in quotes: {bare[0]}: '{entry[bare[0]]}'" if bare else "",
         )  # fmt: skip
     for name in entry:
-        if name not in _METRIC_KEYS:
-            raise unknown_key(name, sorted(_METRIC_KEYS), where=where, what="key of a metric")
+        if name not in METRIC_KEYS:
+            raise unknown_key(name, sorted(METRIC_KEYS), where=where, what="key of a metric")
 
 
 _KEYS = "pattern (a regular expression), unit, and if wanted from, all and better; or from: clock"

@@ -221,13 +221,16 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
     if usage is not None:
         return ToolError("fs_mark did not take its options, and printed its usage", evidence="\n".join(lines[:usage]))
     got = next((line for line in lines if line.strip()), "nothing")
-    return ParseError("fs_mark printed no header", got=got[:200], allowed="'#  fs_mark  -n ...'")
+    return ParseError(
+        "fs_mark's header is missing", got=got[:200], allowed="'#  fs_mark  -n ...', above the table",
+        next_step="paste the output from the line '#  fs_mark' on: the rows are checked by what it says",
+    )  # fmt: skip
 
 
 def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
     header = _HEADER.match(lines[start])
-    version = _THREADS.match(lines[start + 1]) if start + 1 < end else None
     table = next((at for at in range(start, end) if _TABLE.match(lines[at])), None)
+    version = next((found for line in lines[start : table or end] if (found := _THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
             "fs_mark's header is not whole", where=f"line {start + 1}", got=lines[start][:200],

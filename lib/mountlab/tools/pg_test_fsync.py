@@ -192,7 +192,12 @@ def is_row(line: str) -> bool:
 
 def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[Row, ...]:
     if len(lines) != len(places):
-        raise ParseError("pg_test_fsync's output is not whole", got=f"{len(lines)} rows", allowed=f"{len(places)} rows")
+        sections = ", ".join(dict.fromkeys(place.section for place in places))
+        raise ParseError(
+            "pg_test_fsync's output is not whole", got=f"{len(lines)} rows",
+            allowed=f"{len(places)} rows, in the sections {sections}",
+            next_step="paste the whole output, from its first line to the row of its last test",
+        )  # fmt: skip
     rows = [(number, line, _ROW.match(line)) for number, line in lines]
     timed = any(match and match["us"] for _, _, match in rows)
     return tuple(_row(line, number, place, timed) for (number, line, _), place in zip(rows, places, strict=True))
