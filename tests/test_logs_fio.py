@@ -463,9 +463,10 @@ def test_directions_that_fio_also_added_up_are_read() -> None:
     assert (found["read_ios"], found["write_ios"]) == (496, 528)
 
 
-@pytest.mark.parametrize("version", [3, 4, 5])
-def test_one_line_of_terse_output_is_read(version: int) -> None:
-    text = recorded(f"terse-{version}.stdout")
+@pytest.mark.parametrize("name", ["fio/terse-3.stdout", "fio/terse-4.stdout", "fio/terse-5.stdout"])
+def test_one_line_of_terse_output_is_read(name: str) -> None:
+    text = recorded(name.removeprefix("fio/"))
+    version = int(text[0])
     fields, found = text.split(";"), figures(text)
     width = 47 if version == 5 else 41
     for side, at_field in (("read", 5), ("write", 5 + width)):
@@ -569,3 +570,10 @@ def test_snapshots_become_one_trial_of_a_run(
     rows = run.estimates[run.estimates["metric"] == "write_bandwidth"]
     assert set(rows["n"]) == {1}
     assert rows["low"].isna().all()
+
+
+def test_a_paste_that_lost_its_blanks_says_so() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem("\n".join(line.lstrip() for line in text.split("\n")))
+    assert said.startswith("no reads and no writes below a job of fio\n")
+    assert "with the blanks before them" in said

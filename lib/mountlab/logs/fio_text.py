@@ -393,7 +393,10 @@ def _close(job: _Job) -> None:
             got=job.mixed.strip()[:160], allowed="a line 'read: ...' or 'write: ...'", next_step=SEPARATE,
         )  # fmt: skip
     if not job.sides:
-        raise ToolError("fio read and wrote no bytes", where=f"line {job.line}", got=f"job {job.name}")
+        raise ToolError(
+            "no reads and no writes below a job of fio", where=f"line {job.line}", got=f"job {job.name}",
+            allowed="lines '  read: IOPS=...' or '  write: IOPS=...', with the blanks before them",
+        )  # fmt: skip
     names = [(figure.measurement.metric, figure.measurement.label) for figure in job.figures]
     if len(set(names)) != len(names):
         raise unreadable(
