@@ -33,8 +33,8 @@ _BEGUN = re.compile(r"Creating|Starting|Allocated|Populated|Shutting down|Versio
 """What filebench prints before or after it measures, and never between two summaries of one run."""
 _SAME_START_S = 0.1
 _LATE = 0.25
-"""A slow box prints a summary up to some seconds after it was made: it seems to count from a later moment. Where figures
-were cleared in between, that moment is later by the whole time between two summaries."""
+"""A slow box prints a summary up to some seconds after it was made: it seems to count from a later moment. Where
+figures were cleared in between, that moment is later by the whole time between two summaries."""
 _SHORTEST_PERIOD_S = 0.9
 """filebench sleeps whole seconds between two summaries."""
 _OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
