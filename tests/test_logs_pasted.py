@@ -292,6 +292,21 @@ def test_the_last_of_several_summaries_of_filebench_covers_all(
     }  # fmt: skip
 
 
+@given(VERSIONS, st.lists(st.floats(0, 1.5), min_size=2, max_size=6))
+def test_a_slow_box_prints_its_summaries_late(version: str, late: list[float]) -> None:
+    """The count is frozen before the summary is printed: it seems to count from a later moment."""
+    counts = [10000 * n for n in range(1, len(late) + 1)]
+    periods = [(1.064 + after, 1.064 + 10 * n + after, 10000 * n) for n, after in enumerate(late, start=1)]
+    assert figures("filebench", of_filebench(periods, version=version))["operations"] == counts[-1]
+
+
+def test_runs_of_other_lengths_without_a_version_line_are_not_merged() -> None:
+    """Nothing tells whether these are two summaries of a run or two runs: neither is believed."""
+    texts = [of_filebench([span], pid=None) for span in ((1.064, 61.065, 90000), (8.3, 128.3, 99000))]
+    pasted = "\n".join(line for text in texts for line in text.split("\n") if "ops" in line or "Per-Op" in line)
+    assert "does not cover all of its run" in problem("filebench", pasted)
+
+
 @given(VERSIONS, st.integers(2, 5))
 def test_summaries_that_each_cover_a_part_of_the_run_are_refused_with_advice(version: str, parts: int) -> None:
     """psrun with a negative period clears the figures after each summary."""

@@ -32,6 +32,9 @@ _TOOK = re.compile(r"Run took \d")
 _BEGUN = re.compile(r"Creating|Starting|Allocated|Populated|Shutting down|Version ")
 """What filebench prints before or after it measures, and never between two summaries of one run."""
 _SAME_START_S = 0.1
+_LATE = 0.25
+"""A slow box prints a summary up to some seconds after it was made: it seems to count from a later moment. Where
+figures were cleared in between, that moment is later by the whole time between two summaries."""
 _SHORTEST_PERIOD_S = 0.9
 """filebench sleeps whole seconds between two summaries."""
 _OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
@@ -126,10 +129,12 @@ class _Period:
     unsure: float
     """How far the start may be off, since the rate is rounded."""
 
-    def goes_on(self, before: _Period) -> bool:
-        """Return whether this summary counts from where the one before it counts, to a later moment."""
-        same = abs(self.start - before.start) <= _SAME_START_S + self.unsure + before.unsure
-        return same and self.end - before.end >= _SHORTEST_PERIOD_S
+    def goes_on(self, before: _Period, late: float) -> bool:
+        """Return whether this summary counts from where the one before it counts, to a later moment. `late`: how late
+        a summary may be printed, as a share of the time between the two."""
+        between = self.end - before.end
+        same = abs(self.start - before.start) <= _SAME_START_S + late * between + self.unsure + before.unsure
+        return same and between >= _SHORTEST_PERIOD_S
 
 
 def _period(line: str) -> _Period | None:
@@ -141,17 +146,17 @@ def _period(line: str) -> _Period | None:
     return _Period(float(match["at"]) - took, float(match["at"]), took * 5e-4 / rate)
 
 
-def _continues(before: str, after: str) -> bool:
+def _continues(before: str, after: str, late: float) -> bool:
     """Return whether the second of two summaries covers what the first does, and more."""
     first, second = _period(before), _period(after)
-    return first is not None and second is not None and second.goes_on(first)
+    return first is not None and second is not None and second.goes_on(first, late)
 
 
 def _is_one_run(before: str, after: str) -> bool:
     """Return whether the second of two summaries goes on with the first, or begins where that one ended."""
     first, second = _period(before), _period(after)
     abuts = first and second and abs(second.start - first.end) <= _SAME_START_S + second.unsure
-    return bool(abuts) or _continues(before, after)
+    return bool(abuts) or _continues(before, after, _LATE)
 
 
 def _without_interim(text: str) -> str:
@@ -165,8 +170,9 @@ def _without_interim(text: str) -> str:
     ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
     if len(ends) < 2 or _TROUBLE.search(text):
         return text
+    late = _LATE if any(map(_VERSION.match, lines)) else 0.0  # else they may be of several runs
     for before, after in pairwise(ends):
-        if not _continues(lines[before], lines[after]):
+        if not _continues(lines[before], lines[after], late):
             raise _cleared(lines, ends, after)
     if not any(_TOOK.search(line) for line in lines[ends[-2] : ends[-1]]):
         raise unreadable(
@@ -192,8 +198,8 @@ def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
         f"one summary, or several that all count from the same moment (these count {said})",
     )
     error.next_step = (
-        "`stats clear` and `psrun` with a negative period set the figures back: keep the one summary that you want, "
-        "with its breakdown, or put each in a file of its own"
+        "`stats clear` and `psrun` with a negative period set the figures back: each summary is then of its own period "
+        "only. Measure again with `run`, or with a positive period; of several runs, put each in a file of its own"
     )
     return error
 
