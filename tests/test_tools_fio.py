@@ -392,11 +392,14 @@ def test_a_cut_report_says_where() -> None:
 def test_a_figure_that_is_missing_or_no_honest_number_is_refused_by_name(path: str, value: object) -> None:
     """Trap: float(value or 0.0)."""
     error = refusal(ParseError, report(changed_report({path: value})), direct=1, runtime=2.0)
-    assert error.what == "fio's report is not json+ of version 3"
-    assert error.where.endswith(f".{path.rpartition('.')[2]}")
+    key = path.rpartition(".")[2]
+    assert error.where.endswith(f".{key}")
     assert error.allowed
     if value is None:
-        assert error.got == "nothing"
+        assert error.what == f"this is not a whole report of fio: it has no {key}"
+        assert "as fio wrote it" in error.next_step
+    else:
+        assert error.what == "fio's report is not json+ of version 3"
 
 
 @pytest.mark.parametrize(

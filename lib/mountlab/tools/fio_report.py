@@ -107,9 +107,15 @@ def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
 
 
 def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
-    got = "nothing" if value is None else f"{str(value)[:60]} ({type(value).__name__})"
-    what = "fio's report is not json+ of version 3"
-    return ParseError(what, where=f"{FILE}: {place}.{key}", got=got, allowed=allowed)
+    """An error for a value that is missing, or of another kind."""
+    where = f"{FILE}: {place}.{key}"
+    if value is None:
+        return ParseError(
+            f"this is not a whole report of fio: it has no {key}", where=where, got="nothing", allowed=allowed,
+            next_step="fio writes it always: take the report as fio wrote it (--output-format=json or json+)",
+        )  # fmt: skip
+    got = f"{str(value)[:60]} ({type(value).__name__})"
+    return ParseError("fio's report is not json+ of version 3", where=where, got=got, allowed=allowed)
 
 
 def moved(entry: Entry) -> float:
