@@ -88,6 +88,7 @@ def test_a_sentence_says_better_or_worse_and_in_which_direction() -> None:
     assert "b has 2.0" in sentences[0]
     assert "the score of a under w: better; n = 6" in sentences[0]
     assert "the lag of a under w: worse, as less is better; n = 6" in sentences[1]
+    assert [words.verdict_of(each, 0.02) for each in comparisons(sweep, measured(sweep))] == ["better", "worse"]
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", [9, 8]), ("lower", [5]), ("neither", [])])

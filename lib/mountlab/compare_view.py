@@ -106,7 +106,7 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
 def _verdict(comparison: Comparison, smallest_effect: float) -> str:
     if not words.has_interval(comparison):
         return f"none: {words.why_no_interval(comparison)}"
-    return words.verdict_text(comparison.verdict, smallest_effect) + words.needed(comparison)
+    return words.verdict_of(comparison, smallest_effect) + words.needed(comparison)
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> Table:
 def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = words.compared_figures(each)
     less = "" if each.more_is_better else ", less is better"
-    verdict = words.verdict_text(each.verdict, smallest_effect) if words.has_interval(each) else "no interval"
+    verdict = words.verdict_of(each, smallest_effect) if words.has_interval(each) else "no interval"
     return (
         words.workload_label(each.workload, each.factors), words.metric_noun(each.metric, each.label) + less,
         f"{each.candidate} / {each.baseline}", figures.value, figures.interval,

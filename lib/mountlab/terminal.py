@@ -46,7 +46,7 @@ def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
 
 def _verdict(each: Comparison, smallest_effect: float) -> str:
     if words.has_interval(each):
-        return words.verdict_text(each.verdict, smallest_effect)
+        return words.verdict_of(each, smallest_effect)
     missing = "time limit in all blocks" if each.censored else "no block has both"
     return f"none: {words.why_no_interval(each)}" if each.n else f"none: {missing}"
 

@@ -364,6 +364,15 @@ def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
     return f"the same within {percent(smallest_effect)}" if verdict == "same" else verdict
 
 
+def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
+    """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which need not be a speed."""
+    own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
+    return own or verdict_text(comparison.verdict, smallest_effect)
+
+
+_OF_OWN_METRICS: Mapping[Verdict, str] = {"faster": "better", "slower": "worse"}
+
+
 def comparison_sentence(
     comparison: Comparison, *, smallest_effect: float, name_workload: bool = True, doubts: Sequence[str] = ()
 ) -> str:
@@ -409,11 +418,11 @@ def _ratio_clause(comparison: Comparison, under: str) -> str:
 
 
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
-    said = {"faster": "better", "slower": "worse"}.get(comparison.verdict, "") if comparison.better else ""
+    said = verdict_of(comparison, smallest_effect)
     hint = "" if comparison.more_is_better else ", as less is better"
     if math.isnan(comparison.ratio):
-        return f"{_bound_clause(comparison, under)}: {said or comparison.verdict}{hint}"
-    return f"{_ratio_clause(comparison, under)}: {said or comparison.verdict}{hint}"
+        return f"{_bound_clause(comparison, under)}: {said}{hint}"
+    return f"{_ratio_clause(comparison, under)}: {said}{hint}"
 
 
 def _bound_clause(comparison: Comparison, under: str) -> str:

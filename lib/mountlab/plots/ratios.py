@@ -54,7 +54,7 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
 
 def _spoken(comparison: Comparison, smallest_effect: float) -> str:
     figures = words.compared_figures(comparison)
-    return f"{figures} {words.verdict_text(comparison.verdict, smallest_effect)}"
+    return f"{figures} {words.verdict_of(comparison, smallest_effect)}"
 
 
 def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:

@@ -81,7 +81,7 @@ def _ratio_cells(run: RunView, metric: str, mean: Mean) -> tuple[str, str, str]:
         same = (c.metric, c.label, words.cell_id(c.candidate, c)) == (metric, mean.label, mean.cell)
         if same:
             figures = words.compared_figures(c)
-            verdict = words.verdict_text(c.verdict, run.sweep.design.smallest_effect) + words.needed(c)
+            verdict = words.verdict_of(c, run.sweep.design.smallest_effect) + words.needed(c)
             return (figures.value, figures.interval, verdict if words.has_interval(c) else "no interval")
     return (words.MISSING, "", "not compared")
 
