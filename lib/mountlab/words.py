@@ -365,7 +365,7 @@ def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
 
 
 def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
-    """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which need not be a speed."""
+    """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no speed."""
     own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
     return own or verdict_text(comparison.verdict, smallest_effect)
 
