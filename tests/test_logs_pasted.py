@@ -414,6 +414,32 @@ def test_progress_of_bsd_is_no_summary() -> None:
     assert figures("dd", rows + summary)["bytes"] == 10737418240
 
 
+@pytest.mark.parametrize("comma", [".", ","])
+def test_progress_of_dd_with_fractions_of_a_second_is_no_summary(comma: str) -> None:
+    """coreutils 8.24 to 8.29 print it so; a carriage return became the end of a line where it was pasted."""
+    rows = "7500+0 records in\n7500+0 records out\n"
+    progress = "7759462400 bytes (7.8 GB, 7.2 GiB) copied, 2021.05 s, 3.8 MB/s\n".replace(".", comma)
+    summary = "7864320000 bytes (7.9 GB, 7.3 GiB) copied, 2048.21 s, 3.8 MB/s\n".replace(".", comma)
+    (output,) = read_log("dd", progress + rows + summary)
+    assert {row.metric: row.value for row in output.measurements}["bytes"] == 7_864_320_000
+    assert len(read_log("dd", progress + summary)) == 2  # what `grep copied` leaves of two runs
+    assert len(read_log("dd", rows + summary + rows + summary)) == 2
+
+
+def test_as_many_bytes_twice_are_one_run_only_where_the_seconds_tell() -> None:
+    """The first line may be the progress before a long flush, or a run whose rows were left out."""
+    rows = "256+0 records in\n256+0 records out\n"
+    first = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 31.6279 s, 33.9 MB/s\n"
+    (one,) = read_log("dd", first + rows + "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 31.6423 s, 33.9 MB/s\n")
+    assert {row.metric: row.value for row in one.measurements}["elapsed"] == 31.6423
+    (doubt,) = read_log("dd", first + rows + "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 35.6423 s, 30.1 MB/s\n")
+    assert not doubt.measurements
+    assert doubt.problem is not None
+    assert "may be dd's progress, or another run" in str(doubt.problem)
+    assert "line 1" in str(doubt.problem)
+    assert "take this line away where it is progress" in str(doubt.problem)
+
+
 def test_a_complaint_of_dd_is_quoted_with_the_lines_near_it() -> None:
     noise = "".join(f"note {place} of a long file\n" for place in "abcdefgh")
     said = problem("dd", noise + "dd: error writing 'x': Input/output error\n" + noise.replace("note", "word"))

@@ -30,6 +30,10 @@ _NEAR = 5
 """Lines on either side of a complaint that are quoted with it."""
 _FEW = 2
 """Of so few blocks one more in than out may as well be blocks of two sizes."""
+_AT_ONCE = 0.001
+"""Lines of as many bytes whose seconds differ by this share or less are of one dd, which prints its last progress as it
+ends: without a flush, that is, which may take long."""
+_ROWS = "rows '256+0 records in' and '256+0 records out' above each run; take this line away where it is progress"
 _SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
 _PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _NO_SUMMARY = (
@@ -51,12 +55,40 @@ def _split(text: str) -> list[Part]:
 def _ends(lines: list[str], at: int) -> bool:
     """Whether a line is the summary of an output, and not one of its progress."""
     match = _SUMMARY.match(lines[at])
-    if _PROGRESS_BSD.match(lines[at]):
+    if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
         return False
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
     return at > 0 and bool(_RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
+
+
+def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> bool:
+    """Whether the rows and the summary of the same dd stand right below: coreutils 8.24 to 8.29 print their progress
+    with fractions of a second."""
+    below = lines[at + 1 : at + 4]
+    if len(below) < 3 or (at and _RECORDS.match(lines[at - 1])) or not all(map(_RECORDS.match, below[:2])):
+        return False
+    last = _SUMMARY.match(below[2])
+    return (
+        last is not None
+        and int(match["bytes"]) <= int(last["bytes"])
+        and _float(match["seconds"]) <= _float(last["seconds"])
+    )
+
+
+def _check_progress(lines: list[str]) -> None:
+    """Raise ParseError for what may be progress, or another run of as many bytes: its rows may have been left out."""
+    for at, line in enumerate(lines):
+        match = _SUMMARY.match(line)
+        if match and _goes_on(lines, at, match):
+            last = _SUMMARY.match(lines[at + 3])
+            if last and match["bytes"] == last["bytes"] and not _at_once(match["seconds"], last["seconds"]):
+                raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
+
+
+def _at_once(earlier: str, later: str) -> bool:
+    return _float(later) - _float(earlier) <= _AT_ONCE * _float(later)
 
 
 def _begins(line: str) -> bool:
@@ -68,6 +100,7 @@ def _begins(line: str) -> bool:
 def _read(part: Part, known: Known) -> list[Figure]:
     lines = part.text.split("\n")
     _check_words(lines)
+    _check_progress(lines)
     at, copied, seconds = _summary(lines)
     _check_records(lines, at, copied)
     _check_asked(copied, known)
