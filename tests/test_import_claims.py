@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -477,3 +478,30 @@ def test_operations_per_test_are_no_seconds() -> None:
 )  # fmt: skip
 def test_what_a_level_may_mean(tool: str, name: str, level: str, values: set[Any]) -> None:
     assert set(readings(name, level, TOOLS[tool].options[name])) == values
+
+
+PASTES = {
+    "JSON below words, indented": (
+        "fio", "fio/psync-randread-direct.jsonplus", "Testing a profile..\n", "  ", {"rw": "randread", "bs": 4096}
+    ),
+    "text, indented": ("fio", "fio/human-write.stdout", "", "    ", {"ioengine": "psync", "iodepth": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTES)
+def test_what_a_pasted_log_states_is_found_too(name: str) -> None:
+    """The readers take such logs: so what they state has to be compared with the import."""
+    tool, file, above, margin, values = PASTES[name]
+    text = above + indent((DATA / file).read_text(), margin)
+    (output,) = read_log(tool, text)
+    found = stated(tool, output)
+    assert {option: found[option].value for option in values} == values
+
+
+def test_seconds_per_test_are_found_without_the_blank_lines_and_above_a_folded_line() -> None:
+    text = (DATA / "pg_test_fsync" / "ramfs.stdout").read_text()
+    pasted = text.replace("open_datasync and open_sync.", "open_datasync and\nopen_sync.").replace("\n\n", "\n")
+    assert pasted != text
+    for each in (text, pasted):
+        (output,) = read_log("pg_test_fsync", "user@host1:~$ pg_test_fsync -f x\n" + each)
+        assert stated("pg_test_fsync", output)["time_per_test"].value == 1.0

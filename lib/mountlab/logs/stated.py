@@ -91,12 +91,11 @@ _SECONDS = re.compile(r"^(?!.*operations? per test)[^0-9]*([0-9]{1,9})[^0-9]*$")
 
 
 def _pg_test_fsync(output: Output) -> Iterator[Stated]:
-    """The first line of the paragraph above the first section holds the seconds per test, in every language."""
+    """The lines above the heading of the first section hold the seconds per test, in every language."""
     lines = output.part.text.split("\n")
-    row = next((number for number, line in enumerate(lines) if re.match(r" {8}open_datasync", line)), 0)
-    blank = next((number for number in range(row, -1, -1) if not lines[number].strip()), 0)
-    above = [number for number in range(blank) if lines[number].strip()][-2:]
-    for number in above:
+    heading = next((number for number, line in enumerate(lines) if line.rstrip().endswith((":", "："))), 0)
+    above = [number for number in range(heading) if lines[number].strip()]
+    for number in reversed(above[-3:]):  # below it a line on direct I/O, which a terminal may have folded
         if match := _SECONDS.match(lines[number]):
             yield Stated(option="time_per_test", value=float(match[1]), text=match[0].strip(), line=number + 1)
             return

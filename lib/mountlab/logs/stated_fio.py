@@ -27,9 +27,9 @@ def fio(output: Output) -> Iterator[Stated]:
     """Yield what an output of fio states; what its options do not tell, by its figures."""
     text = output.part.text
     found = {each.option: each for each in _header(text)}
-    start = re.search(r"^\{", text, re.MULTILINE) if output.part.form == "json" else None
+    start = re.search(r"^[ \t]*\{", text, re.MULTILINE) if output.part.form == "json" else None
     if start:
-        found |= {each.option: each for each in _json(text, start.start())}
+        found |= {each.option: each for each in _json(text, start.end() - 1)}
     yield from found.values()
     for each in _computed(output.measurements):
         if each.option not in found and not {"bssplit", "bsrange"} & found.keys():
@@ -139,13 +139,13 @@ def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> St
 # --- human text -------------------------------------------------------------------------------------------------------
 
 _JOB = re.compile(
-    r"^\S.*: \(g=\d+\): rw=(?P<rw>\w+), (?P<bs>bs(?:\(seq/rand\))?=.*?), ?ioengine=(?P<ioengine>[\w-]+), "
+    r"^[ \t]*\S.*: \(g=\d+\): rw=(?P<rw>\w+), (?P<bs>bs(?:\(seq/rand\))?=.*?), ?ioengine=(?P<ioengine>[\w-]+), "
     r"iodepth=(?P<iodepth>\d{1,18})$",
     re.MULTILINE,
 )
 _RANGE = re.compile(r"([\d.]+[kKMGTPE]?i?B?)-([\d.]+[kKMGTPE]?i?B?)")
 _PRINTED = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?([kKMGTPE]?)(i?)(B?)\Z")
-_STARTING = re.compile(r"^Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
+_STARTING = re.compile(r"^[ \t]*Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
 
 
 def _header(text: str) -> Iterator[Stated]:
