@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.__main__ import main
-from mountlab.errors import ParameterError, ParseError, ToolError
+from mountlab.errors import ParameterError, ParseError, ToolError, TrialError
 from mountlab.logs import FORMATS, Output, decoded, read_log, read_one
 from mountlab.logs.frame import tidy
 from mountlab.logs.view import as_json, as_table
@@ -540,3 +541,21 @@ def test_a_table_shows_metric_label_value_with_unit_and_line() -> None:
     assert first["figures"][1] == {"metric": "elapsed", "label": "", "value": 0.279132, "unit": "s", "line": 3}
     assert (first["error"], second["figures"]) == (None, [])
     assert "line 4" in second["error"]
+
+
+LONG = 50_000
+LONG_LINES = {
+    "blanks": " " * LONG + "x", "blanks and tabs": " \t" * LONG + "{", "words": "a " * LONG, "digits": "1" * LONG,
+    "numbers": "1.0 " * LONG, "quote marks": "> " * LONG, "a mark and blanks": "#" + " " * LONG + "x",
+    "a job": "a: (groupid=0, jobs=1): err= 0: " + "a " * LONG, "brackets": "1 bytes (" * LONG,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", sorted(FORMATS))
+@pytest.mark.parametrize("kind", LONG_LINES)
+def test_a_line_of_any_length_is_read_in_bounded_time(tool: str, kind: str) -> None:
+    """A pattern that tries every pair of places takes minutes over such a line, and hours over a megabyte."""
+    began = time.process_time()
+    with suppress(ParameterError, TrialError):
+        read_log(tool, LONG_LINES[kind])
+    assert time.process_time() - began < 10

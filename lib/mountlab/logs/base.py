@@ -92,6 +92,8 @@ def decoded(data: bytes) -> str:
 _BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff]|\x1b\\[[0-9;]*[mK]")
 _QUOTED = re.compile(r"> ?")
+_MOST_QUOTED = 8
+"""Answers to answers: a line of nothing but marks would take as many rounds as it has."""
 
 
 def unpasted(text: str) -> str:
@@ -101,8 +103,11 @@ def unpasted(text: str) -> str:
     every line begins with (quote marks, indentation). Lines keep their numbers.
     """
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
-    while (filled := [line for line in lines if line.strip()]) and all(map(_QUOTED.match, filled)):
-        lines = [_QUOTED.sub("", line, count=1) for line in lines]
+    filled = [line for line in lines if line.strip()]
+    for _ in range(_MOST_QUOTED):
+        if not filled or not all(map(_QUOTED.match, filled)):
+            break
+        lines, filled = ([_QUOTED.sub("", line, count=1) for line in each] for each in (lines, filled))
     return dedent("\n".join(lines))
 
 

@@ -31,7 +31,7 @@ _VERSION = re.compile(r"^\s*fio[- ]\d")
 _STARTING = re.compile(r"^(?:<[^<>]+> )?Starting \d+ (?:process|thread)")
 _ANSWER = re.compile(r"^hostname=.*, be=\d")
 _JOB = re.compile(
-    r"^\s*(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
+    r"^\s*+(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
 )
 _NUMBER = r"\d{1,20}(?:\.\d{1,6})?"
 _COUNT = rf"{_NUMBER} ?[kKMGTPE]?"

@@ -143,7 +143,7 @@ _JOB = re.compile(
     r"iodepth=(?P<iodepth>\d{1,18})$",
     re.MULTILINE,
 )
-_RANGE = re.compile(r"([\d.]+[kKMGTPE]?i?B?)-([\d.]+[kKMGTPE]?i?B?)")
+_RANGE = re.compile(r"([\d.]{1,24}[kKMGTPE]?i?B?)-([\d.]{1,24}[kKMGTPE]?i?B?)")
 _PRINTED = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?([kKMGTPE]?)(i?)(B?)\Z")
 _STARTING = re.compile(r"^[ \t]*Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
 

@@ -23,11 +23,11 @@ NO_DIRECT_IO = "the file system, with its mount options, does not take direct I/
 NOT_HERE = "the operating system has no such method"
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _ROW = re.compile(
-    r"^\s*(?P<label>\S.*?)\s+(?P<rate>\d{1,15}[.,]\d{3})(?P<unit>\s*[^\s\d][^\d]*?)"
+    r"^\s*+(?P<label>\S.{0,160}?)\s{1,160}(?P<rate>\d{1,15}[.,]\d{3})(?P<unit>\s{0,160}[^\s\d][^\d]{0,60}?)"
     r"(?:\s+(?P<us>\d{1,15})\s+\S.*)?\s*$",
     re.ASCII,
 )
-_NOT_AVAILABLE = re.compile(r"^\s*(?P<label>[^\s*].*?)(?:\s{2,}[^\W\d][^\d*]{0,40}?|\s+n/a)(?P<star>\*?)\s*$")
+_NOT_AVAILABLE = re.compile(r"^\s*+(?P<label>[^\s*].{0,160}?)(?:\s{2,160}[^\W\d][^\d*]{0,40}?|\s+n/a)(?P<star>\*?)\s*$")
 _INDENTED = re.compile(r"^(?: {8}|\t)\s*\S")
 _COUNTED = re.compile(r"^(?P<count>[0-9]{1,9}) operations per test|^Loops = (?P<loops>[0-9]{1,9})", re.MULTILINE)
 """Only versions that were never translated count operations. Later ones count seconds."""
