@@ -168,6 +168,19 @@ def test_a_carry_that_fio_lost_is_put_back() -> None:
     assert found["write_bandwidth"] == pytest.approx(28_600 * 1024 / 2, rel=0.005)
 
 
+def test_results_without_their_job_below_a_run_are_named() -> None:
+    """In notes they are what is left of further runs: they were passed over without a word."""
+    run = report([plain()], Style((3, 33)))
+    loose = "  write: IOPS=12.7k, BW=49.8MiB/s (52.2MB/s)(399MiB/8012msec)\n"
+    old = "read : io=10240MB, bw=63317KB/s, iops=15829, runt=165607msec\n"
+    first, *others = read_log("fio", f"{run}\n# fio ...\n{loose}\n{old}")
+    assert first.measurements == read_log("fio", run)[0].measurements
+    assert [each.problem is not None for each in others] == [True, True]
+    assert "results of fio without the line of their job" in str(others[0].problem)
+    assert f"line {run.count(chr(10)) + 3}" in str(others[0].problem)
+    assert "Run status group" in str(others[1].problem)
+
+
 def test_figures_that_agree_as_they_are_printed_have_lost_no_carry() -> None:
     """64,000 B in 1 ms: 64.0MB/s and 61.0MiB/s are the same rate, and both might have lost a carry (65.0MB/s)."""
     whole = plain().sides["write"]

@@ -47,6 +47,8 @@ _SIDE = re.compile(
     rf"^ +(?P<side>read|write|trim|mixed): IOPS=(?P<iops>{_COUNT}), BW=(?P<rate>{_AMOUNT})(?:/s)? "
     rf"\((?P<again>{_AMOUNT})(?:/s)?\)\((?P<moved>{_AMOUNT})/(?P<ms>\d{{1,12}})msec\)(?:; .*)?$"
 )
+_LOOSE = re.compile(r"^\s*(?:read|write) ?: (?:IOPS=|io=)\d")
+"""Results, in the notes of people often all that is left of a run."""
 _LOOKS_LIKE_A_SIDE = re.compile(r"^ +(read|write|trim|mixed) ?: ", re.IGNORECASE)
 _LATENCY = re.compile(
     rf"^ +(?P<kind>slat|clat|lat|sync) \({_TIME}\): min= *{_COUNT}, max= *{_COUNT}, "
@@ -78,6 +80,7 @@ _TOTAL = re.compile(
 )
 _LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
 _CLIENT = re.compile(r"^<([^<>]+)> ")
+_WHOLE_OUTPUT = "the whole output: '...: (groupid=0, jobs=1): err= 0: ...' above it, and below it 'Run status group'"
 SEPARATE = "run fio without unified_rw_reporting, or with unified_rw_reporting=both (fio 3.27 and later)"
 """What to do about directions that fio added up."""
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
@@ -125,12 +128,15 @@ _ORDER = (_HEADER, _VERSION, _JOB, _STATUS)
 
 
 def starts(lines: Sequence[str]) -> list[int]:
-    """The lines (from 0) with which runs begin: where the order of the lines of one run begins anew."""
+    """The lines (from 0) with which runs begin: where the order of the lines of one run begins again, and below a run
+    each line of results without its job, which is of another run."""
     found: list[int] = []
     reached = len(_ORDER)
     for number, line in enumerate(lines):
         kind = next((place for place, pattern in enumerate(_ORDER) if pattern.match(line.rstrip())), None)
         if kind is None:
+            if reached == _ORDER.index(_STATUS) and _LOOSE.match(line):
+                found.append(number)
             continue
         if kind < reached or kind == reached == _ORDER.index(_VERSION):
             found.append(number)
@@ -185,6 +191,9 @@ def _whole(lines: Sequence[str], first: int, last: int) -> list[_Job]:
         said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
         if said:
             raise ToolError("fio failed", where=f"line {said[0]}", got=said[1].strip()[:160])
+        loose = next((n for n, line in enumerate(lines, start=1) if _LOOSE.match(line)), None)
+        if loose:
+            raise unreadable("results of fio without the line of their job", loose, lines[loose - 1], _WHOLE_OUTPUT)
         raise ParseError("fio printed no figures", allowed="a line '...: (groupid=0, jobs=1): err= 0: ...'")
     _check_totals(jobs, _totals(lines, first, last), last)
     return jobs
