@@ -179,7 +179,10 @@ def test_trials_over_a_link_cross_it_once_each(tmp_path: Path) -> None:
     with trials.over_link(store.load_box("local"), tmp_path, 0.005) as (connection, wire):
         journal = trials.measured(connection, trials.a_sweep(trials.DD, 6), tmp_path, wire)
     turns = sorted(later - earlier for earlier, later in pairwise(journal.turns))
-    assert turns[:5] == [1] * 5, "nobody waits for what SSH says of its windows, now and then"
+    # The count may come a moment after its trial: that one has none then, and the next has two. What SSH says of its
+    # windows, now and then, is not waited for.
+    assert turns[1:5] == [1] * 4
+    assert sum(turns) >= len(turns) - 1
     assert min(journal.overhead_s) > 0.010
 
 

@@ -26,6 +26,9 @@ BETWEEN_S = 1.0
 """From one look at the process to the next: it takes time itself."""
 MOST_FILES = 400
 """What commands have printed is removed from the box from time to time, and not after each (job.sh)."""
+MOST_MORE = {"descriptors": 2, "threads": 2, "others": 8, "mounts": 2}
+"""A short run is over after a few looks, and all of its last ones may catch a trial with its processes at work: about
+eight. One process left by each trial would be more than twenty of them."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -91,10 +94,10 @@ def grown(looks: Sequence[Look]) -> list[str]:
     told = []
     if max(each.files for each in late) > MOST_FILES:
         told.append(f"files: {max(each.files for each in late)}")
-    for name in ("descriptors", "threads", "others", "mounts"):
+    for name in MOST_MORE:
         # The fewest, since a look may catch a trial with all its processes at work; what stays is among the fewest too.
         before, after = (min(getattr(each, name) for each in part) for part in (early, late))
-        if after > before + 2:
+        if after > before + MOST_MORE[name]:
             told.append(f"{name}: {before} at first, {after} at the end")
     resident = [each.resident_bytes for each in looks if each.done > looks[-1].done * 0.1]
     if max(resident) - min(resident) > FLAT_BYTES:
