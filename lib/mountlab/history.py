@@ -87,7 +87,7 @@ class Key:
 
     @property
     def more_is_better(self) -> bool:
-        return self.better == "higher" if self.better else higher_is_better(self.metric)
+        return higher_is_better(self.metric, self.better)
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,10 @@ class Metric:
         return math.inf if self.better == "lower" else 0.0
 
 
-def higher_is_better(metric: str) -> bool:
-    """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is."""
-    return METRICS[metric] in ("B/s", "1/s")
+def higher_is_better(metric: str, better: Better | Literal[""] = "") -> bool:
+    """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is.
+    `better`: of a metric that a sweep defines, its direction."""
+    return better == "higher" if better else METRICS[metric] in ("B/s", "1/s")
 
 
 def known_metric(name: str) -> Metric:
@@ -564,7 +565,7 @@ class Comparison(Shown):
 
     @property
     def more_is_better(self) -> bool:
-        return self.better == "higher" if self.better else higher_is_better(self.metric)
+        return higher_is_better(self.metric, self.better)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ _SUMMARY = re.compile(
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?(?:[,，、]\s*|\(\s*(?=\d+\s?bytes/))"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
-_RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
+RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
 _PROGRESS = re.compile(r"^\d{1,20} ?[^\d\n(（]+[(（]\d[^)）\n]*[)）][^\d\n]*\d{1,20} (?:s|秒)[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
 _PROGRESS_BSD = re.compile(r"^\s*\d{1,20} bytes (?:\([^)\n]*\) )?transferred \d{1,20}\.\d{3}s, ")
@@ -46,9 +46,7 @@ def _split(text: str) -> list[Part]:
     lines = lines_of(text)
     ends = [at + 1 for at in range(len(lines)) if _ends(lines, at)]
     rest = lines[ends[-1] if ends else 0 :]
-    cut = any(
-        _PROGRESS.match(line) or _RECORDS.match(line) or _COMPLAINT.search(line) or _begins(line) for line in rest
-    )
+    cut = any(_PROGRESS.match(line) or RECORDS.match(line) or _COMPLAINT.search(line) or _begins(line) for line in rest)
     return parts_at(lines, [0, *(ends if cut else ends[:-1])] if ends or cut else [])
 
 
@@ -60,31 +58,27 @@ def _ends(lines: list[str], at: int) -> bool:
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
-    return at > 0 and bool(_RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
+    return at > 0 and bool(RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
 
 
-def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> bool:
-    """Whether the rows and the summary of the same dd stand right below: coreutils 8.24 to 8.29 print their progress
-    with fractions of a second."""
+def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
+    """The summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
+    progress with fractions of a second."""
     below = lines[at + 1 : at + 4]
-    if len(below) < 3 or (at and _RECORDS.match(lines[at - 1])) or not all(map(_RECORDS.match, below[:2])):
-        return False
+    if len(below) < 3 or (at and RECORDS.match(lines[at - 1])) or not all(map(RECORDS.match, below[:2])):
+        return None
     last = _SUMMARY.match(below[2])
-    return (
-        last is not None
-        and int(match["bytes"]) <= int(last["bytes"])
-        and _float(match["seconds"]) <= _float(last["seconds"])
-    )
+    grew = last and int(match["bytes"]) <= int(last["bytes"]) and _float(match["seconds"]) <= _float(last["seconds"])
+    return last if grew else None
 
 
 def _check_progress(lines: list[str]) -> None:
     """Raise ParseError for what may be progress, or another run of as many bytes: its rows may have been left out."""
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
-        if match and _goes_on(lines, at, match):
-            last = _SUMMARY.match(lines[at + 3])
-            if last and match["bytes"] == last["bytes"] and not _at_once(match["seconds"], last["seconds"]):
-                raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
+        last = _goes_on(lines, at, match) if match else None
+        if match and last and match["bytes"] == last["bytes"] and not _at_once(match["seconds"], last["seconds"]):
+            raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
 
 
 def _at_once(earlier: str, later: str) -> bool:
@@ -173,7 +167,7 @@ def _float(text: str) -> float:
 def _check_records(lines: list[str], at: int, copied: int) -> None:
     """One line for what came in and one for what went out, just above the summary; or, where someone has kept the
     summary alone, none."""
-    counts = [(number, match) for number, line in enumerate(lines) if (match := _RECORDS.match(line))]
+    counts = [(number, match) for number, line in enumerate(lines) if (match := RECORDS.match(line))]
     if not counts:
         return
     places = [number for number, _ in counts]

@@ -103,10 +103,9 @@ def _figures(part: Part) -> list[Figure]:
         return fio_text.read(part.text)
     if part.form == fio_terse.FORM:
         return fio_terse.read(part)
-    start = re.search(r"^[ \t]*\{", part.text, re.MULTILINE)
-    assert start
-    before = part.text.count("\n", 0, start.start())
-    return fio_json.read(part.text[start.end() - 1 :], before)
+    start = fio_json.brace(part.text)
+    assert start is not None
+    return fio_json.read(part.text[start:], part.text.count("\n", 0, start))
 
 
 def _name(part: Part) -> str:

@@ -42,6 +42,12 @@ def read(text: str, before: int) -> list[Figure]:
     return [Figure(measurement=row, line=lines.of(row)) for row in rows]
 
 
+def brace(text: str) -> int | None:
+    """Where the report begins in a text with words around it, whether or not somebody indented it; None without one."""
+    start = re.search(r"^[ \t]*\{", text, re.MULTILINE)
+    return start.end() - 1 if start else None
+
+
 def decode(text: str, before: int = 0) -> Any:
     """The report. Raises ParseError with the line where it is not whole."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from mountlab.logs.base import Output
+from mountlab.logs.dd import RECORDS
 from mountlab.logs.stated_fio import fio
 from mountlab.logs.statement import Stated, words
 from mountlab.tools import wml
@@ -27,14 +28,12 @@ def stated(tool: str, output: Output) -> dict[str, Stated]:
 
 # --- dd ---------------------------------------------------------------------------------------------------------------
 
-_RECORDS = re.compile(r"^[^\d\n/'\"]*(\d{1,20})\+(\d{1,20})[^\d\n/'\"]*$")
-
 
 def _dd(output: Output) -> Iterator[Stated]:
     """dd prints records and bytes: whole records are blocks of `bs`, and `count` counts whole and partial ones."""
     copied = next(round(row.value) for row in output.measurements if row.metric == "bytes")
     lines = output.part.text.split("\n")
-    records = [(number, match) for number, line in enumerate(lines, start=1) if (match := _RECORDS.match(line))]
+    records = [(number, match) for number, line in enumerate(lines, start=1) if (match := RECORDS.match(line))]
     if len(records) != 2 or records[0][1].groups() != records[1][1].groups():
         return  # no lines of records, or blocks that are written in another size than they are read
     line, whole, partial = records[1][0], int(records[1][1][1]), int(records[1][1][2])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from mountlab.logs import fio_json
 from mountlab.logs.base import Output
 from mountlab.logs.statement import Stated, words
 from mountlab.model import Measurement, Scalar
@@ -27,9 +28,9 @@ def fio(output: Output) -> Iterator[Stated]:
     """Yield what an output of fio states; what its options do not tell, by its figures."""
     text = output.part.text
     found = {each.option: each for each in _header(text)}
-    start = re.search(r"^[ \t]*\{", text, re.MULTILINE) if output.part.form == "json" else None
-    if start:
-        found |= {each.option: each for each in _json(text, start.end() - 1)}
+    start = fio_json.brace(text) if output.part.form == "json" else None
+    if start is not None:
+        found |= {each.option: each for each in _json(text, start)}
     yield from found.values()
     for each in _computed(output.measurements):
         if each.option not in found and not {"bssplit", "bsrange"} & found.keys():
