@@ -241,13 +241,13 @@ def test_df_with_a_blank_in_the_device_name() -> None:
     ],
 )
 def test_the_mount_that_holds_a_directory(directory: str, fstype: str, source: str) -> None:
-    mount = facts._holder(f"{directory}\n{recorded('mountinfo.txt')}")
+    mount = fact_parsers.parse_holder(f"{directory}\n{recorded('mountinfo.txt')}")
     assert (mount.fstype, mount.source) == (fstype, source)
 
 
 def test_a_later_mount_covers_an_earlier_one() -> None:
     table = "1 0 8:1 / /m rw - ext4 /dev/a rw\n2 1 8:2 / /m rw - xfs /dev/b rw\n"
-    assert facts._holder(f"/m/x\n{table}").fstype == "xfs"
+    assert fact_parsers.parse_holder(f"/m/x\n{table}").fstype == "xfs"
 
 
 @given(st.text(st.characters(min_codepoint=1, max_codepoint=126)))

@@ -723,7 +723,7 @@ def test_a_run_of_our_own_is_not_imported() -> None:
 
 def test_each_check_is_raised_and_not_raised_in_these_files() -> None:
     """A new entry of CHECKS fails here until it has both tests."""
-    trees = [ast.parse(file.read_text()) for file in sorted(Path(__file__).parents[1].glob("test_checks*.py"))]
+    trees = [ast.parse(file.read_text()) for file in sorted(Path(__file__).parent.glob("test_checks*.py"))]
     assert {code for tree in trees for code in _raised_in(tree, the_only)} == set(CHECKS)
     assert {code for tree in trees for code in _raised_in(tree, found)} == set(CHECKS)
 

@@ -31,6 +31,8 @@ WRITTEN = [
     ROOT / "README.md",
     ROOT / "METHODS.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]

@@ -54,8 +54,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suites(extended: Path) -> None:
     """Run there, with the library of the copy in front of ours."""
-    suites = ["test_tools_conformance.py", "test_filesystems.py", "test_checks.py", "test_checks_burst.py",
-              "test_architecture.py"]  # fmt: skip
+    suites = ["tools/test_tools_conformance.py", "filesystems/test_filesystems.py", "checks/test_checks.py",
+              "checks/test_checks_burst.py", "project/test_architecture.py"]  # fmt: skip
     chosen = (
         "xfs_io or f2fs or in_a_burst or burst or device.py or every_test or every_check or each_check or every_tool"
     )
@@ -77,7 +77,7 @@ def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suit
 def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
     for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
         files = ["lib/mountlab/tools/xfs_io.py", "lib/mountlab/filesystems/f2fs.py", "lib/mountlab/checks/device.py",
-                 "tests/test_checks_burst.py"]  # fmt: skip
+                 "tests/checks/test_checks_burst.py"]  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "ruff", *arguments, "--no-cache", *files],
             cwd=extended,

@@ -80,12 +80,15 @@ def test_target_calls_the_library_in_the_environment(arguments: list[str], comma
     assert len(lines) == 2
 
 
-VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "bench")
+VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "lab")
+DEV_VERBS = ("bench", "calibrate", "docs", "audit")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_library_knows_what_make_calls(verb: str) -> None:
-    command = [sys.executable, "-m", "mountlab", verb, "--help"]
+@pytest.mark.parametrize(
+    ("program", "verb"), [*(("mountlab", verb) for verb in VERBS), *(("mountlab_dev", verb) for verb in DEV_VERBS)]
+)
+def test_library_knows_what_make_calls(program: str, verb: str) -> None:
+    command = [sys.executable, "-m", program, verb, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert verb in done.stdout

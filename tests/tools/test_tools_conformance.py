@@ -701,7 +701,7 @@ GLOBBED = {
 
 def test_every_recording_of_a_tool_is_used_by_a_test() -> None:
     """But for the fuzzer, which takes whatever there is."""
-    sources = {path.name: path.read_text() for path in TESTS.glob("test_*.py")}
+    sources = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}
     assert all(words in sources[source] for source, words in GLOBBED.values())
     everything = "\n".join(sources.values())
     unused = []
