@@ -164,7 +164,7 @@ def logged(*rounds: float, points: int = 4, jobs: int = 1) -> list[Series]:
     """fio's log of a trial that had these bandwidths in equal parts."""
     seconds = [(i + 1) * 0.1 for i in range(points * len(rounds))]
     values = [value for value in rounds for _ in range(points)]
-    row = tuple(Point(second, value, 4096) for second, value in zip(seconds, values, strict=True))
+    row = tuple(Point(second, value) for second, value in zip(seconds, values, strict=True))
     return [Series("read_bandwidth", "B/s", job + 1, row) for job in range(jobs)]
 
 

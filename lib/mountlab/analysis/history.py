@@ -24,7 +24,6 @@ from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find
 
 LEVEL = 0.95
 By = Literal["kernel", "os", "year", "month"]
-BY: tuple[By, ...] = ("kernel", "os", "year", "month")
 _COMMIT = re.compile(r"-g([0-9a-f]{7,40})\b")
 """How a kernel's release names the commit it was built of (scripts/setlocalversion)."""
 

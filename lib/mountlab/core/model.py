@@ -353,8 +353,6 @@ class Step:
     binds: str | None = None
     keep: str | None = None
     """Keep its standard output as evidence, under this file name."""
-    explain: tuple[str, ...] | None = None
-    """A command whose output says why the step failed."""
     guard: bool = False
     """A failure means that going on would be unsafe (exit code 4)."""
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.core.errors import ParseError
-from mountlab.core.units import KIB, SECTOR_BYTES
+from mountlab.core.units import SECTOR_BYTES
 
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
 
-_DF = re.compile(r" \d+ +\d+ +(?P<free_kib>-?\d+) +(?:\d+%|-) (?P<mounted_on>/.*)\Z")
+_DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
 _HEADING = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 
 
@@ -76,7 +76,7 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     if _is_raw(parts):
         return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
     number = device_number(parts["st_dev"])
-    mounted_on = _df(parts["df"])["mounted_on"]
+    mounted_on = _mounted_on(parts["df"])
     latest_first = list(reversed(mount_lines(parts["mountinfo"])))
     # One device may be mounted in several places, and btrfs shows another number in mountinfo than in stat(2).
     for fits in (
@@ -152,15 +152,14 @@ class Loop:
     device: Device
     direct_io: bool
     backing_device: Device | None
-    backing_file: str
 
 
 def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
     """Every loop device of the box that has a backing file, by its number."""
     rows = [line.split("\t") for line in sections(evidence["evidence.txt"]).get("loops", "").splitlines()]
     return {
-        number: Loop(number, dio == "1", device_number(backing) if backing else None, path)
-        for number, dio, backing, path in rows
+        number: Loop(number, dio == "1", device_number(backing) if backing else None)
+        for number, dio, backing, _file in rows
     }
 
 
@@ -237,20 +236,12 @@ def _counts_nothing(evidence: Mapping[str, str]) -> bool:
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 
 
-def free_bytes(evidence: Mapping[str, str]) -> int:
-    """Space that an ordinary user may still write, from `df -P -k`; of a block device, its size."""
-    parts = sections(evidence["evidence.txt"])
-    if _is_raw(parts):
-        return int(parts.get(f"/sys/class/block/{parts['name']}/size", "0")) * SECTOR_BYTES
-    return int(_df(parts["df"])["free_kib"]) * KIB
-
-
-def _df(text: str) -> dict[str, str]:
-    """The last line of `df -P -k`, whose source and mount point may hold spaces."""
+def _mounted_on(text: str) -> str:
+    """The mount point in the last line of `df -P -k`; it and the source may hold spaces."""
     match = _DF.search(text)
     if not match:
         raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
-    return match.groupdict()
+    return match[1]
 
 
 @dataclass(frozen=True)

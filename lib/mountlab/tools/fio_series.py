@@ -14,7 +14,7 @@ from mountlab.core.units import KIB, NS_PER_S
 PREFIX = "fio"
 """How the names of the logs begin that Mountlab asks for: fio_bw.1.log, fio_lat.2.log, ..."""
 _NAME = re.compile(rf"{PREFIX}_(bw|iops|lat|clat|slat)\.(\d{{1,6}})\.log\Z")
-_LINE = re.compile(r"(\d{1,15}), (\d{1,19}), ([012]), (\d{1,12})(?:, \w+)*\Z")
+_LINE = re.compile(r"(\d{1,15}), (\d{1,19}), ([012]), \d{1,12}(?:, \w+)*\Z")
 _DIRECTIONS = ("read", "write", "trim")
 _METRICS = {
     "bw": ("bandwidth", "B/s", float(KIB)),
@@ -28,11 +28,10 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class Point:
-    """The mean of one window that ended `seconds` after the job began. `block_bytes` is 0 where fio does not say."""
+    """The mean of one window that ended `seconds` after the job began."""
 
     seconds: float
     value: float
-    block_bytes: int
 
 
 @dataclass(frozen=True)
@@ -98,5 +97,4 @@ def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
                 got=repr(line)[:60],
                 allowed="milliseconds, value, direction, block size",
             )
-        seconds, value, block = int(match[1]) / 1e3, int(match[2]) * factor, int(match[4])
-        yield _DIRECTIONS[int(match[3])], Point(seconds, value, block)
+        yield _DIRECTIONS[int(match[3])], Point(int(match[1]) / 1e3, int(match[2]) * factor)
