@@ -215,7 +215,7 @@ HEAVY = (
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     """So that it is there at once."""
     text = (
-        "import sys\nfrom mountlab_dev.__main__ import main\ntry: main(sys.argv[2:])\nexcept SystemExit: pass\n"
+        "import sys\nfrom mountlab.__main__ import main\ntry: main(sys.argv[2:])\nexcept SystemExit: pass\n"
         "print(*sorted(set(sys.argv[1].split()) & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
