@@ -24,7 +24,7 @@ from mountlab.filesystems.evidence import (
     mount_lines,
     mount_of,
     mount_options,
-    sections,
+    parts_by_heading,
     settings,
     shown_alone,
     split_options,
@@ -51,7 +51,7 @@ DF = "Filesystem 1024-blocks Used Available Capacity Mounted on\n"
 
 
 def test_sections_are_split_at_their_headings() -> None:
-    assert sections("junk\n==> a <==\n1\n2\n\n==> /proc/b c <==\n==> d <==\n3") == {
+    assert parts_by_heading("junk\n==> a <==\n1\n2\n\n==> /proc/b c <==\n==> d <==\n3") == {
         "a": "1\n2",
         "/proc/b c": "",
         "d": "3",
@@ -59,7 +59,7 @@ def test_sections_are_split_at_their_headings() -> None:
 
 
 def test_every_recorded_line_of_mountinfo_is_read() -> None:
-    lines = mount_lines(sections(recorded("ext4")["evidence.txt"])["mountinfo"])
+    lines = mount_lines(parts_by_heading(recorded("ext4")["evidence.txt"])["mountinfo"])
     assert len(lines) == 20
     root = next(line for line in lines if line.mountpoint == "/")
     assert (root.device, root.fstype, root.source) == ("254:0", "ext4", "/dev/vda")

@@ -83,6 +83,8 @@ WRITING_MODULES = ("shutil", "tempfile")
 HARMLESS_CALLS = {"shutil.which", "shutil.get_terminal_size", "shutil.disk_usage", "tempfile.TemporaryDirectory"}
 """What these modules have that only looks, or that removes itself."""
 LONGEST_FUNCTION = 40
+MOST_MEANINGS = 2
+"""Of one name of a class."""
 NEVER_CALLED_BY_US = {
     "pydantic reads the setting of a model": {"model_config"},
     "keys of a sweep file, read by their names": {"zram", "journal_image"},
@@ -350,6 +352,30 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     if ast.get_docstring(function) is not None:
         bare.body = function.body[1:] or [ast.Pass()]
     return len(ast.unparse(bare).splitlines())
+
+
+def test_a_class_name_stands_in_few_modules() -> None:
+    """One name, one meaning. Names of types count, too, unless both mean the same; a leading _ makes no other name."""
+    assert shared_type_names({name_of(path): parse(path) for path in SOURCES}) == {}
+
+
+def shared_type_names(modules: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """The names of classes and types that more than MOST_MEANINGS modules define, each otherwise."""
+    found: dict[str, dict[str, str]] = {}
+    for module, tree in modules.items():
+        for node in tree.body:
+            match node:
+                case ast.ClassDef():
+                    found.setdefault(node.name.lstrip("_"), {})[module] = module
+                case ast.Assign(targets=[ast.Name(id=name)]) if re.fullmatch(r"_?[A-Z][a-z]\w*", name):
+                    found.setdefault(name.lstrip("_"), {})[module] = ast.unparse(node.value)
+    return {name: sorted(where) for name, where in found.items() if len(set(where.values())) > MOST_MEANINGS}
+
+
+def test_names_that_several_modules_define_are_seen() -> None:
+    texts = {"a": "class Row: pass\nFloats = list[float]", "b": "class _Row: pass\nFloats = list[float]"}
+    texts |= {"c": "Row = tuple[str]\nFloats = list[float]", "d": "ROW = 1\ndef row(): pass"}
+    assert shared_type_names({name: ast.parse(text) for name, text in texts.items()}) == {"Row": ["a", "b", "c"]}
 
 
 def test_modules_say_what_they_are() -> None:

@@ -24,7 +24,7 @@ from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
 from mountlab.stats.estimates import Floats
 
-Row = tuple[str, str]
+MetricLabel = tuple[str, str]
 """Metric and label."""
 
 
@@ -93,7 +93,7 @@ class _Width(NamedTuple):
     """What a report would print now."""
 
 
-Widths = dict[str, dict[Row, _Width]]
+Widths = dict[str, dict[MetricLabel, _Width]]
 """Cell to the intervals of its figures, or of its ratios to the baseline."""
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from mountlab.batch.batch_file import Batch, Item, Outcome, on_each_box, parse_batch, unfinished
+from mountlab.batch.batch_file import Batch, Item, ItemOutcome, on_each_box, parse_batch, unfinished
 from mountlab.batch.view import BatchView, Planned, told
 from mountlab.core import disk
 from mountlab.core.disk import append_line, new_directory
@@ -91,14 +91,14 @@ class BatchDirectory:
         return self.path / "journal.jsonl"
 
     @property
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, ItemOutcome]:
         """The last outcome of each item that was tried; a torn last line counts as nothing."""
         found = [self._outcome(number, line) for number, line in enumerate(whole_lines(self.journal), start=1)]
         return {outcome.item: outcome for outcome in found}
 
-    def _outcome(self, number: int, line: bytes) -> Outcome:
+    def _outcome(self, number: int, line: bytes) -> ItemOutcome:
         try:
-            return Outcome(**json.loads(line))
+            return ItemOutcome(**json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
             where = f"{disk.shown(self.journal)}, line {number}"
             raise StoreError(
@@ -139,7 +139,7 @@ class BatchDirectory:
                     continue
             yield file.parent, self._marks[file]
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: ItemOutcome) -> None:
         mend(self.journal)
         append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
 
@@ -212,9 +212,9 @@ def _published(item: Item) -> list[PublishedFigure]:
     return [figure for figure in load_published(sweep.published) if figure.workload in own]
 
 
-def cannot(planned: Planned) -> Outcome:
+def cannot(planned: Planned) -> ItemOutcome:
     """The outcome of an item that its box cannot do: left out where the batch file says so."""
-    return Outcome(
+    return ItemOutcome(
         item=planned.item.id,
         state="left out" if planned.item.optional else "failed",
         ended_at=now(),
@@ -224,7 +224,7 @@ def cannot(planned: Planned) -> Outcome:
     )
 
 
-def full_disk(item: Item, outcome: Outcome, directory: BatchDirectory) -> KeepError:
+def full_disk(item: Item, outcome: ItemOutcome, directory: BatchDirectory) -> KeepError:
     """Nor would the disk take what the next items measure."""
     return KeepError(
         "the batch stops: what it measures cannot be written any more",

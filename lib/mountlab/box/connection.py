@@ -143,7 +143,7 @@ def _for_any_shell(script: str) -> str:
     return f"""exec sh -c 'eval "$(printf %b "$1")"' sh '{escaped}'"""
 
 
-class Attended:
+class Stream:
     """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
 
     def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
@@ -166,7 +166,7 @@ class Attended:
         self._channel.close()
 
 
-class Talk(Attended):
+class AnsweringStream(Stream):
     """A command that lives as long as the connection, reads what is sent to it, and answers."""
 
     def __init__(self, channel: Channel, lost: Callable[[str], BoxLost], where: str) -> None:

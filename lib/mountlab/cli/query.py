@@ -12,7 +12,7 @@ from mountlab.cli.shared import Arguments, json_text, results_option, say, show_
 from mountlab.core.text import one_line
 
 if TYPE_CHECKING:
-    from mountlab.results.catalog import Answer
+    from mountlab.results.catalog import QueryResult
 
 _MOST_ROWS = 1_000
 """Rows of an answer in the terminal."""
@@ -93,7 +93,7 @@ def _with_text_keys(value: Any) -> Any:
     return list(map(_with_text_keys, value)) if isinstance(value, list | tuple) else value
 
 
-def _table(answer: Answer) -> Iterator[str]:
+def _table(answer: QueryResult) -> Iterator[str]:
     """The first rows in columns; what would move a terminal's cursor is spelt out."""
     shown = [[_cell(value) for value in row] for row in answer.rows[:_MOST_ROWS]]
     rows = [list(map(_cell, answer.columns)), *shown]

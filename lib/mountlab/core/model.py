@@ -382,7 +382,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
+class ClientEndpoint:
     """One of the clients that drive a workload together, as the tool on the box that asks them must know it."""
 
     client: str
@@ -404,7 +404,7 @@ class Target:
     """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
     device: str = ""
     """The block device, of which the first MARK_BYTES are not the workload's."""
-    seats: tuple[Seat, ...] = ()
+    endpoints: tuple[ClientEndpoint, ...] = ()
     """Who reads and writes, where that is not the box itself: each in a directory of its own."""
     seed: int | None = None
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""

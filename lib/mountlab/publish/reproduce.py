@@ -37,7 +37,7 @@ from mountlab.publish.bundle import (
     ENTRY,
     FORMAT,
     TABLES,
-    Checked,
+    BundleCheck,
     Damage,
     Difference,
     PublishedRun,
@@ -81,7 +81,7 @@ def opened(path: Path) -> Iterator[Path]:
         yield _top(Path(place).resolve(), path)
 
 
-def check(place: Path) -> Checked:
+def check(place: Path) -> BundleCheck:
     """Checksums, and all figures made again. Reads only.
 
     Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
@@ -93,7 +93,7 @@ def check(place: Path) -> Checked:
     lost = tuple(each.run_id for each in found if each.table == _ALL)
     if not lost:
         found += _saying_otherwise(place, description, paths)
-    return Checked(
+    return BundleCheck(
         title=str(description.get("title", "")),
         runs=tuple(path.name for path in paths),
         damage=tuple(damage),

@@ -27,7 +27,7 @@ _METRICS = {
 
 
 @dataclass(frozen=True)
-class Point:
+class SeriesPoint:
     """The mean of one window that ended `seconds` after the job began."""
 
     seconds: float
@@ -42,7 +42,7 @@ class Series:
     unit: str
     job: int
     """Counted from 1, in the order of the jobs and their clones."""
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
 
 
 def arguments(output: str) -> dict[str, str]:
@@ -78,14 +78,14 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
     metric, unit, factor = _METRICS[kind]
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[SeriesPoint]] = {}
     for direction, point in _points(name, text, factor):
         found.setdefault(direction, []).append(point)
     for direction, points in found.items():
         yield Series(f"{direction}_{metric}", unit, job, tuple(points))
 
 
-def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
+def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, SeriesPoint]]:
     if text and not text.endswith("\n"):
         raise ParseError("a log of fio's is cut off", where=f"{name}, line {text.count(chr(10)) + 1}", got=text[-60:])
     for number, line in enumerate(text.splitlines(), start=1):
@@ -97,4 +97,4 @@ def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
                 got=repr(line)[:60],
                 allowed="milliseconds, value, direction, block size",
             )
-        yield _DIRECTIONS[int(match[3])], Point(int(match[1]) / 1e3, int(match[2]) * factor)
+        yield _DIRECTIONS[int(match[3])], SeriesPoint(int(match[1]) / 1e3, int(match[2]) * factor)
