@@ -34,7 +34,7 @@ def decide(
     """The cells that leave before block `before`, by id, beside those that have `left` earlier.
 
     Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
-    those of any block, `measurements` is analysis.measurement_frame's, with percentiles that some trials lack.
+    those of any block, `measurements` is cells.measurement_frame's, with percentiles that some trials lack.
     """
     until = sweep.design.until
     if until is None or before <= until.min:

@@ -23,7 +23,7 @@ START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 
 
 class Speaks(Protocol):
-    """A connection that a shell can be started on (box.SshBox)."""
+    """A connection that a shell can be started on (ssh.SshBox)."""
 
     def talk(self, argv: Sequence[str], *, root: bool = False) -> AnsweringStream: ...
     def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]: ...

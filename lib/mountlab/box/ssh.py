@@ -442,6 +442,3 @@ def _said(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(f"{address[0]} port {address[1]}: {cause}" for address, cause in error.errors.items())
     return str(error) or type(error).__name__
-
-
-# --- test doubles -----------------------------------------------------------------------------------------------------

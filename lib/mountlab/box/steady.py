@@ -43,7 +43,7 @@ WORDS = ("done", "restarted", "gone", "died", "unable")
 
 
 class Line(BoxConnection, Speaks, Protocol):
-    """A connection that can be made anew (box.SshBox)."""
+    """A connection that can be made anew (ssh.SshBox)."""
 
     @property
     def ssh(self) -> tuple[str, ...]: ...
@@ -130,7 +130,7 @@ class SteadyBox:
 
     @property
     def ssh(self) -> tuple[str, ...]:
-        """How OpenSSH's own client reaches the same box (box.SshBox)."""
+        """How OpenSSH's own client reaches the same box (ssh.SshBox)."""
         return self._line.ssh
 
     def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:

@@ -18,7 +18,6 @@ Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 
-
 COLUMNS = frozenset(
     (
         "run_id",

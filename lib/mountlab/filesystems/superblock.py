@@ -16,7 +16,7 @@ from mountlab.core.findings import OptionState
 from mountlab.core.units import MIB, SECTOR_BYTES, kernel_bytes
 
 Parts = Mapping[str, str]
-"""The sections of evidence.txt (mountlab.filesystems.evidence.sections)."""
+"""The sections of evidence.txt (mountlab.filesystems.evidence.parts_by_heading)."""
 Found = tuple[OptionState, str]
 """The state of one option, and the words of the tool that tell it."""
 

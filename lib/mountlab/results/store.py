@@ -63,7 +63,7 @@ MEASUREMENTS = "measurements.parquet"
 
 @dataclass(frozen=True, repr=False)
 class Run(Shown):
-    """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
+    """One run as read from its directory. METHODS.md describes the frames."""
 
     path: Path
     info: dict[str, Any]
@@ -95,7 +95,7 @@ class Run(Shown):
     @cached_property
     def percentiles(self) -> pd.DataFrame:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
-        analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        cells.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
         return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
 
     def __repr__(self) -> str:

@@ -62,9 +62,9 @@ class LiveFigures:
     """What is known of the cells so far."""
 
     measurements: pd.DataFrame
-    """With the columns of analysis.measurement_frame."""
+    """With the columns of cells.measurement_frame."""
     estimates: pd.DataFrame
-    """With the columns of analysis.estimate_frame."""
+    """With the columns of cells.estimate_frame."""
     caveats: Sequence[Caveat] = field(default_factory=tuple)
 
 

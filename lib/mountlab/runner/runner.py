@@ -54,7 +54,7 @@ COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 
 
 class Journal(Protocol):
-    """Where results go as soon as they exist (mountlab.results.store.RunWriter)."""
+    """Where results go as soon as they exist (mountlab.results.writer.RunWriter)."""
 
     def has(self, trial_id: str) -> bool: ...
     def record(self, trial: Trial, files: Files) -> None: ...

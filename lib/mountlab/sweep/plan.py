@@ -86,8 +86,6 @@ class PlannedTrial:
 
 
 _LARGEST = {"largest_output": str(LARGEST_OUTPUT), "largest_archive": str(LARGEST_ARCHIVE)}
-
-
 _TRIAL = (("box", "contain.sh"), ("sweep", "trial.sh"))
 
 
