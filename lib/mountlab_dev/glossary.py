@@ -67,7 +67,7 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "mkfs_time": "How long mkfs took, by the box's clock. One figure a mount.",
     "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
 }
-"""Every metric of `model.METRICS`."""
+"""Every metric of `metrics.METRICS`."""
 
 COLUMN_MEANINGS: Mapping[str, str] = {
     "run_id": "The run: time, sweep and box.",

@@ -14,8 +14,8 @@ from typing import Any
 import nbformat
 import pytest
 from mountlab.batch import commands
-from mountlab.batch.batch_file import Batch, Outcome, State, parse_batch
-from mountlab.batch.commands import Job, exit_code, plan_batch, resume_batch, run_batch
+from mountlab.batch.batch_file import Batch, ItemOutcome, ItemState, parse_batch
+from mountlab.batch.commands import ItemAttempt, exit_code, plan_batch, resume_batch, run_batch
 from mountlab.batch.store import BatchDirectory, held_batch, parameters_of, read_view
 from mountlab.core.errors import KeepError, ParameterError, StoreError
 from mountlab.report import execute
@@ -37,15 +37,17 @@ def of_notebooks(count: int = 3, **more: Any) -> Batch:
 class Fake:
     """Does items at once, each ending as it is told; keeps which it was asked for."""
 
-    def __init__(self, *states: State | type[BaseException]) -> None:
+    def __init__(self, *states: ItemState | type[BaseException]) -> None:
         self.states, self.asked = list(states), list[str]()
 
-    def __call__(self, job: Job) -> Outcome:
+    def __call__(self, job: ItemAttempt) -> ItemOutcome:
         self.asked.append(job.item.id)
         state = self.states.pop(0)
         if not isinstance(state, str):
             raise state
-        return Outcome(item=job.item.id, state=state, ended_at=NOW, elapsed_s=1.0, reason="because", error="PlanError")
+        return ItemOutcome(
+            item=job.item.id, state=state, ended_at=NOW, elapsed_s=1.0, reason="because", error="PlanError"
+        )
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, page
 def test_a_disk_that_takes_no_more_ends_the_batch_and_not_only_its_item(results_dir: Path, pages: list[Path]) -> None:
     """Each of the next items would measure, and nothing of it could be kept."""
 
-    def full(job: commands.Job) -> Outcome:
+    def full(job: commands.ItemAttempt) -> ItemOutcome:
         return replace(Fake("failed")(job), error="KeepError", reason="what is measured cannot be written any more")
 
     with pytest.raises(KeepError) as caught:

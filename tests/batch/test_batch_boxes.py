@@ -15,8 +15,8 @@ import yaml
 from mountlab import __main__
 from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
-from mountlab.batch.batch_file import Batch, Outcome, over_boxes, parse_batch, unfinished
-from mountlab.batch.commands import Job, run_batch
+from mountlab.batch.batch_file import Batch, ItemOutcome, over_boxes, parse_batch, unfinished
+from mountlab.batch.commands import ItemAttempt, run_batch
 from mountlab.batch.store import BatchDirectory, load_batch, read_view
 from mountlab.batch.view import Planned
 from mountlab.core import disk
@@ -144,8 +144,8 @@ class Recorded:
     def __init__(self, *lost: str) -> None:
         self.lost = lost
 
-    def __call__(self, job: Job) -> Outcome:
-        ended = Outcome(item=job.item.id, state="done", ended_at="2026-11-20T10:00:00+00:00", elapsed_s=1.0)
+    def __call__(self, job: ItemAttempt) -> ItemOutcome:
+        ended = ItemOutcome(item=job.item.id, state="done", ended_at="2026-11-20T10:00:00+00:00", elapsed_s=1.0)
         if job.item.box is None or job.item.box in self.lost:
             return replace(ended, state="failed", reason="the box cannot be reached\n  where: b", error="BoxError")
         box, path = str(job.item.box), job.results / f"run-{job.item.box}"

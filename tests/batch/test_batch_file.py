@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mountlab.batch.batch_file import Batch, Item, Outcome, notebook_parameters, parse_batch, unfinished
+from mountlab.batch.batch_file import Batch, Item, ItemOutcome, notebook_parameters, parse_batch, unfinished
 from mountlab.batch.store import load_batch, sweep_path
 from mountlab.core.errors import ParameterError, StoreError
 from mountlab.results import paths
@@ -21,8 +21,8 @@ def refused(groups: dict[str, Any], **more: Any) -> str:
     return str(raised.value)
 
 
-def outcome(item: str, **changes: Any) -> Outcome:
-    return Outcome(
+def outcome(item: str, **changes: Any) -> ItemOutcome:
+    return ItemOutcome(
         **{"item": item, "state": "done", "ended_at": "2026-11-20T10:00:00+00:00", "elapsed_s": 5.0, **changes}
     )
 

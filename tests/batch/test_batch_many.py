@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from mountlab.batch import cluster, commands, many
-from mountlab.batch.batch_file import Outcome, parse_batch
-from mountlab.batch.cluster import Broken, Sight, Taken, Unfit
+from mountlab.batch.batch_file import ItemOutcome, parse_batch
+from mountlab.batch.cluster import Broken, Taken, Unfit, WorkerStatus
 from mountlab.batch.plan import Places, places
 from mountlab.batch.store import BatchDirectory, read_view
 from mountlab.batch.view import Planned
@@ -36,13 +36,13 @@ class Fake:
     """From the key of an order and its machine; raises what goes wrong with the cluster itself."""
     here: bool = True
     workers: dict[str, Any] = field(default_factory=lambda: {"w1": {}})
-    sights: dict[str, Sight] = field(default_factory=dict)
+    statuses: dict[str, WorkerStatus] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     stopped: bool = False
     _waiting: list[tuple[str, str]] = field(default_factory=list)
 
-    def look_around(self) -> dict[str, Sight]:
-        return self.sights
+    def look_around(self) -> dict[str, WorkerStatus]:
+        return self.statuses
 
     def gone(self) -> list[str]:
         return []
@@ -84,7 +84,7 @@ def outcome(name: str, found: Answer) -> Answer:
         raise found
     if not isinstance(found, dict):
         return found
-    made = Outcome(item=name.rpartition("-")[0], state="done", ended_at=NOW, elapsed_s=1.0)
+    made = ItemOutcome(item=name.rpartition("-")[0], state="done", ended_at=NOW, elapsed_s=1.0)
     if "error" in found:
         made = replace(made, state="failed", reason="because")
     return replace(made, **found)
@@ -263,10 +263,12 @@ def test_one_that_cannot_be_reached_at_first_is_an_error_at_once(run: Callable[.
 
 
 def test_workers_that_see_other_files_are_left_out_and_said(run: Callable[..., Any], capsys: Any) -> None:
-    some = Fake(answering(), here=False, workers={"w1": {}, "w2": {}}, sights={"w1": Sight("h", "it is too old")})
+    some = Fake(
+        answering(), here=False, workers={"w1": {}, "w2": {}}, statuses={"w1": WorkerStatus("h", "it is too old")}
+    )
     assert states(run("r1", some, scheduler=ADDRESS)) == {"01-tour-r1": "done"}
     assert "worker w1 is left out: it is too old" in capsys.readouterr().err
-    none = Fake(answering(), here=False, sights={"w1": Sight("h", "it is too old")})
+    none = Fake(answering(), here=False, statuses={"w1": WorkerStatus("h", "it is too old")})
     with pytest.raises(SchedulerError) as raised:
         run("r1", none, scheduler=ADDRESS, anew=True)
     assert "no worker of the scheduler can work on this batch" in str(raised.value)

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 from mountlab.batch import board, progress
-from mountlab.batch.batch_file import Batch, Item, Outcome, parse_batch
-from mountlab.batch.board import Row
+from mountlab.batch.batch_file import Batch, Item, ItemOutcome, parse_batch
+from mountlab.batch.board import BoardRow
 from mountlab.batch.progress import Log, Page, Screen, Watch
-from mountlab.batch.queue import Order, Queue
+from mountlab.batch.queue import Queue, Task
 from mountlab.batch.store import BatchDirectory, held_batch
 from mountlab.batch.view import Planned
 from mountlab.runner import live
 
 ROWS = [
-    Row("db1", done=2, total=4, doing="03-x", trials=(17, 40), left_s=130.0, failed=1),
-    Row("rack-12", done=0, total=4, doing="planning"),
-    Row("db3", done=3, total=3, left_s=0.0),
-    Row("any", done=1, total=1),
+    BoardRow("db1", done=2, total=4, doing="03-x", trials=(17, 40), left_s=130.0, failed=1),
+    BoardRow("rack-12", done=0, total=4, doing="planning"),
+    BoardRow("db3", done=3, total=3, left_s=0.0),
+    BoardRow("any", done=1, total=1),
 ]
 
 
@@ -34,7 +34,7 @@ def test_a_line_a_box() -> None:
 
 
 def test_no_line_is_longer_than_the_terminal_nor_moves_its_cursor() -> None:
-    rows = [Row("db1", done=0, total=1, doing="waits: \x1b[2J" + "x" * 200)]
+    rows = [BoardRow("db1", done=0, total=1, doing="waits: \x1b[2J" + "x" * 200)]
     (line,) = board.lines(rows, {}, width=60)
     assert len(line) < 60
     assert line.endswith("…")
@@ -42,7 +42,7 @@ def test_no_line_is_longer_than_the_terminal_nor_moves_its_cursor() -> None:
 
 
 def test_the_table_of_a_notebook_says_the_same_and_text_stays_text() -> None:
-    text = board.table([*ROWS, Row("<b>x</b>", 0, 1, doing="<script>")], {"rack": 2}, ["worker <w> is gone"]).text
+    text = board.table([*ROWS, BoardRow("<b>x</b>", 0, 1, doing="<script>")], {"rack": 2}, ["worker <w> is gone"]).text
     assert "17/40" in text
     assert "about 02:10 left" in text
     assert "Waiting: 2 for any box of rack." in text
@@ -69,15 +69,17 @@ def directory(made: Batch, results_dir: Path) -> BatchDirectory:
 class Seen(Screen):
     """Keeps what would be on the screen."""
 
-    rows: list[Row]
+    rows: list[BoardRow]
 
     def draw(self, rows: Any, pools: Any) -> None:
         self.rows = list(rows)
         super().draw(rows, pools)
 
 
-def outcome(item: Item, state: Any = "done") -> Outcome:
-    return Outcome(item=item.id, state=state, ended_at="", elapsed_s=5.0, reason="no fio" if state == "failed" else "")
+def outcome(item: Item, state: Any = "done") -> ItemOutcome:
+    return ItemOutcome(
+        item=item.id, state=state, ended_at="", elapsed_s=5.0, reason="no fio" if state == "failed" else ""
+    )
 
 
 def test_what_is_told_of_each_box_is_in_its_row(
@@ -87,9 +89,9 @@ def test_what_is_told_of_each_box_is_in_its_row(
     monkeypatch.setattr(progress, "_screen", lambda: screen)
     queue = _queue(made)
     watch = Watch(queue, ["db1", "db2"], directory, directory.path.parent)
-    plans = {order.box: order for order in queue.ready(0.0)}
-    for order in plans.values():
-        watch.begin(order)
+    plans = {task.box: task for task in queue.ready(0.0)}
+    for task in plans.values():
+        watch.begin(task)
     watch.tick()
     assert [(row.box, row.done, row.total, row.doing) for row in screen.rows] == [
         ("db1", 0, 2, "planning"),
@@ -136,13 +138,13 @@ def test_a_log_has_a_line_for_what_begins_ends_and_waits(
 ) -> None:
     monkeypatch.setattr(progress, "_screen", Log)
     one = made.items[0]
-    order = Order((one,), "db1", "m1")
+    task = Task((one,), "db1", "m1")
     with Watch(_queue(made), ["db1"], directory, directory.path.parent) as watch:
-        watch.begin(order)
-        watch.waits(order, "the box is in use")
-        watch.waits(order, "the box is in use")
-        watch.begin(order)
-        watch.end(order, outcome(one))
+        watch.begin(task)
+        watch.waits(task, "the box is in use")
+        watch.waits(task, "the box is in use")
+        watch.begin(task)
+        watch.end(task, outcome(one))
         watch.cannot("db1", made.items[2], outcome(made.items[2], "failed"))
     assert capsys.readouterr().err.splitlines() == [
         "db1: 01-tour-db1: tour on db1",

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from mountlab.batch.batch_file import Item
-from mountlab.batch.queue import HERE, Order, Queue, machine_of, makespan
+from mountlab.batch.queue import HERE, Queue, Task, machine_of, makespan
 from mountlab.batch.view import Planned
 from mountlab.core.model import Box
 
@@ -32,28 +32,28 @@ def queue_of(
 
 def begun(queue: Queue, now: float = 0.0) -> list[tuple[str, str]]:
     """What may begin, once the boxes have been planned for."""
-    orders = queue.ready(now)
-    while any(order.planning for order in orders):
-        for order in orders:
-            assert order.planning, "an item began while the boxes were planned for"
-            queue.ended(order)
-        orders = queue.ready(now)
-    return [(order.item.id, order.box) for order in orders]
+    tasks = queue.ready(now)
+    while any(task.planning for task in tasks):
+        for task in tasks:
+            assert task.planning, "an item began while the boxes were planned for"
+            queue.ended(task)
+        tasks = queue.ready(now)
+    return [(task.item.id, task.box) for task in tasks]
 
 
 def end(queue: Queue, name: str) -> None:
-    queue.ended(next(order for order in queue.running.values() if order.item.id == name))
+    queue.ended(next(task for task in queue.running.values() if task.item.id == name))
 
 
 def test_each_box_is_planned_for_first_and_then_does_its_items_in_their_order() -> None:
     queue = queue_of([item(1, "a"), item(2, "a"), item(3, "b"), item(4, "a")])
     plans = queue.ready(0.0)
-    assert [(order.box, [each.id for each in order.items]) for order in plans] == [
+    assert [(task.box, [each.id for each in task.items]) for task in plans] == [
         ("a", ["01", "02", "04"]),
         ("b", ["03"]),
     ]
     queue.ended(plans[1])
-    assert [(order.item.id, order.planning) for order in queue.ready(0.0)] == [("03", False)], "b does not wait for a"
+    assert [(task.item.id, task.planning) for task in queue.ready(0.0)] == [("03", False)], "b does not wait for a"
     queue.ended(plans[0])
     assert begun(queue) == [("01", "a")]
     end(queue, "01")
@@ -70,11 +70,11 @@ def test_two_boxes_on_one_machine_never_work_at_the_same_time() -> None:
 def begun_one_by_one(queue: Queue) -> list[tuple[str, str]]:
     """As `begun`, where items begin while other boxes are still planned for."""
     found: list[tuple[str, str]] = []
-    while orders := queue.ready(0.0):
-        found += [(order.item.id, order.box) for order in orders if not order.planning]
-        for order in orders:
-            if order.planning:
-                queue.ended(order)
+    while tasks := queue.ready(0.0):
+        found += [(task.item.id, task.box) for task in tasks if not task.planning]
+        for task in tasks:
+            if task.planning:
+                queue.ended(task)
     return found
 
 
@@ -100,15 +100,15 @@ def test_a_lost_box_is_not_waited_for_by_those_who_may_go_elsewhere() -> None:
     items = [item(1, "label:rack"), item(2, "label:rack"), item(3, "label:rack")]
     queue = queue_of(items, labelled=["r1", "r2"], pinned={"01": "r1"})
     assert begun(queue) == [("01", "r1"), ("02", "r2")]
-    order = next(order for order in queue.running.values() if order.box == "r1")
+    task = next(task for task in queue.running.values() if task.box == "r1")
     queue.lost("r1")
-    assert queue.elsewhere(order)
+    assert queue.elsewhere(task)
     assert begun(queue) == [], "r2 is busy, and r1 is lost"
     end(queue, "02")
     assert begun(queue) == [("01", "r2")], "not on the box that has its run any more"
-    order = next(iter(queue.running.values()))
-    assert not queue.elsewhere(order), "that was the last one"
-    queue.ended(order)
+    task = next(iter(queue.running.values()))
+    assert not queue.elsewhere(task), "that was the last one"
+    queue.ended(task)
     assert begun(queue) == [("03", "r2")]
 
 
@@ -126,17 +126,17 @@ def test_an_item_without_a_box_waits_for_all_before_it_and_for_nobody_else() -> 
 def test_an_item_that_is_to_be_tried_later_holds_its_machine_and_no_other() -> None:
     queue = queue_of([item(1, "a"), item(2, "a"), item(3, "b")])
     assert begun(queue) == [("01", "a"), ("03", "b")]
-    queue.again(next(order for order in queue.running.values() if order.box == "a"), at=10.0)
+    queue.again(next(task for task in queue.running.values() if task.box == "a"), at=10.0)
     assert begun(queue, 9.0) == [], "02 does not overtake 01"
     assert begun(queue, 10.0) == [("01", "a")]
 
 
 def test_a_plan_that_is_to_be_tried_later_holds_its_machine_too() -> None:
     queue = queue_of([item(1, "a"), item(2, "b")])
-    plan = next(order for order in queue.ready(0.0) if order.box == "a")
+    plan = next(task for task in queue.ready(0.0) if task.box == "a")
     queue.again(plan, at=5.0)
     assert queue.ready(4.0) == []
-    assert [(order.box, order.planning) for order in queue.ready(5.0)] == [("a", True)]
+    assert [(task.box, task.planning) for task in queue.ready(5.0)] == [("a", True)]
 
 
 def test_what_its_box_cannot_do_by_the_plan_is_not_given_out() -> None:
@@ -167,7 +167,7 @@ def test_an_item_with_clients_has_their_machines_too_and_is_not_overtaken() -> N
 
 def test_at_most_so_many_at_once() -> None:
     queue = queue_of([item(1, "a"), item(2, "b"), item(3, "c")], at_once=2)
-    running = [order.box for order in queue.ready(0.0)]
+    running = [task.box for task in queue.ready(0.0)]
     assert running == ["a", "b"]
     assert queue.ready(0.0) == []
 
@@ -186,7 +186,7 @@ def test_every_item_is_done_once_and_never_two_on_one_machine(seed: int) -> None
     while queue.pending:
         now += 1.0
         queue.ready(now)
-        busy = [order.machine for order in queue.running.values() if order.machine]
+        busy = [task.machine for task in queue.running.values() if task.machine]
         assert len(busy) == len(set(busy))
         if queue.running:
             done += ended_somehow(queue, random, now)
@@ -195,14 +195,14 @@ def test_every_item_is_done_once_and_never_two_on_one_machine(seed: int) -> None
 
 
 def ended_somehow(queue: Queue, random: Random, now: float) -> list[str]:
-    order = random.choice(list(queue.running.values()))
-    if not order.planning and order.item.pool and random.random() < 0.3 and queue.elsewhere(order):
+    task = random.choice(list(queue.running.values()))
+    if not task.planning and task.item.pool and random.random() < 0.3 and queue.elsewhere(task):
         return []
     if random.random() < 0.2:
-        queue.again(order, at=now + 3.0)
+        queue.again(task, at=now + 3.0)
         return []
-    queue.ended(order)
-    return [] if order.planning else [order.item.id]
+    queue.ended(task)
+    return [] if task.planning else [task.item.id]
 
 
 def test_how_long_it_takes_is_that_of_the_boxes_at_the_same_time() -> None:
@@ -229,5 +229,5 @@ def test_what_counts_as_one_machine(box: Box, machine: str) -> None:
 
 def test_orders_have_names_of_their_own() -> None:
     one = item(1, "label:r")
-    keys = {Order((one,), "a", "m").key, Order((one,), "b", "m").key, Order((one,), "a", "m", planning=True).key}
+    keys = {Task((one,), "a", "m").key, Task((one,), "b", "m").key, Task((one,), "a", "m", planning=True).key}
     assert len(keys) == 3

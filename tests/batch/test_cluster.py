@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from mountlab.batch import cluster
-from mountlab.batch.cluster import Broken, Cluster, Sight, Taken, Unfit
+from mountlab.batch.cluster import Broken, Cluster, Taken, Unfit, WorkerStatus
 from mountlab.core.errors import InputError, SchedulerError
 from processes import soon
 
@@ -120,8 +120,8 @@ def test_workers_say_what_they_see_and_who_is_not_fit_gets_nothing(here: Cluster
     """As if the worker of this process were one elsewhere."""
     other = Cluster(here.client, unfit, here=False)
     (worker,) = other.workers
-    (sight,) = other.look_around().values()
-    assert sight.why == "it is too old"
+    (status,) = other.look_around().values()
+    assert status.why == "it is too old"
     assert other.fit(("m",)) is None
     assert other.fit((cluster.HERE,)) is None
     other = Cluster(here.client, fit, here=False)
@@ -130,7 +130,7 @@ def test_workers_say_what_they_see_and_who_is_not_fit_gets_nothing(here: Cluster
     assert other.fit((cluster.HERE,)) == (worker,)
     monkeypatch.setattr(cluster.socket, "gethostname", lambda: "elsewhere")
     assert other.fit((cluster.HERE,)) is None
-    other.sights["tcp://gone"] = Sight("h", "")
+    other.statuses["tcp://gone"] = WorkerStatus("h", "")
     assert other.gone() == []
     monkeypatch.setattr(Cluster, "workers", {})
     assert other.gone() == [worker]

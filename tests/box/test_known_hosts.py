@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.box.hostkeys import Hop, _preferring, check_host_keys, known_hosts_files
-from mountlab.box.known_hosts import Known, known, read_known_hosts, server_name
+from mountlab.box.known_hosts import KnownKeys, known, read_known_hosts, server_name
 from mountlab.core.errors import BoxError, HostKeyError
 from paramiko import RSAKey, SSHClient
 
@@ -22,7 +22,7 @@ ONE, TWO, THREE = (base64.b64encode(f"key {word}".encode()).decode() for word in
 ED = "ssh-ed25519"
 
 
-def said(text: str, host: str = "lab", port: int = 22, alias: str = "") -> Known:
+def said(text: str, host: str = "lab", port: int = 22, alias: str = "") -> KnownKeys:
     return known(read_known_hosts(text, "known_hosts"), host, port, alias)
 
 

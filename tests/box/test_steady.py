@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from mountlab.box.care import resource
 from mountlab.box.connection import Completed
-from mountlab.box.resident import Asked, ResidentShell
-from mountlab.box.steady import Answer, SteadyBox, _Heart, beat_s, lease_argv
+from mountlab.box.resident import JobRequest, ResidentShell
+from mountlab.box.steady import JobAnswer, SteadyBox, _Heart, beat_s, lease_argv
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.sweep.clients import opening
@@ -323,7 +323,7 @@ def test_a_late_asking_for_an_earlier_command_runs_nothing(
 
 def test_an_asking_that_is_cut_off_anywhere_runs_nothing(lease: Lease, tmp_path: Path) -> None:
     """`rm -r /a/b` could become `rm -r /a`."""
-    whole = Asked(1, "9", "", ("touch", f"{tmp_path}/ran", f"{tmp_path}/ran two")).text()
+    whole = JobRequest(1, "9", "", ("touch", f"{tmp_path}/ran", f"{tmp_path}/ran two")).text()
     for end in range(len(whole) - 2):
         assert told(lease, whole[:end]) == b""
     assert not list(tmp_path.glob("ran*"))
@@ -454,7 +454,7 @@ def test_an_answer_that_is_none_is_refused(held: SteadyBox, monkeypatch: pytest.
 
 @pytest.mark.parametrize("printed", [b"", b"mountlab-job done", b"done 0 0 x\n", b"mountlab-job\n"])
 def test_what_is_no_answer_is_none(printed: bytes) -> None:
-    assert Answer.of(printed) is None
+    assert JobAnswer.of(printed) is None
 
 
 # --- the lease --------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from mountlab.report import execute, html, index
 from mountlab.report.html import Column, Rows
 from mountlab.report.page import page as framed
 from mountlab.results import store, tables, writer
-from mountlab.results.entries import Entry
+from mountlab.results.entries import IndexEntry
 from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import executed_here
 from synthetic_run import SyntheticRun, synthetic_run
@@ -407,7 +407,7 @@ def test_the_index_is_filtered(name: str, value: str, count: int, browser: Brows
 def long_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of 700 runs, number 0 the oldest."""
     entries = [
-        Entry(
+        IndexEntry(
             path=f"r{each}",
             title=f"run {each}",
             box=f"db{each % 2}",

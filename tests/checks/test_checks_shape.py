@@ -13,7 +13,7 @@ from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.checks.shape import rounds_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Measurement, Trial
-from mountlab.tools.fio_series import Point, Series
+from mountlab.tools.fio_series import Series, SeriesPoint
 
 SHAPES = ("outlier", "two-modes", "drift", "step", "autocorrelated", "warm-up-too-short", "noisy")
 
@@ -164,7 +164,7 @@ def logged(*rounds: float, points: int = 4, jobs: int = 1) -> list[Series]:
     """fio's log of a trial that had these bandwidths in equal parts."""
     seconds = [(i + 1) * 0.1 for i in range(points * len(rounds))]
     values = [value for value in rounds for _ in range(points)]
-    row = tuple(Point(second, value, 4096) for second, value in zip(seconds, values, strict=True))
+    row = tuple(SeriesPoint(second, value) for second, value in zip(seconds, values, strict=True))
     return [Series("read_bandwidth", "B/s", job + 1, row) for job in range(jobs)]
 
 

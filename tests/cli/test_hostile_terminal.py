@@ -251,7 +251,7 @@ def test_a_warning_and_an_error_of_ours_are_visible(
         sys.stdout.write(f"out {STEERING}")
         raise InputError(f"wrong {STEERING}", where=STEERING, evidence=f"x\n{STEERING}")
 
-    monkeypatch.setattr("mountlab.cli.readings._index", verb)
+    monkeypatch.setattr("mountlab.cli.index._index", verb)
     before = sys.stdout, sys.stderr
     assert main(["index"]) == 2
     assert (sys.stdout, sys.stderr) == before
@@ -264,7 +264,7 @@ def test_a_warning_and_an_error_of_ours_are_visible(
 def test_a_traceback_of_a_fault_of_our_own_is_visible() -> None:
     code = "import sys; from mountlab import __main__, cli\n"
     code += f"def fail(_): raise RuntimeError({STEERING!r})\n"
-    code += "from mountlab.cli import readings; readings._index = fail; sys.exit(__main__.main(['index']))"
+    code += "from mountlab.cli import index; index._index = fail; sys.exit(__main__.main(['index']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "RuntimeError: [U+001B]" in done.stderr

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.filesystems.evidence import sections
-from mountlab.filesystems.superblock import Asked, asked_of, btrfs, ext, proved_by_difference, read_back, xfs
+from mountlab.filesystems.evidence import parts_by_heading
+from mountlab.filesystems.superblock import MkfsSetting, asked_of, btrfs, ext, proved_by_difference, read_back, xfs
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"
 
 
 def parts(name: str) -> dict[str, str]:
-    return sections((DATA / name / "evidence.txt").read_text())
+    return parts_by_heading((DATA / name / "evidence.txt").read_text())
 
 
 def told(
@@ -62,7 +62,7 @@ words_of_a_mkfs = st.lists(st.sampled_from(LETTERS + VALUES) | st.text(max_size=
 def test_no_words_stop_it(words: list[str], reader: object) -> None:
     for now in ({}, parts("ext4-journal"), parts("xfs-dax"), parts("btrfs-nodatacow")):
         found = reader(tuple(words), now, {}, {})  # type: ignore[operator]
-        assert all(isinstance(each, Asked) for each, _ in found)
+        assert all(isinstance(each, MkfsSetting) for each, _ in found)
         assert {state for _, (state, _) in found} <= {"in effect", "changed", "ignored", "not visible"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, Known, foreseen, undone, without_effect
+from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, MountState, foreseen, undone, without_effect
 
 NEW = "6.18.4-generic"
 
@@ -55,7 +55,7 @@ def test_a_rule_of_later_kernels_says_nothing_about_an_earlier_or_unknown_one() 
 
 
 def test_missing_evidence_meets_no_condition() -> None:
-    nothing = Known({"usrquota": "", "largeio": "", "discard": ""})
+    nothing = MountState({"usrquota": "", "largeio": "", "discard": ""})
     for kind, option in (("ext4", "usrquota"), ("xfs", "largeio"), ("btrfs", "discard"), ("xfs", "inode32")):
         assert without_effect(kind, option, "", nothing, (6, 1)) is None
 

@@ -38,8 +38,8 @@ EACH = {"notebook": "measures", "sweep": "x", "box": list(BOXES)}
 ANY = {**EACH, "box": "label:rack", "overrides": {"repeats": 2}}
 CELLS = (
     "sweep_file: str = None  # a sweep\nbox: str = None  # a box\noverrides: dict = None  # changes of the sweep",
-    "import pathlib, mountlab\nfrom mountlab import store\n"
-    "mountlab.run(store.load_sweep(pathlib.Path(sweep_file), overrides or {}), box=box)",
+    "import pathlib, mountlab\nfrom mountlab.results import paths\n"
+    "mountlab.run(paths.load_sweep(pathlib.Path(sweep_file), overrides or {}), box=box)",
 )
 """A notebook that measures and makes no report, which would be most of what these tests take."""
 

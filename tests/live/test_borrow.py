@@ -102,9 +102,9 @@ def test_settings_are_given_back_by_box_clean_after_kill_9(
     file = tmp_path / "long.yml"
     file.write_text(yaml.safe_dump({**resolved.parameters, "name": "long"}))
     script = (
-        "import sys, pathlib; from mountlab import store, workflow; "
-        f"store.PARAMS = pathlib.Path({str(paths.PARAMS)!r}); "
-        f"workflow.run(store.load_sweep(pathlib.Path({str(file)!r})), results=pathlib.Path({str(tmp_path)!r}) / 'r')"
+        "import sys, pathlib; from mountlab.results import paths; from mountlab.runner import workflow; "
+        f"paths.PARAMS = pathlib.Path({str(paths.PARAMS)!r}); "
+        f"workflow.run(paths.load_sweep(pathlib.Path({str(file)!r})), results=pathlib.Path({str(tmp_path)!r}) / 'r')"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -34,11 +34,11 @@ RULE = Path("/etc/sudoers.d/mountlab-helper")
 OWN_BOXES = """
 import os, sys
 from pathlib import Path
-from mountlab import store
-store.PARAMS = Path(os.environ["HOME"], "params")
+from mountlab.results import paths
+paths.PARAMS = Path(os.environ["HOME"], "params")
 """
 """Box files of a test's own."""
-RUN_ONLY = "from mountlab import workflow; workflow.run(store.load_sweep(Path(sys.argv[1])))"
+RUN_ONLY = "from mountlab.runner import workflow; workflow.run(paths.load_sweep(Path(sys.argv[1])))"
 """Without the report."""
 
 

@@ -198,9 +198,9 @@ def beginning(connection: BoxConnection, device: str) -> str:
 def test_it_goes_with_us_even_when_we_are_killed_outright(vm_box: Box) -> None:
     code = """
 import time
-from mountlab import store
 from mountlab.box.embedded.vm import virtual_box
-with virtual_box(store.load_box("vm")) as endpoint:
+from mountlab.results import paths
+with virtual_box(paths.load_box("vm")) as endpoint:
     print(endpoint.log.parent, flush=True)
     time.sleep(60)
 """
@@ -262,9 +262,9 @@ def test_every_report_says_that_figures_of_an_emulated_box_are_emulated(
 @pytest.mark.requires_program("mmdebstrap")
 def test_an_ordinary_user_builds_and_runs_one() -> None:
     code = """
-from mountlab import store
 from mountlab.box.embedded import open_box, prepare_here
-box = store.load_box("vm")
+from mountlab.results import paths
+box = paths.load_box("vm")
 prepare_here(box, yes=False, ask=lambda _: False, say=print)
 with open_box(box) as connection:
     print(connection.run(("id", "-un")).text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from vulture import Vulture
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "lib" / "mountlab"
@@ -81,6 +83,26 @@ WRITING_MODULES = ("shutil", "tempfile")
 HARMLESS_CALLS = {"shutil.which", "shutil.get_terminal_size", "shutil.disk_usage", "tempfile.TemporaryDirectory"}
 """What these modules have that only looks, or that removes itself."""
 LONGEST_FUNCTION = 40
+MOST_MEANINGS = 2
+"""Of one name of a class."""
+NEVER_CALLED_BY_US = {
+    "pydantic reads the setting of a model": {"model_config"},
+    "keys of a sweep file, read by their names": {"zram", "journal_image"},
+    "columns of a journal": {"started_at", "ended_at"},
+    "Python calls it": {"__init_subclass__", "writelines"},
+    "IPython calls it": {"_render_traceback_", "_ipython_display_"},
+    "paramiko calls it": {"missing_host_key"},
+    "invoke reads or calls it": {"read_chunk_size", "respond", "send_interrupt"},
+    "jupyter_client reads it": {"connection_file", "ip", "kernel_spec"},
+    "ipywidgets and ipykernel read it": {"disabled", "_reply_subshell_for"},
+    "rocrate writes it": {"datePublished", "license"},
+    "zipfile writes it": {"compress_type", "create_system"},
+    "openpyxl writes it": {"data_type", "font", "freeze_panes"},
+    "junitparser writes it": {"system_out"},
+    "a template of html.py reads it": {"css"},
+    "doubles for tests (box/testing.py)": {"RecordingBox", "fail"},
+}
+"""Reason to names. Only what another library, a file or a template reaches may stand here."""
 
 
 # --- reading the source -----------------------------------------------------------------------------------------------
@@ -332,6 +354,30 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len(ast.unparse(bare).splitlines())
 
 
+def test_a_class_name_stands_in_few_modules() -> None:
+    """One name, one meaning. Names of types count, too, unless both mean the same; a leading _ makes no other name."""
+    assert shared_type_names({name_of(path): parse(path) for path in SOURCES}) == {}
+
+
+def shared_type_names(modules: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """The names of classes and types that more than MOST_MEANINGS modules define, each otherwise."""
+    found: dict[str, dict[str, str]] = {}
+    for module, tree in modules.items():
+        for node in tree.body:
+            match node:
+                case ast.ClassDef():
+                    found.setdefault(node.name.lstrip("_"), {})[module] = module
+                case ast.Assign(targets=[ast.Name(id=name)]) if re.fullmatch(r"_?[A-Z][a-z]\w*", name):
+                    found.setdefault(name.lstrip("_"), {})[module] = ast.unparse(node.value)
+    return {name: sorted(where) for name, where in found.items() if len(set(where.values())) > MOST_MEANINGS}
+
+
+def test_names_that_several_modules_define_are_seen() -> None:
+    texts = {"a": "class Row: pass\nFloats = list[float]", "b": "class _Row: pass\nFloats = list[float]"}
+    texts |= {"c": "Row = tuple[str]\nFloats = list[float]", "d": "ROW = 1\ndef row(): pass"}
+    assert shared_type_names({name: ast.parse(text) for name, text in texts.items()}) == {"Row": ["a", "b", "c"]}
+
+
 def test_modules_say_what_they_are() -> None:
     assert against(lambda path: not ast.get_docstring(parse(path)), SOURCES) == {}
 
@@ -358,6 +404,36 @@ def swallowing(tree: ast.Module) -> Iterator[str]:
         raised_again = isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
         if handler.type is None or "Exception" in names or ("BaseException" in names and not raised_again):
             yield f"line {handler.lineno}"
+
+
+# --- nothing is kept that is never called -----------------------------------------------------------------------------
+
+
+PLANTED = "def planted(): return 1\n"
+"""Read with the library, so that a scan that finds nothing fails."""
+
+
+def never_called() -> set[str]:
+    """The names that neither the library nor a notebook nor the list of public names uses."""
+    seen = Vulture()
+    seen.scavenge([ROOT / "lib"])
+    notebooks = map(_cells, sorted((ROOT / "notebooks").glob("*.ipynb")))
+    for text in (*notebooks, (PACKAGE / "__init__.pyi").read_text(), PLANTED):
+        seen.scan(text)
+    assert seen.exit_code == 0, "a module or a notebook could not be read"
+    return {str(item.name) for item in seen.get_unused_code(min_confidence=60)}
+
+
+def _cells(notebook: Path) -> str:
+    """The code of a notebook. What papermill takes for the type of a parameter is a comment of prose to Python."""
+    cells = json.loads(notebook.read_text())["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return code.replace("# type:", "#")
+
+
+def test_everything_is_called() -> None:
+    """What only its own test calls counts as never called: delete both."""
+    assert never_called() == set().union({"planted"}, *NEVER_CALLED_BY_US.values())
 
 
 # --- the text of the repository ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab.__main__ import main
-from mountlab.analysis.history import History, Key, Point, grouped, histories
+from mountlab.analysis.history import History, HistoryPoint, Key, grouped, histories
 from mountlab.core import disk
 from mountlab.core.errors import InputError
 from mountlab.report import chronicle, html
@@ -54,7 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(values: Sequence[float], *, key: Key = KEY, facts: Sequence[dict[str, str]] = (), n: int = 5) -> History:
     """The history of runs with these means, whose trials vary by 2 %."""
     points = [
-        Point(
+        HistoryPoint(
             run=f"r{place:03d}",
             at=BEGAN + timedelta(days=place),
             n=n,
@@ -196,7 +196,7 @@ def test_a_hostile_name_moves_no_cursor() -> None:
 
 def test_the_interval_of_a_run_is_that_of_its_trials() -> None:
     values = np.array([9.0, 10.0, 12.0])
-    point = Point(run="r", at=BEGAN, n=3, mean=values.mean(), sd=values.std(ddof=1), log_mean=2.3, log_sd=0.1)
+    point = HistoryPoint(run="r", at=BEGAN, n=3, mean=values.mean(), sd=values.std(ddof=1), log_mean=2.3, log_sd=0.1)
     expected = stats.t.interval(0.95, 2, loc=values.mean(), scale=stats.sem(values))
     assert (point.estimate.low, point.estimate.high) == pytest.approx(expected)
     assert math.isnan(replace(point, n=1, sd=math.nan).estimate.low)
@@ -214,7 +214,7 @@ def test_groups_are_of_runs() -> None:
     assert [group.name for group in grouped(history, "year")] == ["2026"]
 
 
-def with_runs(history: History, **changed: Point) -> History:
+def with_runs(history: History, **changed: HistoryPoint) -> History:
     """The same history with other figures in some runs."""
     points = [changed.get(point.run, point) for point in history.points]
     (found,) = histories((history.key, point) for point in points)
@@ -262,7 +262,7 @@ def test_a_history_of_which_no_run_counts_has_a_page() -> None:
 # ── trials that ran into their time limit ────────────────────────────────────────────────────────────────────────────
 
 
-def late(point: Point, figure: float) -> Point:
+def late(point: HistoryPoint, figure: float) -> HistoryPoint:
     """The run with one of its five trials at the limit."""
     return replace(point, mean=figure, sd=math.nan, log_mean=math.nan, log_sd=math.nan, censored=1)
 

@@ -18,7 +18,7 @@ from mountlab.core import disk
 from mountlab.core.errors import StoreError
 from mountlab.report import execute, index
 from mountlab.results import listing, store, tables
-from mountlab.results.entries import Entry, comparison_of
+from mountlab.results.entries import IndexEntry, comparison_of
 from pages import Page
 
 TOUR = disk.ROOT / "results" / "tour"
@@ -51,7 +51,7 @@ def a_run(derived: Path, path: Path, **info: Any) -> Path:
     return path
 
 
-def listed(results: Path) -> dict[str, Entry]:
+def listed(results: Path) -> dict[str, IndexEntry]:
     return {entry.path: entry for entry in listing.entries(results)}
 
 

@@ -18,7 +18,7 @@ from mountlab.core.errors import InputError
 from mountlab.report import paper
 from mountlab.report.export import Pivot, export_files, paper_files
 from mountlab.report.figure_files import figure_files
-from mountlab.report.paper import Table, estimate_tables, latex, latex_text, markdown, markdown_text, mean_text
+from mountlab.report.paper import PaperTable, estimate_tables, latex, latex_text, markdown, markdown_text, mean_text
 from mountlab.results.store import load_run
 from results.test_store import written
 from synthetic_run import comparison, synthetic_run
@@ -93,7 +93,7 @@ def test_a_pivot_shows_means_with_half_widths(results_dir: Path) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_latex_prints_what_would_be_a_command(text: str) -> None:
-    table = latex(Table(text, (text, "n"), ((text, "1"),), frozenset({1})))
+    table = latex(PaperTable(text, (text, "n"), ((text, "1"),), frozenset({1})))
     rows = [line for line in table.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 2
     for line in rows:
@@ -109,7 +109,7 @@ def test_markdown_shows_what_would_be_markup(text: str) -> None:
     """Rendered by the library that Jupyter uses, the page shows the text and nothing else."""
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
-    table = markdown(Table("c", ("t", "n"), ((text, "1"),), frozenset({1})))
+    table = markdown(PaperTable("c", ("t", "n"), ((text, "1"),), frozenset({1})))
     assert len(table.splitlines()) == 5
     page = str(markdown2html_mistune(table))
     cell = re.search(r"<td[^>]*>(.*?)</td>", page)

@@ -424,7 +424,7 @@ def test_the_time_limit_is_one_of_the_command_line(made: Path, capsys: pytest.Ca
 
 def test_a_query_that_does_not_stop_when_it_is_cancelled_ends_the_process(made: Path) -> None:
     """DuckDB looks for a cancel between two pieces of its work, and one list is one piece."""
-    code = "import sys; from mountlab.cli import years; years._LATE_S = 0.5\n"
+    code = "import sys; from mountlab.cli import query; query._LATE_S = 0.5\n"
     code += "from mountlab.__main__ import main; sys.exit(main(sys.argv[1:]))"
     words = ["query", "SELECT list_sort(range(80000000))", "--time-limit", "300ms", "--results", str(made)]
     started = time.monotonic()

@@ -24,7 +24,7 @@ from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import live, live_view
 from mountlab.runner.live import Live, Ration, person_is_there, watched
-from mountlab.runner.live_view import Figures, estimates_table, news, times
+from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import as_trial
 from mountlab.sweep.plan import Plan
@@ -54,14 +54,14 @@ def trial(cell: str, block: int, *, status: Any = "ok", reason: str = "", number
     )
 
 
-def figures(the_sweep: Sweep, *rows: tuple[str, int, float]) -> Figures:
+def figures(the_sweep: Sweep, *rows: tuple[str, int, float]) -> LiveFigures:
     """Write bandwidths: cell, block, value."""
     measured = [
         (trial(cell, block), Measurement(metric="write_bandwidth", value=value, unit="B/s"))
         for cell, block, value in rows
     ]
     frame = cells.measurement_frame(measured)
-    return Figures(frame, cells.estimate_frame(the_sweep, frame, run_id="", box=""))
+    return LiveFigures(frame, cells.estimate_frame(the_sweep, frame, run_id="", box=""))
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------
@@ -347,5 +347,5 @@ def test_estimates_so_far_are_those_of_the_report() -> None:
     run = store.load_run(disk.ROOT / "results" / "tour")
     frame = cells.estimate_frame(run.sweep, run.measurements, run_id="", box="")
     pd.testing.assert_series_equal(frame["mean"], run.estimates["mean"])
-    text = repr(estimates_table(run.sweep, Figures(run.measurements, frame)))
+    text = repr(estimates_table(run.sweep, LiveFigures(run.measurements, frame)))
     assert text.count("n = 5") == 9

@@ -22,7 +22,7 @@ from mountlab.stats import (
     p_equivalent,
     sequential,
 )
-from mountlab.stats.comparisons import KEPT, Family, Ratios, needed_blocks, step_down
+from mountlab.stats.comparisons import KEPT, ComparisonSet, Ratios, needed_blocks, step_down
 from scipy import stats
 
 NAN = math.nan
@@ -38,7 +38,7 @@ def allowed_misses(trials: int, rate: float) -> int:
     return int(stats.binom.ppf(0.999, trials, rate))
 
 
-def all_together(ratios: Ratios, **changes: Any) -> Family:
+def all_together(ratios: Ratios, **changes: Any) -> ComparisonSet:
     return family(ratios, **{"level": 0.95, "smallest_effect": 0.02, **changes})
 
 

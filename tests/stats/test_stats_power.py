@@ -28,15 +28,15 @@ def by_quadrature(effect: float, n: int, level: float) -> float:
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 40, 200])
 @pytest.mark.slow
 def test_power_is_what_integrating_over_the_spread_gives(n: int, level: float) -> None:
-    for share in (0.6, 1.0, 1.5):
-        effect = share * float(stats.t.isf((1 - level) / 2, n - 1)) / math.sqrt(n)
-        found = float(power.power_of(math.exp(effect * 0.05), 0.05, n, level=level))
-        assert found == pytest.approx(by_quadrature(effect, n, level), abs=1e-6)
+    for wanted in (0.3, 0.5, 0.9):
+        effect = float(power.smallest_effects(wanted, level)[n - 2])
+        assert by_quadrature(effect, n, level) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_power_of_a_published_example() -> None:
     """Manual of G*Power 3.1, matched pairs: dz = 0.4216370, n = 50, two-sided 5 %: power 0.832114."""
-    assert float(power.power_of(math.exp(0.4216370), 1.0, 50)) == pytest.approx(0.832114, abs=2e-6)
+    reached = [float(power.needed_blocks(math.exp(0.4216370), 1.0, power=share)) for share in (0.832112, 0.832116)]
+    assert reached == [50, 51]
 
 
 @pytest.mark.parametrize(("d", "n"), [(0.2, 199), (0.5, 34), (0.8, 15)])
@@ -48,19 +48,19 @@ def test_needed_blocks_of_published_tables(d: float, n: int) -> None:
 def test_power_as_in_statsmodels() -> None:
     reference = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed").TTestPower()
     for n in (3, 5, 10, 30, 100):
-        for effect in (0.5, 1.0, 2.0):
-            found = float(power.power_of(math.exp(-effect), 1.0, n))
+        for wanted in (0.2, 0.5, 0.95):
+            effect = float(power.smallest_effects(wanted, 0.95)[n - 2])
             upper = reference.power(effect_size=effect, nobs=n, alpha=0.025, alternative="larger")
-            assert found == pytest.approx(upper, abs=1e-9)
+            assert upper == pytest.approx(wanted, abs=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
 def test_needed_blocks_are_the_fewest(wanted: float, level: float) -> None:
     for effect in (0.15, 0.5, 1.0, 3.0, 40.0):
-        n = float(power.needed_blocks(math.exp(effect), 1.0, power=wanted, level=level))
-        assert float(power.power_of(math.exp(effect), 1.0, n, level=level)) >= wanted
-        assert n == 2 or float(power.power_of(math.exp(effect), 1.0, n - 1, level=level)) < wanted
+        n = int(power.needed_blocks(math.exp(effect), 1.0, power=wanted, level=level))
+        assert by_quadrature(effect, n, level) >= wanted
+        assert n == 2 or by_quadrature(effect, n - 1, level) < wanted
 
 
 @given(st.integers(2, power.MOST_BLOCKS), st.floats(0.001, 0.5))
@@ -89,7 +89,6 @@ def test_degenerate_input(ratio: float, log_sd: float, needed: float) -> None:
 
 def test_what_makes_no_test_has_no_figure() -> None:
     assert np.isnan(power.smallest_ratio([0, 1, math.nan], 0.05)).all()
-    assert np.isnan(power.power_of(1.1, 0.05, [0, 1, math.nan])).all()
     assert math.isnan(float(power.smallest_ratio(5, math.nan)))
     assert float(power.smallest_ratio(5, 0.0)) == 1.0
     assert float(power.smallest_ratio(2, 1000.0)) == math.inf
@@ -100,7 +99,6 @@ def test_what_makes_no_test_has_no_figure() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
 def test_a_level_is_a_share(level: float) -> None:
     for call in (
-        lambda: power.power_of(1.1, 0.1, 5, level=level),
         lambda: power.needed_blocks(1.1, 0.1, level=level),
         lambda: power.blocks_for_half_width(0.1, 0.03, level=level),
         lambda: power.power_to_show_same(5, 0.1, 0.03, level=level),
@@ -123,7 +121,7 @@ def test_very_strict_levels_of_few_blocks_are_computed_and_not_hung_on() -> None
     level = 1 - 0.05 / 80_000
     effects = power.smallest_effects(0.8, level)
     assert np.all(np.diff(effects) < 0)
-    assert float(power.power_of(math.exp(effects[1] * 1e-3), 1e-3, 3, level=level)) == pytest.approx(0.8, abs=1e-6)
+    assert by_quadrature(float(effects[1]), 3, level) == pytest.approx(0.8, abs=1e-6)
     # One degree of freedom: the power is the chance that |z| stays below effect * sqrt(2) / critical.
     critical = float(stats.t.isf((1 - level) / 2, 1))
     assert math.erf(effects[0] / critical) == pytest.approx(0.8, abs=1e-4)

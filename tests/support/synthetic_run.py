@@ -17,7 +17,7 @@ from mountlab.core.findings import Caveat, Comparison, OptionEvidence, Published
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import Design, Filesystem, Stop, Sweep, Workload
 from mountlab.stats.histograms import Histogram, count, merge
-from mountlab.tools.fio_series import Point, Series
+from mountlab.tools.fio_series import Series, SeriesPoint
 from scipy import stats
 
 WORKLOADS = (
@@ -132,7 +132,7 @@ def _series(trials: pd.DataFrame) -> dict[str, list[Series]]:
     found = {}
     for row in _counted_fio(trials):
         falls = row["filesystem"] == "ext4"
-        points = tuple(Point(0.1 * (i + 1), 1e8 * (2 - i / 11 if falls else 2), 4096) for i in range(12))
+        points = tuple(SeriesPoint(0.1 * (i + 1), 1e8 * (2 - i / 11 if falls else 2)) for i in range(12))
         found[row["trial_id"]] = [Series(f"{_side(row)}_bandwidth", "B/s", job, points) for job in (1, 2)]
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mountlab.checks.outcome import Outcome
 from mountlab.core.errors import ParameterError, ParseError, PlanError, ToolError, TransientError
-from mountlab.core.model import Box, Filesystem, Place, Seat, Target, Workload
+from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
 from mountlab.runner.clients import Clients, judged
@@ -86,9 +86,9 @@ def test_each_client_has_directories_a_lease_and_a_seat_of_its_own() -> None:
     assert [client.lease.run_id for client in made.clients] == ["R-client-a", "R-client-b"]
     assert all(client.opening and client.opening.undo for client in made.clients)
     (trial,) = [trial for trial in made.trials if not trial.warmup]
-    seat = trial.seats[1]
-    assert seat.socket == f"/dev/shm/ml/R/{trial.trial_id}.c/client-b"
-    assert seat.directory == seat.same_directory == f"/mnt/shared/mountlab-R-shared/{trial.trial_id}/client-b"
+    endpoint = trial.endpoints[1]
+    assert endpoint.socket == f"/dev/shm/ml/R/{trial.trial_id}.c/client-b"
+    assert endpoint.directory == endpoint.same_directory == f"/mnt/shared/mountlab-R-shared/{trial.trial_id}/client-b"
 
 
 def test_the_box_itself_may_be_one_of_them_and_needs_nothing_more() -> None:
@@ -197,8 +197,10 @@ def test_a_client_must_be_told_where_the_server_is() -> None:
 
 # --- what fio is asked ------------------------------------------------------------------------------------------------
 
-SEATS = tuple(
-    Seat(client=name, socket=f"/o/t1.c/{name}", directory=f"/{name}/t1/{name}", same_directory=f"/d/t1/{name}")
+ENDPOINTS = tuple(
+    ClientEndpoint(
+        client=name, socket=f"/o/t1.c/{name}", directory=f"/{name}/t1/{name}", same_directory=f"/d/t1/{name}"
+    )
     for name in ("client-a", "client-b")
 )
 
@@ -207,7 +209,7 @@ def command(**options: Any) -> Any:
     (workload,) = sweep(filesystems=SHARED, workloads={"w": {**FIO, **options}}).sweep.workloads
     cache = {"cache": options.get("cache", "cold")}
     asked = replace(workload, options={**workload.options, **cache})
-    return Fio().command(asked, "/d/t1", "/o/t1", Target(seats=SEATS))
+    return Fio().command(asked, "/d/t1", "/o/t1", Target(endpoints=ENDPOINTS))
 
 
 def test_every_client_gets_a_job_of_its_own_in_a_directory_of_its_own() -> None:

@@ -12,7 +12,7 @@ from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import uuid_for
-from mountlab.sweep.clients import ClientMount, seats
+from mountlab.sweep.clients import ClientMount, endpoints
 from mountlab.sweep.feasible import all_programs, check_feasible, needed_programs, without_rights
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.tools import TOOLS
@@ -260,7 +260,7 @@ def test_a_mount_that_lasts_is_made_once_and_undone_in_reverse() -> None:
     lasting = plan(filesystems={"t": TMPFS, "r": RAMFS}, design={"fresh_filesystem": "never", "repeats": 2})
     lines = [line(argv) for argv in lasting.commands()]
     assert [mount.id for mount in lasting.lasting] == ["m000-t", "m000-r"]
-    assert all(turn.mount is None for turn in lasting.turns)
+    assert all(turn.mount is None for turn in lasting.whole_plots)
     assert [text for text in lines if text.startswith(("timed.sh mount", "umount"))] == [
         f"timed.sh mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
         f"timed.sh mount -t ramfs mountlab {MNT}/r",
@@ -383,8 +383,8 @@ def test_each_round_before_a_trial_draws_from_a_seed_of_its_own() -> None:
 def test_clients_of_a_trial_draw_from_seeds_of_their_own() -> None:
     (workload,) = sweep(workloads={"f": {**FIO, "rw": "randread"}}).sweep.workloads
     mounts = tuple(ClientMount(client=name, steps=(), root=f"/{name}") for name in ("a", "b"))
-    driven = seats(replace(workload, clients=("a", "b")), mounts, "/r", "/o/t0001", 5)
-    assert len({5, *(seat.seed for seat in driven)}) == 3
+    driven = endpoints(replace(workload, clients=("a", "b")), mounts, "/r", "/o/t0001", 5)
+    assert len({5, *(endpoint.seed for endpoint in driven)}) == 3
 
 
 def test_random_data_to_copy_from_must_fit_into_the_memory_of_the_box() -> None:

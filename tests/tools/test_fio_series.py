@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
-from mountlab.tools.fio_series import Point, Series, read_series, together
+from mountlab.tools.fio_series import Series, SeriesPoint, read_series, together
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 LOGS = {path.name: path.read_text() for path in DATA.glob("fio_*.log")}
@@ -18,9 +18,9 @@ def test_the_recorded_logs_give_series_in_base_units() -> None:
     found = {(series.metric, series.job): series for series in read_series(LOGS)}
     bandwidth = found["read_bandwidth", 1]
     assert bandwidth.unit == "B/s"
-    assert bandwidth.points[0] == Point(0.2, 11240 * 1024.0, 0)  # fio's log has KiB/s
+    assert bandwidth.points[0] == SeriesPoint(0.2, 11240 * 1024.0)  # fio's log has KiB/s
     assert found["write_bandwidth", 1].points[0].value == 12140 * 1024
-    assert found["read_iops", 1].points[0] == Point(0.2, 2810.0, 0)
+    assert found["read_iops", 1].points[0] == SeriesPoint(0.2, 2810.0)
     latency = found["write_latency_mean", 2]
     assert (latency.unit, latency.points[0].value) == ("s", pytest.approx(530.959e-6))
     assert {"read_submission_latency_mean", "write_completion_latency_mean"} <= {metric for metric, _ in found}
@@ -36,13 +36,13 @@ def test_every_window_of_the_recording_is_there_and_time_goes_on() -> None:
 
 def test_jobs_together_add_up_window_by_window() -> None:
     """Windows that end a little apart are the same window; one that a job has nothing in is left out."""
-    one = Series("read_bandwidth", "B/s", 1, tuple(Point(0.1 * i, 10.0 * i, 0) for i in range(1, 6)))
-    two = Series("read_bandwidth", "B/s", 2, tuple(Point(0.1 * i + 0.004, 1.0, 0) for i in (1, 2, 4, 5)))
+    one = Series("read_bandwidth", "B/s", 1, tuple(SeriesPoint(0.1 * i, 10.0 * i) for i in range(1, 6)))
+    two = Series("read_bandwidth", "B/s", 2, tuple(SeriesPoint(0.1 * i + 0.004, 1.0) for i in (1, 2, 4, 5)))
     other = Series("write_bandwidth", "B/s", 1, one.points)
     assert together([one, two, other], "read_bandwidth") == [(pytest.approx(0.1 * i), 10 * i + 1) for i in (1, 2, 4, 5)]
     assert together([one], "read_bandwidth") == [(pytest.approx(0.1 * i), 10 * i) for i in range(1, 6)]
     assert together([one], "read_iops") == []
-    assert together([Series("read_bandwidth", "B/s", 1, (Point(0.0, 3.0, 0),))], "read_bandwidth") == [(0, 3)]
+    assert together([Series("read_bandwidth", "B/s", 1, (SeriesPoint(0.0, 3.0),))], "read_bandwidth") == [(0, 3)]
 
 
 def test_one_recorded_job_is_what_it_is_alone() -> None:
@@ -57,9 +57,9 @@ def test_other_files_and_empty_logs_are_no_series() -> None:
     assert read_series({"fio_bw.1.log": "", "fio.json": "{}", "x_bw.1.log": "1", "fio_bw.1.log.gz": "2"}) == []
 
 
-def test_block_sizes_and_priorities_are_read_where_fio_writes_them() -> None:
+def test_block_sizes_and_priorities_may_follow_a_value() -> None:
     (series,) = read_series({"fio_lat.12.log": "5, 1500, 1, 4096, 0, 0x0004\n"})
-    assert (series.metric, series.job, series.points) == ("write_latency_mean", 12, (Point(0.005, 1.5e-6, 4096),))
+    assert (series.metric, series.job, series.points) == ("write_latency_mean", 12, (SeriesPoint(0.005, 1.5e-6),))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ BLOCKS = (3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100)
 LATE = 0.80
 _FEWEST_CASES, _MOST_CASES, _DRAWN_VALUES, _SEED = 200, 2_000, 4_000_000, 19_530_600
 _MOST_NAMED = 4
-Row = tuple[str, str]
+MetricLabel = tuple[str, str]
 """Metric and label."""
 
 
@@ -170,7 +170,7 @@ class _Pilot:
         took = {str(cell): float(s) for cell, s in means.items() if math.isfinite(s)}
         return cls(sweep, values, answer_metrics(sweep, frame), answer_labels(frame), used, took)
 
-    def rows(self, workload: Workload) -> list[Row]:
+    def rows(self, workload: Workload) -> list[MetricLabel]:
         """The rows that the answer is about and that the pilot has."""
         wanted = [
             (metric, label)
@@ -183,7 +183,7 @@ class _Pilot:
         """How many rows the answer will be about; one for a metric of which the pilot tells nothing."""
         return sum(len(self.labels.get((workload.label, metric), ("",))) for metric in self.metrics[workload.label])
 
-    def samples(self, workload: Workload, row: Row) -> Iterator[tuple[str, Mapping[int, float]]]:
+    def samples(self, workload: Workload, row: MetricLabel) -> Iterator[tuple[str, Mapping[int, float]]]:
         """File system and values by block, for each cell of the sweep that has two or more."""
         for fs in self.sweep.filesystems:
             cell = f"{fs.name}/{workload.label}"
@@ -213,7 +213,7 @@ class _Pilot:
                 pairs=len(ratios.get(widest, ())),
             )
 
-    def waited_for(self, workload: Workload, row: Row) -> list[float]:
+    def waited_for(self, workload: Workload, row: MetricLabel) -> list[float]:
         """The spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms of
         ratios. Where the pilot does not tell one, the largest that it tells."""
         samples = dict(self.samples(workload, row))

@@ -27,11 +27,11 @@ from mountlab.stats.histograms import enough
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
 
-Outcome = Literal["fails", "cannot tell", "passes"]
-WORST_FIRST: tuple[Outcome, ...] = ("fails", "cannot tell", "passes")
+GateOutcome = Literal["fails", "cannot tell", "passes"]
+WORST_FIRST: tuple[GateOutcome, ...] = ("fails", "cannot tell", "passes")
 LARGEST_MARGIN = 10.0
 """A change that may be eleven times as bad is judged by no figure."""
-EXIT_CODES: Mapping[Outcome, int] = {"passes": 0, "fails": 1, "cannot tell": 5}
+EXIT_CODES: Mapping[GateOutcome, int] = {"passes": 0, "fails": 1, "cannot tell": 5}
 """What the verb ends with."""
 
 _FEWEST = 2.0
@@ -45,7 +45,7 @@ class Judged:
     cell: Cell
     metric: str
     label: str
-    outcome: Outcome
+    outcome: GateOutcome
     worse: float
     """How many times as bad the change is as the baseline, whichever way is better."""
     at_least: float
@@ -92,7 +92,7 @@ class Gate:
     """Whether a run has blocks that this look does not count."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> GateOutcome:
         """Of the whole: as good as its worst figure."""
         return min((each.outcome for each in self.judged), key=WORST_FIRST.index)
 
@@ -218,7 +218,7 @@ def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequ
     return _no_ratio(figure, "fails", absent)
 
 
-def _no_ratio(figure: SharedFigure, outcome: Outcome, reason: str) -> Judged:
+def _no_ratio(figure: SharedFigure, outcome: GateOutcome, reason: str) -> Judged:
     none = math.nan
     return Judged(figure.cell, figure.metric, figure.label, outcome, none, none, none, 0, reason=reason)
 
@@ -247,7 +247,7 @@ def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int
 
 
 def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
-    outcome: Outcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
+    outcome: GateOutcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
     columns = (found.worse, found.low, found.high, found.needed, found.seen)
     worse, low, high, needed, seen = (float(column[place]) for column in columns)
     if outcome == "cannot tell" and math.isnan(needed):

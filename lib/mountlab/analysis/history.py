@@ -24,13 +24,12 @@ from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find
 
 LEVEL = 0.95
 By = Literal["kernel", "os", "year", "month"]
-BY: tuple[By, ...] = ("kernel", "os", "year", "month")
 _COMMIT = re.compile(r"-g([0-9a-f]{7,40})\b")
 """How a kernel's release names the commit it was built of (scripts/setlocalversion)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class HistoryPoint:
     """The figure of one run."""
 
     run: str
@@ -92,7 +91,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Turn:
+class OtherChange:
     """Something other than the figure that was not the same in two neighbouring runs."""
 
     what: str
@@ -117,21 +116,21 @@ class History:
     """One figure of one cell over its runs, oldest first."""
 
     key: Key
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     """The runs that count: those whose figure has a logarithm."""
     changes: tuple[Change, ...] = ()
     family: int = 1
     """How many histories its changes are corrected for."""
-    left_out: tuple[Point, ...] = ()
+    left_out: tuple[HistoryPoint, ...] = ()
     """Runs whose figure is 0 or no number, so that no ratio to it exists; or lies among trials at their time limit."""
 
     @property
-    def by_mean(self) -> tuple[Point, ...]:
+    def by_mean(self) -> tuple[HistoryPoint, ...]:
         """The runs of which a trial is 0: they count by the logarithm of their mean."""
         return tuple(point for point in self.points if not point.censored and not math.isfinite(point.log_mean))
 
     @property
-    def by_median(self) -> tuple[Point, ...]:
+    def by_median(self) -> tuple[HistoryPoint, ...]:
         """The runs with trials at their time limit: they count by their median, with the weight of one trial."""
         return tuple(point for point in self.points if point.censored)
 
@@ -143,7 +142,7 @@ class History:
         found = smallest_changes([point.level for point in self.points], since, self.family, LEVEL)
         return [(runs, -math.expm1(-size)) for runs, size in found]
 
-    def turns(self, change: Change) -> list[Turn]:
+    def turns(self, change: Change) -> list[OtherChange]:
         """What else changed where this change may lie, the likeliest first."""
         found = [turn for name in self._names() if (turn := self._turn(name, change)) is not None]
         return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
@@ -151,7 +150,7 @@ class History:
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for point in self.points for name in point.facts))
 
-    def _turn(self, name: str, change: Change) -> Turn | None:
+    def _turn(self, name: str, change: Change) -> OtherChange | None:
         values = [point.facts.get(name) for point in self.points]
         places = [
             place
@@ -162,7 +161,7 @@ class History:
             return None
         at = min(places, key=lambda place: abs(place - change.at))
         before, after = set(values[change.since : at]), set(values[at : change.until])
-        return Turn(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
+        return OtherChange(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
 
     def verdict(self, change: Change) -> Verdict:
         """Whether it became faster or slower."""
@@ -179,7 +178,7 @@ class Group:
     """The runs of a history that have something in common."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     estimate: Estimate
     """Of the means of the runs: n counts runs."""
     ratio: float
@@ -188,9 +187,9 @@ class Group:
     """To the first group, with an interval that holds together with those of all others; NaN for the first."""
 
 
-def histories(rows: Iterable[tuple[Key, Point]]) -> list[History]:
+def histories(rows: Iterable[tuple[Key, HistoryPoint]]) -> list[History]:
     """The figures of runs as histories, each with its changes."""
-    by_key: dict[Key, list[Point]] = {}
+    by_key: dict[Key, list[HistoryPoint]] = {}
     for key, point in rows:
         by_key.setdefault(key, []).append(point)
     ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in by_key.items()}
@@ -201,7 +200,7 @@ def histories(rows: Iterable[tuple[Key, Point]]) -> list[History]:
     return [found[key] for key in ordered]
 
 
-def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[Point, ...]]) -> Iterator[History]:
+def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[HistoryPoint, ...]]) -> Iterator[History]:
     counted = [tuple(point for point in points[key] if math.isfinite(point.level.value)) for key in keys]
     levels = [[point.level for point in own] for own in counted]
     for key, own, changes in zip(keys, counted, find_changes(levels, level=LEVEL), strict=True):
@@ -212,7 +211,7 @@ def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[Point, ...]]) -> 
 def grouped(history: History, by: By) -> list[Group]:
     """The runs of a history by kernel, operating system, year or month, in the order in which these first came. Each
     run is one value."""
-    groups: dict[str, list[Point]] = {}
+    groups: dict[str, list[HistoryPoint]] = {}
     for point in history.points:
         groups.setdefault(_group_name(point, by), []).append(point)
     means = [[point.mean for point in own] for own in groups.values()]
@@ -235,7 +234,7 @@ def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, floa
     return [(float(a), float(b), float(c)) for a, b, c in zip(*columns, strict=True)]
 
 
-def _group_name(point: Point, by: By) -> str:
+def _group_name(point: HistoryPoint, by: By) -> str:
     if by in ("year", "month"):
         return f"{point.at:%Y}" if by == "year" else f"{point.at:%Y-%m}"
     return point.facts.get(by, "not known")

@@ -13,7 +13,7 @@ from statistics import median
 
 from mountlab.core.model import Cell, Trial
 from mountlab.core.units import KIB
-from mountlab.filesystems.evidence import sections
+from mountlab.filesystems.evidence import parts_by_heading
 
 FILE = "memory.txt"
 MOMENTS = ("empty", "full", "freed")
@@ -71,7 +71,7 @@ class Use:
 
 def filled(text: str) -> Filled | None:
     """The three readings of a trial; None where one is missing, or the kernel does not show what they are made of."""
-    parts = sections(text)
+    parts = parts_by_heading(text)
     known = [reading for moment in MOMENTS if (reading := _reading(parts.get(moment, "")))]
     return Filled(*known) if len(known) == len(MOMENTS) else None
 

@@ -24,7 +24,7 @@ from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
 from mountlab.stats.estimates import Floats
 
-Row = tuple[str, str]
+MetricLabel = tuple[str, str]
 """Metric and label."""
 
 
@@ -34,7 +34,7 @@ def decide(
     """The cells that leave before block `before`, by id, beside those that have `left` earlier.
 
     Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
-    those of any block, `measurements` is analysis.measurement_frame's, with percentiles that some trials lack.
+    those of any block, `measurements` is cells.measurement_frame's, with percentiles that some trials lack.
     """
     until = sweep.design.until
     if until is None or before <= until.min:
@@ -93,7 +93,7 @@ class _Width(NamedTuple):
     """What a report would print now."""
 
 
-Widths = dict[str, dict[Row, _Width]]
+Widths = dict[str, dict[MetricLabel, _Width]]
 """Cell to the intervals of its figures, or of its ratios to the baseline."""
 
 

@@ -26,7 +26,7 @@ _OURS = ("sweep_file", "box", "overrides")
 POOL = "label:"
 """Before the name of a label, in the place of a box: any of the boxes with that label."""
 
-State = Literal["done", "failed", "left out", "stopped"]
+ItemState = Literal["done", "failed", "left out", "stopped"]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 _one_is_a_list = BeforeValidator(lambda value: [value] if isinstance(value, str | dict) else value)
 
@@ -102,11 +102,11 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ItemOutcome:
     """How the last attempt at an item ended, as the journal of a batch keeps it."""
 
     item: str
-    state: State
+    state: ItemState
     ended_at: str
     elapsed_s: float
     run: str = ""
@@ -256,7 +256,7 @@ def on_box(item: Item, box: str) -> Item:
     return replace(item, box=box) if item.pool else item
 
 
-def unfinished(batch: Batch, outcomes: Mapping[str, Outcome]) -> tuple[Item, ...]:
+def unfinished(batch: Batch, outcomes: Mapping[str, ItemOutcome]) -> tuple[Item, ...]:
     """The items that are still to be done: not begun, stopped, or failed. One that was left out is done with."""
     finished = {name for name, outcome in outcomes.items() if outcome.state in ("done", "left out")}
     return tuple(item for item in batch.items if item.id not in finished)

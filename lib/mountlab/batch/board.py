@@ -14,7 +14,7 @@ _BAR = 10
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """One box at one moment."""
 
     box: str
@@ -31,7 +31,7 @@ class Row:
     failed: int = 0
 
 
-def lines(rows: Sequence[Row], pools: Mapping[str, int], *, width: int) -> list[str]:
+def lines(rows: Sequence[BoardRow], pools: Mapping[str, int], *, width: int) -> list[str]:
     """A line a box, and one for the items that wait for any box of a label; none is longer than the terminal."""
     names = max((len(row.box) for row in rows), default=0)
     texts = [f"{row.box:{names}} |{_bar(row)}| {row_text(row)}" for row in rows]
@@ -43,12 +43,12 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) < width else f"{text[: max(width - 2, 1)]}…"
 
 
-def _bar(row: Row) -> str:
+def _bar(row: BoardRow) -> str:
     full = round(_BAR * row.done / row.total) if row.total else 0
     return "█" * full + "·" * (_BAR - full)
 
 
-def row_text(row: Row) -> str:
+def row_text(row: BoardRow) -> str:
     """'2/4 items, 03-ramdisk-db1, 17/40 trials, about 02:10 left, 1 failed'."""
     trials = f"{row.trials[0]}/{row.trials[1]} trials" if row.trials and row.trials[1] else ""
     left = words_left(row.left_s) if row.left_s is not None and row.done < row.total else ""
@@ -66,7 +66,7 @@ def _waiting(pools: Mapping[str, int]) -> list[str]:
     return [f"{count} for any box of {label}" for label, count in pools.items() if count]
 
 
-def table(rows: Sequence[Row], pools: Mapping[str, int], news: Sequence[str]) -> Html:
+def table(rows: Sequence[BoardRow], pools: Mapping[str, int], news: Sequence[str]) -> Html:
     """The same for a notebook, with what was said last."""
     head = [
         Column("Box"),

@@ -36,8 +36,8 @@ ASK_S = 1.0
 """How often a task asks whether it is to stop."""
 _LOOPBACK = "127.0.0.1:0"
 
-Asked = Callable[[], bool]
-Work = Callable[[Asked], Any]
+StopAsked = Callable[[], bool]
+Work = Callable[[StopAsked], Any]
 """What a worker is to do. It is given whether it is to stop, asks that about each second, and ends soon if so."""
 
 
@@ -66,7 +66,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Sight:
+class WorkerStatus:
     """What a worker says of itself before it is given anything."""
 
     host: str
@@ -77,9 +77,9 @@ class Sight:
 # ── on a worker ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def look(unfit: Callable[[], str]) -> Sight:
+def look(unfit: Callable[[], str]) -> WorkerStatus:
     """Which machine this worker is on, and why it is not fit."""
-    return Sight(socket.gethostname(), unfit())
+    return WorkerStatus(socket.gethostname(), unfit())
 
 
 def perform(work: Work, unfit: Callable[[], str], machines: Sequence[str], stop: str) -> Any:
@@ -89,7 +89,7 @@ def perform(work: Work, unfit: Callable[[], str], machines: Sequence[str], stop:
         return Unfit(worker.address, why)
     with ExitStack() as stack:
         free = all(stack.enter_context(_lease(machine)) for machine in machines)
-        return work(_Asked(worker, str(worker.get_current_task()), stop)) if free else Taken()
+        return work(_StopRequest(worker, str(worker.get_current_task()), stop)) if free else Taken()
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _lease(machine: str) -> Iterator[bool]:
             semaphore.release()
 
 
-class _Asked:
+class _StopRequest:
     """Whether a task is to stop: it was said so, or whoever wanted it is gone, or its scheduler."""
 
     def __init__(self, worker: Any, key: str, stop: str) -> None:
@@ -152,7 +152,7 @@ class Cluster:
     here: bool
     """Whether its workers are threads of this process, which see what we see."""
     stop_name: str = field(default_factory=lambda: f"mountlab-stop-{uuid.uuid4().hex}")
-    sights: dict[str, Sight] = field(default_factory=dict)
+    statuses: dict[str, WorkerStatus] = field(default_factory=dict)
     """Worker to what it says of itself; of those that have not said it yet nothing."""
     _given: dict[str, _Given] = field(default_factory=dict)
     _looks: dict[str, Future[Any]] = field(default_factory=dict)
@@ -165,19 +165,19 @@ class Cluster:
         found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
         return found
 
-    def look_around(self, wait_s: float = LOOK_S) -> dict[str, Sight]:
+    def look_around(self, wait_s: float = LOOK_S) -> dict[str, WorkerStatus]:
         """What the workers that are there say of themselves; who does not answer in time says nothing."""
         until = time.monotonic() + wait_s
         self._ask_newcomers()
         while self._looks and time.monotonic() < until:
             time.sleep(0.02)
             self._hear()
-        return self.sights
+        return self.statuses
 
     def _ask_newcomers(self) -> None:
         if self.here:
             return
-        for address in set(self.workers) - set(self.sights) - set(self._looks):
+        for address in set(self.workers) - set(self.statuses) - set(self._looks):
             key = f"mountlab-look-{uuid.uuid4().hex}"
             self._looks[address] = self.client.submit(
                 look, self.unfit, key=key, workers=[address], pure=False, priority=10, allow_other_workers=False
@@ -187,7 +187,7 @@ class Cluster:
         for address, future in list(self._looks.items()):
             if future.done():
                 del self._looks[address]
-                self.sights[address] = _sight(future)
+                self.statuses[address] = _status(future)
 
     def gone(self) -> list[str]:
         """The workers that have left since this was asked last: what they did the scheduler gives to others."""
@@ -201,10 +201,11 @@ class Cluster:
             return ()
         self._hear()
         there = set(self.workers)
-        bad = {each for each in there if each in self.sights and self.sights[each].why}
+        bad = {each for each in there if each in self.statuses and self.statuses[each].why}
         if HERE in machines:
             ours = socket.gethostname()
-            return tuple(each for each in there - bad if each in self.sights and self.sights[each].host == ours) or None
+            known = {each: self.statuses[each] for each in there - bad if each in self.statuses}
+            return tuple(each for each, status in known.items() if status.host == ours) or None
         if not bad:
             return ()
         return tuple(there - bad) or None
@@ -237,7 +238,7 @@ class Cluster:
             answer = _answer(future)
             del self._given[key]
             if isinstance(answer, Unfit):
-                self.sights[answer.worker] = Sight("", answer.why)
+                self.statuses[answer.worker] = WorkerStatus("", answer.why)
             yield key, answer
 
     def _check_there(self) -> None:
@@ -259,10 +260,10 @@ class Cluster:
         Event(self.stop_name, client=self.client).set()
 
 
-def _sight(future: Future[Any]) -> Sight:
+def _status(future: Future[Any]) -> WorkerStatus:
     if future.status == "finished":
         return future.result()  # type: ignore[no-any-return]
-    return Sight("", f"it cannot run Mountlab: {future.exception()}")
+    return WorkerStatus("", f"it cannot run Mountlab: {future.exception()}")
 
 
 def _answer(future: Future[Any]) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from mountlab.batch import boxes
 from mountlab.batch import view as batch_view
 from mountlab.batch.batch_file import Batch, unfinished
-from mountlab.batch.item import Execute, Job, in_a_kernel
+from mountlab.batch.item import Execute, ItemAttempt, in_a_kernel
 from mountlab.batch.plan import check, places, plan_batch
 from mountlab.batch.progress import Progress
 from mountlab.batch.queue import makespan
@@ -129,7 +129,9 @@ def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: 
     with Progress(planned, directory, results) as progress:
         for each in planned:
             progress.begin(each.item)
-            outcome = cannot(each) if each.problem else execute(Job(each.item, directory, results, progress.tick))
+            outcome = (
+                cannot(each) if each.problem else execute(ItemAttempt(each.item, directory, results, progress.tick))
+            )
             directory.record(outcome)
             progress.end(each.item, outcome)
             if outcome.error == KeepError.__name__:

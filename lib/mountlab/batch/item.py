@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mountlab.batch.batch_file import Item, Outcome, notebook_parameters
+from mountlab.batch.batch_file import Item, ItemOutcome, notebook_parameters
 from mountlab.batch.store import BatchDirectory, notebook_path, now, parameters_of, sweep_path
 from mountlab.core.errors import MountlabError
 from mountlab.report import execute
@@ -22,7 +22,7 @@ TICK_S = 1.0
 
 
 @dataclass(frozen=True)
-class Job:
+class ItemAttempt:
     """One item on its way to an outcome."""
 
     item: Item
@@ -34,11 +34,11 @@ class Job:
     """Whether it was asked to stop, from wherever."""
 
 
-Execute = Callable[[Job], Outcome]
+Execute = Callable[[ItemAttempt], ItemOutcome]
 """Does one item. Raises KeyboardInterrupt when stopped; whatever else goes wrong is in the outcome."""
 
 
-def in_a_kernel(job: Job) -> Outcome:
+def in_a_kernel(job: ItemAttempt) -> ItemOutcome:
     """Do an item here and now, and record it where Ctrl-C was pressed meanwhile: then it raises KeyboardInterrupt."""
     outcome, stopped = attempt(job)
     if stopped:
@@ -47,7 +47,7 @@ def in_a_kernel(job: Job) -> Outcome:
     return outcome
 
 
-def attempt(job: Job) -> tuple[Outcome, bool]:
+def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
     """The outcome of an item, and whether it was stopped; writes no journal, so that any process may do it."""
     start = time.monotonic()
     before = job.directory.run_of(job.item, job.results)
@@ -56,7 +56,7 @@ def attempt(job: Job) -> tuple[Outcome, bool]:
     kept = job.directory.executed(job.item)
     failed = kept.with_name(f"{kept.stem}.failed.ipynb")
     notebook = failed if problem else kept
-    outcome = Outcome(
+    outcome = ItemOutcome(
         item=job.item.id,
         state="failed" if problem else "done",
         ended_at=now(),
@@ -71,7 +71,7 @@ def attempt(job: Job) -> tuple[Outcome, bool]:
     return ended, stopped
 
 
-def _attempt(job: Job, before: Path | None) -> tuple[bool, MountlabError | None]:
+def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError | None]:
     """Whether it was to stop meanwhile, and what went wrong."""
     try:
         if before and info.read_info(before)["status"] == "complete":
@@ -89,7 +89,7 @@ def _attempt(job: Job, before: Path | None) -> tuple[bool, MountlabError | None]
         return False, error
 
 
-def _environment(job: Job) -> dict[str, str]:
+def _environment(job: ItemAttempt) -> dict[str, str]:
     """Of the kernel: which item it is, and the directories that this process has."""
     return {
         writer.BATCH: job.directory.mark(job.item),
@@ -98,7 +98,7 @@ def _environment(job: Job) -> dict[str, str]:
     }
 
 
-def _execute(job: Job, before: Path | None, kernels: Kernels) -> None:
+def _execute(job: ItemAttempt, before: Path | None, kernels: Kernels) -> None:
     """The notebook that does what is left: all of it, or the rest of a run. Raises MountlabError."""
     path = sweep_path(job.item)
     notebook = RESUME if before else notebook_path(job.item)
@@ -110,7 +110,7 @@ def _execute(job: Job, before: Path | None, kernels: Kernels) -> None:
     execute.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
 
 
-def _wait(future: Future[None], kernels: Kernels, job: Job) -> bool:
+def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
     """Until the notebook is done; gives whether it was to stop meanwhile.
 
     A stop interrupts the running cell once, as the button in JupyterLab does, and a kernel that is not yet up as soon
@@ -136,7 +136,7 @@ def _reason(problem: MountlabError) -> dict[str, str]:
     return {"error": name or type(problem).__name__, "reason": f"{text}" if name and text else str(problem)}
 
 
-def _page(job: Job, run: Path | None, problem: MountlabError | None) -> str:
+def _page(job: ItemAttempt, run: Path | None, problem: MountlabError | None) -> str:
     """The page of an item, from the directory of the batch: the report of its run, or its notebook as a page."""
     if run:
         return f"../{run.name}/report.html" if (run / "report.html").exists() else ""

@@ -16,12 +16,12 @@ from typing import Any
 
 from mountlab.batch import cluster
 from mountlab.batch import plan as batch_plan
-from mountlab.batch.batch_file import Item, Outcome
+from mountlab.batch.batch_file import Item, ItemOutcome
 from mountlab.batch.cluster import Broken, Cluster, Taken, Unfit
 from mountlab.batch.item import TICK_S
 from mountlab.batch.plan import Places
 from mountlab.batch.progress import Watch
-from mountlab.batch.queue import HERE, Order, Queue
+from mountlab.batch.queue import HERE, Queue, Task
 from mountlab.batch.store import BatchDirectory, cannot, full_disk, now
 from mountlab.batch.view import Planned
 from mountlab.batch.work import located, session_of, unfit, work_of
@@ -139,23 +139,23 @@ class _Many:
         elif moment - gone_at > REGAIN_S:
             error.next_step = f"when it is back: {_again(self.directory)} --scheduler {error.where}"
             raise error
-        for order in list(self.queue.running.values()):
-            self.queue.again(order)
-            self.watch.waits(order, "the scheduler is gone")
+        for task in list(self.queue.running.values()):
+            self.queue.again(task)
+            self.watch.waits(task, "the scheduler is gone")
         if not self.stopping:
             time.sleep(TICK_S)
         return gone_at
 
     def look(self, engine: Cluster) -> None:
         """Say which workers are not fit; raise SchedulerError where all are not."""
-        sights = engine.look_around()
+        statuses = engine.look_around()
         self.say_news(engine)
-        bad = [sight.why for sight in sights.values() if sight.why]
+        bad = [status.why for status in statuses.values() if status.why]
         if bad and len(bad) == len(engine.workers):
             raise SchedulerError(
                 "no worker of the scheduler can work on this batch",
                 got=bad[0],
-                where=", ".join(sorted(sights)),
+                where=", ".join(sorted(statuses)),
                 allowed="Mountlab in this version, its box files, sweeps and "
                 "notebooks, and the results directory on a disk that all share, at the same path",
                 next_step="see docs/batches.md; without SCHEDULER this machine does all by itself",
@@ -166,10 +166,10 @@ class _Many:
     def say_news(self, engine: Cluster) -> None:
         for worker in engine.gone():
             self.watch.say(f"worker {worker} is gone; what it was doing goes on at another")
-        for worker, sight in engine.sights.items():
-            if sight.why and worker not in self.unfit_said:
+        for worker, status in engine.statuses.items():
+            if status.why and worker not in self.unfit_said:
                 self.unfit_said.add(worker)
-                self.watch.say(f"worker {worker} is left out: {sight.why}")
+                self.watch.say(f"worker {worker} is left out: {status.why}")
 
     # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,110 +196,110 @@ class _Many:
         self.watch.say(f"stopping: what was done on the boxes is being undone{more}")
 
     def give(self, engine: Cluster, work: Any) -> None:
-        for order in self.queue.ready(time.monotonic()):
-            only = engine.fit(order.machines)
+        for task in self.queue.ready(time.monotonic()):
+            only = engine.fit(task.machines)
             if only is not None:
-                self.watch.begin(order)
-                engine.give(order.key, work(order), machines=order.machines, only=only)
-            elif HERE in order.machines and engine.workers:
-                self.nobody_here(order)
+                self.watch.begin(task)
+                engine.give(task.key, work(task), machines=task.machines, only=only)
+            elif HERE in task.machines and engine.workers:
+                self.nobody_here(task)
             else:
-                self.later(order, "no worker is there for it")
+                self.later(task, "no worker is there for it")
 
-    def later(self, order: Order, why: str, pause_s: float | None = None) -> None:
-        self.queue.again(order, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
-        self.watch.waits(order, why)
+    def later(self, task: Task, why: str, pause_s: float | None = None) -> None:
+        self.queue.again(task, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
+        self.watch.waits(task, why)
 
-    def nobody_here(self, order: Order) -> None:
+    def nobody_here(self, task: Task) -> None:
         """A box that is started where its item is done is another machine for each worker's."""
         problem = SchedulerError(
             "this box is the machine that works on it, and no worker of the scheduler is on this machine",
-            where=f"box {order.box}",
+            where=f"box {task.box}",
             allowed="a worker on this machine, or a box with a `host`",
             next_step="start one here: dask worker ADDRESS",
         )
-        plans = [Planned(item, problem=str(problem), error=type(problem).__name__) for item in order.items]
-        if order.planning:
-            self.take(order, plans)
+        plans = [Planned(item, problem=str(problem), error=type(problem).__name__) for item in task.items]
+        if task.planning:
+            self.take(task, plans)
         else:
-            self.record(order, cannot(plans[0]))
+            self.record(task, cannot(plans[0]))
 
-    def take(self, order: Order, answer: Any) -> None:
-        """What came of an order."""
+    def take(self, task: Task, answer: Any) -> None:
+        """What came of a task."""
         if isinstance(answer, Taken):
-            self.later(order, "another task of this scheduler has the machine")
+            self.later(task, "another task of this scheduler has the machine")
         elif isinstance(answer, Unfit):
-            self.later(order, "its worker was not fit", 0.0)
+            self.later(task, "its worker was not fit", 0.0)
         elif isinstance(answer, list):
-            self.queue.ended(order)
-            self.watch.end(order, None)
-            self.plan(order, answer)
-        elif isinstance(answer, Broken) and order.planning:
-            self.queue.ended(order)  # the items themselves will tell
-            self.watch.end(order, None, errors.in_one_line(answer.why))
+            self.queue.ended(task)
+            self.watch.end(task, None)
+            self.plan(task, answer)
+        elif isinstance(answer, Broken) and task.planning:
+            self.queue.ended(task)  # the items themselves will tell
+            self.watch.end(task, None, errors.in_one_line(answer.why))
         elif isinstance(answer, Broken):
-            ended = Outcome(item=order.item.id, state="failed", ended_at=now(), elapsed_s=0.0)
-            self.record(order, replace(ended, reason=answer.why, error=answer.error))
+            ended = ItemOutcome(item=task.item.id, state="failed", ended_at=now(), elapsed_s=0.0)
+            self.record(task, replace(ended, reason=answer.why, error=answer.error))
         else:
-            self.settle(order, answer)
+            self.settle(task, answer)
 
-    def plan(self, order: Order, plans: Sequence[Planned]) -> None:
-        self.watch.planned(order.box, plans)
+    def plan(self, task: Task, plans: Sequence[Planned]) -> None:
+        self.watch.planned(task.box, plans)
         for each in self.queue.planned(plans):
             outcome = cannot(each)
             self.directory.record(outcome)
-            self.watch.cannot(order.box, each.item, outcome)
+            self.watch.cannot(task.box, each.item, outcome)
             if each.error in batch_plan.unreachable():
-                self.queue.lost(order.box)
+                self.queue.lost(task.box)
 
-    def settle(self, order: Order, outcome: Outcome) -> None:
+    def settle(self, task: Task, outcome: ItemOutcome) -> None:
         """An outcome stands, unless somebody was in the way, or another box may do better."""
         if outcome.error in batch_plan.unreachable():
-            self.queue.lost(order.box)
-        if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(order)) is not None:
-            self.later(order, errors.in_one_line(outcome.reason), wait.pause_s)
+            self.queue.lost(task.box)
+        if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(task)) is not None:
+            self.later(task, errors.in_one_line(outcome.reason), wait.pause_s)
             wait.pause_s = min(2 * wait.pause_s, LONGEST_PAUSE_S)
-        elif order.item.pool and outcome.state == "failed" and self.elsewhere(order, outcome):
-            self.watch.end(order, None, errors.in_one_line(outcome.reason))
+        elif task.item.pool and outcome.state == "failed" and self.elsewhere(task, outcome):
+            self.watch.end(task, None, errors.in_one_line(outcome.reason))
         else:
-            self.record(order, self.by_the_file(order.item, outcome))
+            self.record(task, self.by_the_file(task.item, outcome))
 
-    def patience(self, order: Order) -> _Wait | None:
+    def patience(self, task: Task) -> _Wait | None:
         """How long to wait for who is in the way: as long as the run of the item grows, and then until its box would
         have given all back."""
         moment, patience_s = time.monotonic(), MARGIN_S
-        if order.box:
-            patience_s += paths.load_box(order.box).grace_s
-        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
-        run = self.directory.run_of(order.item, self.results)
+        if task.box:
+            patience_s += paths.load_box(task.box).grace_s
+        wait = self.waits.setdefault(task.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
+        run = self.directory.run_of(task.item, self.results)
         trials = len(journal.read_journal(run)) if run else 0
         if trials > wait.trials:
             wait.trials, wait.until = trials, moment + patience_s
         return wait if moment < wait.until else None
 
-    def elsewhere(self, order: Order, outcome: Outcome) -> bool:
+    def elsewhere(self, task: Task, outcome: ItemOutcome) -> bool:
         """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
         if outcome.run and outcome.error not in batch_plan.unreachable():
             return False  # its trials failed, or its report: another box is no remedy
-        if not self.queue.elsewhere(order):
+        if not self.queue.elsewhere(task):
             return False
         self.watch.say(
-            f"{order.item.id}: not on {order.box}, so on another of {order.item.pool}: "
+            f"{task.item.id}: not on {task.box}, so on another of {task.item.pool}: "
             f"{errors.in_one_line(outcome.reason)}"
         )
         return True
 
-    def by_the_file(self, item: Item, outcome: Outcome) -> Outcome:
+    def by_the_file(self, item: Item, outcome: ItemOutcome) -> ItemOutcome:
         """What no box of a label can do is left out where the batch file says so."""
         undone = item.pool and item.optional and outcome.state == "failed" and not outcome.run and not outcome.notebook
         return replace(outcome, state="left out") if undone else outcome
 
-    def record(self, order: Order, outcome: Outcome) -> None:
-        self.queue.ended(order)
+    def record(self, task: Task, outcome: ItemOutcome) -> None:
+        self.queue.ended(task)
         self.directory.record(outcome)
-        self.watch.end(order, outcome)
+        self.watch.end(task, outcome)
         if outcome.error == KeepError.__name__ and self.full is None:
-            self.full = full_disk(order.item, outcome, self.directory)
+            self.full = full_disk(task.item, outcome, self.directory)
 
 
 def _again(directory: BatchDirectory) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 from tqdm import tqdm
 
 from mountlab.batch import board
-from mountlab.batch.batch_file import Item, Outcome, on_box
-from mountlab.batch.board import Row, words_left
-from mountlab.batch.queue import Order, Queue
+from mountlab.batch.batch_file import Item, ItemOutcome, on_box
+from mountlab.batch.board import BoardRow, words_left
+from mountlab.batch.queue import Queue, Task
 from mountlab.batch.store import BatchDirectory
 from mountlab.batch.view import Ahead, Planned
 from mountlab.core import errors
@@ -70,7 +70,7 @@ class Progress:
             self._run = self._run or self._directory.run_of(self._running, self._results)
         return f", {len(journal.read_journal(self._run))}/{total} trials" if total and self._run else ""
 
-    def end(self, item: Item, outcome: Outcome) -> None:
+    def end(self, item: Item, outcome: ItemOutcome) -> None:
         self._ahead.end(item.id, outcome.elapsed_s)
         if outcome.state != "done":
             self._failed += outcome.state == "failed"
@@ -84,7 +84,7 @@ class Progress:
         self._bar.close()
 
 
-def how_it_ended(item: Item, outcome: Outcome) -> str:
+def how_it_ended(item: Item, outcome: ItemOutcome) -> str:
     """A line about an item that is done with."""
     reason = f": {errors.in_one_line(outcome.reason)}" if outcome.reason else ""
     return f"{outcome.state}: {item.id} {item.label}{reason}"
@@ -101,7 +101,7 @@ class _Box:
     trials: dict[str, int] = field(default_factory=dict)
     """Item to how many trials are planned."""
     states: Counter[str] = field(default_factory=Counter)
-    order: Order | None = None
+    task: Task | None = None
     began: float = 0.0
     run: Path | None = None
     note: str = ""
@@ -129,33 +129,33 @@ class Watch:
         known.ahead = Ahead([each for each in plans if not each.problem])
         known.trials = {each.item.id: each.trials for each in plans}
 
-    def begin(self, order: Order) -> None:
-        known = self._of(order.box)
-        known.order, known.began, known.run, known.note = order, time.monotonic(), None, ""
-        if not order.planning:
-            self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id}: {order.item.label}")
+    def begin(self, task: Task) -> None:
+        known = self._of(task.box)
+        known.task, known.began, known.run, known.note = task, time.monotonic(), None, ""
+        if not task.planning:
+            self._screen.log(f"{task.box + ': ' if task.box else ''}{task.item.id}: {task.item.label}")
 
-    def end(self, order: Order, outcome: Outcome | None, note: str = "") -> None:
-        """How an order ended. `note`: why its box does nothing now."""
-        known = self._of(order.box)
-        known.order, known.note = None, note
+    def end(self, task: Task, outcome: ItemOutcome | None, note: str = "") -> None:
+        """How a task ended. `note`: why its box does nothing now."""
+        known = self._of(task.box)
+        known.task, known.note = None, note
         if outcome is not None:
             known.states[outcome.state] += 1
             known.ahead.end(outcome.item, outcome.elapsed_s)
             if outcome.state == "done":
-                self._screen.log(how_it_ended(order.item, outcome))
+                self._screen.log(how_it_ended(task.item, outcome))
             else:
-                self._screen.say(how_it_ended(order.item, outcome))
+                self._screen.say(how_it_ended(task.item, outcome))
 
-    def waits(self, order: Order, why: str) -> None:
+    def waits(self, task: Task, why: str) -> None:
         """It is to be done once more, later."""
-        known = self._of(order.box)
-        known.order, known.note = None, f"waits: {why}"
+        known = self._of(task.box)
+        known.task, known.note = None, f"waits: {why}"
         if why != known.said:
             known.said = why
-            self._screen.log(f"{order.box + ': ' if order.box else ''}{order.item.id} waits: {why}")
+            self._screen.log(f"{task.box + ': ' if task.box else ''}{task.item.id} waits: {why}")
 
-    def cannot(self, box: str, item: Item, outcome: Outcome) -> None:
+    def cannot(self, box: str, item: Item, outcome: ItemOutcome) -> None:
         """An item that its box cannot do, by the plan."""
         self._of(box).states[outcome.state] += 1
         self._screen.say(how_it_ended(item, outcome))
@@ -171,15 +171,15 @@ class Watch:
 
     # ── what it shows ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _row(self, name: str) -> Row:
+    def _row(self, name: str) -> BoardRow:
         known = self._boxes[name]
         done, failed = sum(known.states.values()), known.states["failed"]
-        running = known.order is not None and not known.order.planning
+        running = known.task is not None and not known.task.planning
         left_s = None
-        if known.trials and not (running and known.order and known.order.item.pool):  # nobody knows how long that takes
+        if known.trials and not (running and known.task and known.task.item.pool):  # nobody knows how long that takes
             running_s = time.monotonic() - known.began if running else 0.0
-            left_s = known.ahead.seconds(running_s=running_s, running=known.order.item.id if known.order else "")
-        return Row(
+            left_s = known.ahead.seconds(running_s=running_s, running=known.task.item.id if known.task else "")
+        return BoardRow(
             box=name or "(no box)",
             done=done,
             total=done + running + self._queue.of_box(name),
@@ -190,16 +190,16 @@ class Watch:
         )
 
     def _doing(self, known: _Box) -> str:
-        if known.order is None:
+        if known.task is None:
             return known.note
-        return "planning" if known.order.planning else known.order.item.id
+        return "planning" if known.task.planning else known.task.item.id
 
     def _trials(self, known: _Box) -> tuple[int, int] | None:
-        order = known.order
-        if order is None or order.planning or not known.trials.get(order.item.id):
+        task = known.task
+        if task is None or task.planning or not known.trials.get(task.item.id):
             return None
-        known.run = known.run or self._directory.run_of(on_box(order.item, order.box), self._results)
-        return (len(journal.read_journal(known.run)) if known.run else 0, known.trials[order.item.id])
+        known.run = known.run or self._directory.run_of(on_box(task.item, task.box), self._results)
+        return (len(journal.read_journal(known.run)) if known.run else 0, known.trials[task.item.id])
 
     def __enter__(self) -> Watch:
         return self
@@ -228,7 +228,7 @@ class Log:
     log = say
     """What only a log has: elsewhere the lines of the boxes say it."""
 
-    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
+    def draw(self, rows: Sequence[BoardRow], pools: Mapping[str, int]) -> None:
         """Nothing is ever due."""
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ class Screen:
     def say(self, text: str) -> None:
         self._write([visible(text), *self._lines], keep=1)
 
-    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
+    def draw(self, rows: Sequence[BoardRow], pools: Mapping[str, int]) -> None:
         lines = board.lines(rows, pools, width=shutil.get_terminal_size().columns)
         if lines != self._lines:
             self._write(lines)
@@ -285,7 +285,7 @@ class Page:
     def say(self, text: str) -> None:
         self._news = [*self._news, text][-_MOST_NEWS:]
 
-    def draw(self, rows: Sequence[Row], pools: Mapping[str, int]) -> None:
+    def draw(self, rows: Sequence[BoardRow], pools: Mapping[str, int]) -> None:
         picture = board.table(rows, pools, self._news)
         if self._shown is None:
             self._shown = self._show(picture, display_id=True)

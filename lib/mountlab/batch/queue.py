@@ -28,7 +28,7 @@ def machine_of(box: Box) -> str:
 
 
 @dataclass(frozen=True)
-class Order:
+class Task:
     """Something that one box is to do now: an item, or to be asked what it would do for several (`planning`)."""
 
     items: tuple[Item, ...]
@@ -70,9 +70,9 @@ class Queue:
     ) -> None:
         """`boxes`: item to the boxes that may do it, none for one without a box. `machines`: box to its machine.
         `pinned`: item to the box that has its run, before all others. `clients`: item to the boxes that it needs
-        besides. `at_once`: so many orders at a time."""
+        besides. `at_once`: so many tasks at a time."""
         self.waiting = list(items)
-        self.running: dict[str, Order] = {}
+        self.running: dict[str, Task] = {}
         """By their keys."""
         self._number = {item.id: number for number, item in enumerate(items)}
         self._boxes = {item.id: list(boxes.get(item.id, ())) for item in items}
@@ -97,52 +97,52 @@ class Queue:
 
     # ── what may begin ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ready(self, now: float) -> list[Order]:
+    def ready(self, now: float) -> list[Task]:
         """What may begin at this moment, which counts as running from here on."""
-        taken = {machine for order in self.running.values() for machine in order.machines}
+        taken = {machine for task in self.running.values() for machine in task.machines}
         room = self._at_once - len(self.running) if self._at_once else len(self._number) + len(self._machines)
-        orders: list[Order] = []
-        for order in self._candidates(taken, now):
-            if len(orders) >= room:
+        tasks: list[Task] = []
+        for task in self._candidates(taken, now):
+            if len(tasks) >= room:
                 break
-            orders.append(order)
-            self.running[order.key] = order
-        for order in orders:
-            if order.planning:
-                del self._unplanned[order.box]
+            tasks.append(task)
+            self.running[task.key] = task
+        for task in tasks:
+            if task.planning:
+                del self._unplanned[task.box]
             else:
-                self.waiting.remove(order.item)
-        return orders
+                self.waiting.remove(task.item)
+        return tasks
 
-    def _candidates(self, taken: set[str], now: float) -> Iterator[Order]:
+    def _candidates(self, taken: set[str], now: float) -> Iterator[Task]:
         """`taken`: the machines that are busy. One that an earlier item waits for is not given to a later one."""
         for box, items in self._unplanned.items():
             if self._machines[box] not in taken:
                 taken.add(self._machines[box])
                 if self._not_before.get(box, 0.0) <= now:
-                    yield Order(tuple(items), box, self._machines[box], planning=True)
+                    yield Task(tuple(items), box, self._machines[box], planning=True)
         for item in self.waiting:
             late = self._not_before.get(item.id, 0.0) > now
             if item.id in self._alone:
                 if not late and self._is_first(item):
-                    yield Order((item,), "", "")
+                    yield Task((item,), "", "")
                 continue
-            order = self._order(item, taken)
-            if order is not None:
-                begins = not late and not taken.intersection(order.machines)
-                taken.update(order.machines)
+            task = self._task(item, taken)
+            if task is not None:
+                begins = not late and not taken.intersection(task.machines)
+                taken.update(task.machines)
                 if begins:
-                    yield order
+                    yield task
 
     def _is_first(self, item: Item) -> bool:
-        others = [*self.waiting, *(order.item for order in self.running.values())]
+        others = [*self.waiting, *(task.item for task in self.running.values())]
         return all(self._number[item.id] <= self._number[other.id] for other in others)
 
-    def _order(self, item: Item, taken: set[str]) -> Order | None:
+    def _task(self, item: Item, taken: set[str]) -> Task | None:
         """The item on a box of its own, free or not; or of several on one that is free, if any is."""
         others = self._others.get(item.id, ())
         box = self._free_box(item, taken) if len(self._boxes[item.id]) > 1 else self._boxes[item.id][0]
-        return None if box is None else Order((item,), box, self._machines[box], others)
+        return None if box is None else Task((item,), box, self._machines[box], others)
 
     def _free_box(self, item: Item, taken: set[str]) -> str | None:
         """Of those that are free the one that fewest other items wait for."""
@@ -154,9 +154,9 @@ class Queue:
 
     # ── how it ended ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ended(self, order: Order) -> None:
+    def ended(self, task: Task) -> None:
         """It is done with, whatever came of it."""
-        del self.running[order.key]
+        del self.running[task.key]
 
     def planned(self, plans: Iterable[Planned]) -> list[Planned]:
         """Takes those out that their box cannot do, and gives them."""
@@ -165,23 +165,23 @@ class Queue:
         self.waiting = [item for item in self.waiting if item.id not in names]
         return hopeless
 
-    def again(self, order: Order, *, at: float = 0.0) -> None:
+    def again(self, task: Task, *, at: float = 0.0) -> None:
         """It ended without an outcome: to be done once more, not before a moment of the same clock."""
-        del self.running[order.key]
-        if order.planning:
-            self._unplanned[order.box] = list(order.items)
-            self._not_before[order.box] = at
+        del self.running[task.key]
+        if task.planning:
+            self._unplanned[task.box] = list(task.items)
+            self._not_before[task.box] = at
             return
-        self._not_before[order.item.id] = at
-        self.waiting = sorted([*self.waiting, order.item], key=lambda item: self._number[item.id])
+        self._not_before[task.item.id] = at
+        self.waiting = sorted([*self.waiting, task.item], key=lambda item: self._number[item.id])
 
-    def elsewhere(self, order: Order) -> bool:
+    def elsewhere(self, task: Task) -> bool:
         """Its box cannot do it: to be done on another one. False where there is none: it still counts as running."""
-        boxes = self._boxes[order.item.id]
-        boxes.remove(order.box)
+        boxes = self._boxes[task.item.id]
+        boxes.remove(task.box)
         if not boxes:
             return False
-        self.again(order)
+        self.again(task)
         return True
 
     def lost(self, box: str) -> None:
@@ -201,7 +201,7 @@ def makespan(queue: Queue, expected_s: Mapping[str, float]) -> float:
     now = 0.0
     ends: dict[str, float] = {}
     while queue.pending:
-        ends |= {order.key: now + (0.0 if order.planning else expected_s[order.item.id]) for order in queue.ready(now)}
+        ends |= {task.key: now + (0.0 if task.planning else expected_s[task.item.id]) for task in queue.ready(now)}
         key = min(ends, key=lambda each: ends[each])
         now = ends.pop(key)
         queue.ended(queue.running[key])

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from mountlab.batch.batch_file import Batch, Item, Outcome, on_each_box, parse_batch, unfinished
+from mountlab.batch.batch_file import Batch, Item, ItemOutcome, on_each_box, parse_batch, unfinished
 from mountlab.batch.view import BatchView, Planned, told
 from mountlab.core import disk
 from mountlab.core.disk import append_line, new_directory
 from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.safe_yaml import parse_yaml
-from mountlab.results import store, writer
+from mountlab.results import paths, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
 from mountlab.results.paths import NOTEBOOKS, PARAMS, RESULTS, load_published, load_sweep, read_text
-from mountlab.results.paths import found as found_
 
 SCHEMA = 2
 """Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
@@ -38,7 +37,7 @@ def load_batch(path: Path | str | None) -> Batch:
     next_step = f"name one, such as those in params/batches: {names}"
     if path is None:
         raise StoreError("no batch file is named; name one in `batch_file`", next_step=next_step)
-    path = found_(path)
+    path = paths.found(path)
     text = read_text(path, "batch file", next_step)
     batch = parse_batch(parse_yaml(text, where=disk.shown(path)), name=path.stem, where=disk.shown(path))
     return on_each_box(batch, _boxes_of)
@@ -91,14 +90,14 @@ class BatchDirectory:
         return self.path / "journal.jsonl"
 
     @property
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, ItemOutcome]:
         """The last outcome of each item that was tried; a torn last line counts as nothing."""
         found = [self._outcome(number, line) for number, line in enumerate(whole_lines(self.journal), start=1)]
         return {outcome.item: outcome for outcome in found}
 
-    def _outcome(self, number: int, line: bytes) -> Outcome:
+    def _outcome(self, number: int, line: bytes) -> ItemOutcome:
         try:
-            return Outcome(**json.loads(line))
+            return ItemOutcome(**json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
             where = f"{disk.shown(self.journal)}, line {number}"
             raise StoreError(
@@ -139,7 +138,7 @@ class BatchDirectory:
                     continue
             yield file.parent, self._marks[file]
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: ItemOutcome) -> None:
         mend(self.journal)
         append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
 
@@ -176,7 +175,7 @@ class BatchDirectory:
 
 def read_view(path: Path | str) -> BatchView:
     """A batch with what its runs say, as its page shows it. Figures are derived from the raw output once more."""
-    directory = BatchDirectory(found_(path).resolve())
+    directory = BatchDirectory(paths.found(path).resolve())
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
     measured = {name: run for name, run in runs.items() if read_journal(run)}
@@ -212,9 +211,9 @@ def _published(item: Item) -> list[PublishedFigure]:
     return [figure for figure in load_published(sweep.published) if figure.workload in own]
 
 
-def cannot(planned: Planned) -> Outcome:
+def cannot(planned: Planned) -> ItemOutcome:
     """The outcome of an item that its box cannot do: left out where the batch file says so."""
-    return Outcome(
+    return ItemOutcome(
         item=planned.item.id,
         state="left out" if planned.item.optional else "failed",
         ended_at=now(),
@@ -224,7 +223,7 @@ def cannot(planned: Planned) -> Outcome:
     )
 
 
-def full_disk(item: Item, outcome: Outcome, directory: BatchDirectory) -> KeepError:
+def full_disk(item: Item, outcome: ItemOutcome, directory: BatchDirectory) -> KeepError:
     """Nor would the disk take what the next items measure."""
     return KeepError(
         "the batch stops: what it measures cannot be written any more",
@@ -310,8 +309,8 @@ def _create(batch: Batch, results: Path) -> Path:
 
 def _as_kept(batch: Batch) -> dict[str, Any]:
     """With a digest of each sweep file: one that has changed since makes another batch."""
-    paths = {str(item.sweep): sweep_path(item) for item in batch.items if item.sweep}
-    digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in paths.items() if path and path.is_file()}
+    sweeps = {str(item.sweep): sweep_path(item) for item in batch.items if item.sweep}
+    digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in sweeps.items() if path and path.is_file()}
     items = [json.loads(json.dumps(asdict(item), default=str)) for item in batch.items]
     return {"name": batch.name, "title": batch.title, "items": items, "digests": digests}
 

@@ -12,7 +12,7 @@ from mountlab.analysis import published as claims
 from mountlab.analysis import verdicts
 from mountlab.analysis.published import Beside
 from mountlab.analysis.run_view import RunView
-from mountlab.batch.batch_file import Batch, Item, Outcome, State
+from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
 from mountlab.core import numbers
 from mountlab.core.errors import in_one_line
@@ -22,7 +22,7 @@ from mountlab.core.text import lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 
-STATE_WORDS: dict[State | None, str] = {
+STATE_WORDS: dict[ItemState | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
 }  # fmt: skip
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -51,7 +51,7 @@ class BatchView:
     batch: Batch
     name: str
     created_at: str
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, ItemOutcome]
     told: Mapping[str, Told]
     """By item, of those that have measured something."""
     expected: Mapping[str, Sequence[PublishedFigure]] = field(default_factory=dict)
@@ -61,11 +61,11 @@ class BatchView:
     command: str = ""
     """The line that goes on with it."""
 
-    def state(self, item: Item) -> State | None:
+    def state(self, item: Item) -> ItemState | None:
         """How its last attempt ended; None where there was none."""
         return self.outcomes[item.id].state if item.id in self.outcomes else None
 
-    def having(self, *states: State | None) -> list[Item]:
+    def having(self, *states: ItemState | None) -> list[Item]:
         """The items in one of these states, in their order."""
         return [item for item in self.batch.items if self.state(item) in states]
 
@@ -168,7 +168,7 @@ def summary_text(view: BatchView) -> str:
 def verdict(view: BatchView) -> str:
     """'Of 12 items, 9 are done, 1 failed and 2 were left out. Of 14 published results ...'."""
     counts = Counter(view.state(item) for item in view.batch.items)
-    spoken: dict[State | None, str] = {
+    spoken: dict[ItemState | None, str] = {
         "done": "done", "failed": "failed", "left out": "left out", "stopped": "stopped", None: "not begun",
     }  # fmt: skip
     parts = [f"{counts[state]} {word}" for state, word in spoken.items() if counts[state]]
@@ -267,7 +267,7 @@ def _caveat_counts(found: Told) -> str:
     return "; ".join(parts) or "none"
 
 
-def _links(outcome: Outcome | None) -> Html:
+def _links(outcome: ItemOutcome | None) -> Html:
     if outcome is None:
         return html.joined()
     page = html.link(outcome.page, "report") if outcome.page else ""

@@ -15,17 +15,17 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
-from mountlab.batch.batch_file import Item, Outcome, on_box
-from mountlab.batch.item import Job, attempt
+from mountlab.batch.batch_file import Item, ItemOutcome, on_box
+from mountlab.batch.item import ItemAttempt, attempt
 from mountlab.batch.plan import planned
-from mountlab.batch.queue import Order
+from mountlab.batch.queue import Task
 from mountlab.batch.store import BatchDirectory, notebook_path, now, sweep_path
 from mountlab.batch.view import Planned
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError
 from mountlab.results import paths
 
-Asked = Callable[[], bool]
+StopAsked = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -116,29 +116,29 @@ def unfit(session: Session) -> str:
 # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def work_of(order: Order, session: Session, results: Path) -> Callable[[Asked], list[Planned] | Outcome]:
-    """What a worker is to do for an order; it can be sent."""
-    if order.planning:
-        return partial(plan_for, order, session.batch, results)
-    return partial(do, order, session.batch, results)
+def work_of(task: Task, session: Session, results: Path) -> Callable[[StopAsked], list[Planned] | ItemOutcome]:
+    """What a worker is to do for a task; it can be sent."""
+    if task.planning:
+        return partial(plan_for, task, session.batch, results)
+    return partial(do, task, session.batch, results)
 
 
-def plan_for(order: Order, batch: Path, results: Path, asked: Asked) -> list[Planned]:
-    """Each item of an order, planned for its box."""
+def plan_for(task: Task, batch: Path, results: Path, asked: StopAsked) -> list[Planned]:
+    """Each item of a task, planned for its box."""
     directory = BatchDirectory(batch)
-    return [planned(item, directory, results) for item in order.items if not asked()]
+    return [planned(item, directory, results) for item in task.items if not asked()]
 
 
-def do(order: Order, batch: Path, results: Path, asked: Asked) -> Outcome:
+def do(task: Task, batch: Path, results: Path, asked: StopAsked) -> ItemOutcome:
     """One item, done on its box. One that had no box before is planned first: not each of several can do it."""
-    directory, item = BatchDirectory(batch), on_box(order.item, order.box)
-    ended = Outcome(item=item.id, state="stopped", ended_at=now(), elapsed_s=0.0, reason="stopped by Ctrl-C")
+    directory, item = BatchDirectory(batch), on_box(task.item, task.box)
+    ended = ItemOutcome(item=item.id, state="stopped", ended_at=now(), elapsed_s=0.0, reason="stopped by Ctrl-C")
     if asked():
         return ended
-    if order.item.pool and (problem := _problem(item, directory, results)):
-        return replace(ended, state="failed", reason=problem.problem, error=problem.error, box=order.box)
-    outcome, _ = attempt(Job(item, directory, results, asked=asked))
-    return replace(outcome, box=order.box) if order.item.pool else outcome
+    if task.item.pool and (problem := _problem(item, directory, results)):
+        return replace(ended, state="failed", reason=problem.problem, error=problem.error, box=task.box)
+    outcome, _ = attempt(ItemAttempt(item, directory, results, asked=asked))
+    return replace(outcome, box=task.box) if task.item.pool else outcome
 
 
 def _problem(item: Item, directory: BatchDirectory, results: Path) -> Planned | None:

@@ -21,7 +21,7 @@ from mountlab.filesystems.evidence import unescape
 from mountlab.filesystems.guard import read_permission, read_refusal
 from mountlab.filesystems.made import made
 
-State = Literal["ok", "missing", "limited"]
+CheckState = Literal["ok", "missing", "limited"]
 Ask = Callable[[str], bool]
 """Puts a question to the user and gives whether the answer was yes."""
 
@@ -42,7 +42,7 @@ class CheckRow:
     """One thing that was looked at: `missing` keeps something from running, `limited` makes some of it worse."""
 
     name: str
-    state: State
+    state: CheckState
     seen: str
     mend: str = ""
     """The command or the edit that mends it; '' where nothing needs mending."""

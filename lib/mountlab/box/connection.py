@@ -23,16 +23,10 @@ from mountlab.core.units import whole_seconds
 
 KILL_AFTER_S = 5
 """A command that ignores SIGTERM at its time limit gets SIGKILL this much later."""
-
-
 GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
-
-
 CHUNK = 65536
 """Bytes that are taken from a channel at once."""
-
-
 LARGEST_ANSWER = 1 << 28
 """Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 
@@ -110,8 +104,6 @@ def shown(argv: Sequence[str]) -> str:
 
 
 _ENVIRONMENT = 'export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"'
-
-
 _SUDO = 'sudo -n env LC_ALL=C PATH="$PATH" '
 
 
@@ -143,7 +135,7 @@ def _for_any_shell(script: str) -> str:
     return f"""exec sh -c 'eval "$(printf %b "$1")"' sh '{escaped}'"""
 
 
-class Attended:
+class Stream:
     """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
 
     def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
@@ -166,7 +158,7 @@ class Attended:
         self._channel.close()
 
 
-class Talk(Attended):
+class AnsweringStream(Stream):
     """A command that lives as long as the connection, reads what is sent to it, and answers."""
 
     def __init__(self, channel: Channel, lost: Callable[[str], BoxLost], where: str) -> None:

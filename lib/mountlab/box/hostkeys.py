@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from paramiko import MissingHostKeyPolicy, PKey, SSHClient, Transport
 
-from mountlab.box.known_hosts import Known, Listed, fingerprint, known, read_known_hosts, read_revoked, summary
+from mountlab.box.known_hosts import KnownKeys, Listed, fingerprint, known, read_known_hosts, read_revoked, summary
 from mountlab.core.errors import BoxError, HostKeyError
 
 USER_FILES = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
@@ -103,7 +103,7 @@ def _preferring(algorithms: Sequence[str]) -> Callable[..., Transport]:
 class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no types
     """Says of every key that a server shows whether it is the one that the user knows."""
 
-    def __init__(self, trusted: Known, ssh: str, where: str, files: Sequence[Path]) -> None:
+    def __init__(self, trusted: KnownKeys, ssh: str, where: str, files: Sequence[Path]) -> None:
         self.trusted, self.ssh, self.where, self.files = trusted, ssh, where, files
 
     def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:

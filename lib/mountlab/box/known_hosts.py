@@ -53,7 +53,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownKeys:
     """What the files say of one server, told by its names: HostKeyAlias alone, or `[host]:port` and then `host`."""
 
     server: str
@@ -111,11 +111,11 @@ def read_revoked(text: str) -> frozenset[str]:
     return frozenset(match[1] for match in found if match)
 
 
-def known(lines: Iterable[Listed], host: str, port: int, alias: str = "", revoked: Iterable[str] = ()) -> Known:
+def known(lines: Iterable[Listed], host: str, port: int, alias: str = "", revoked: Iterable[str] = ()) -> KnownKeys:
     """What the lines say of a server."""
     read, server = list(lines), server_name(host, port, alias)
     bare = host if server != host and not alias else ""
-    return Known(
+    return KnownKeys(
         server,
         tuple(each for each in read if each.is_for(server)),
         tuple(each for each in read if bare and each.is_for(bare)),

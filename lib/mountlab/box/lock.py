@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse
-from mountlab.core.process import State, started
+from mountlab.core.process import ProcessState, started
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
     return {words[0]: Owner(*words[1:]) for words in lines if len(words) == 4}
 
 
-def state(owner: Owner) -> State:
+def state(owner: Owner) -> ProcessState:
     """Whether the owner still runs, as far as this machine can tell."""
     if owner.host != socket.gethostname():
         return "unknown"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mountlab.box.care import resource
-from mountlab.box.connection import LARGEST_ANSWER, Talk, flood
+from mountlab.box.connection import LARGEST_ANSWER, AnsweringStream, flood
 
 START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 """In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.
@@ -23,14 +23,14 @@ START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 
 
 class Speaks(Protocol):
-    """A connection that a shell can be started on (box.SshBox)."""
+    """A connection that a shell can be started on (ssh.SshBox)."""
 
-    def talk(self, argv: Sequence[str], *, root: bool = False) -> Talk: ...
+    def talk(self, argv: Sequence[str], *, root: bool = False) -> AnsweringStream: ...
     def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobRequest:
     """One command, as job.sh wants to be asked for it."""
 
     number: int
@@ -54,13 +54,13 @@ class ResidentShell:
         self._talk = line.talk(("sh", "-c", START, "mountlab-serve", base, self._end), root=root)
         self._talk.send(resource("job.sh").encode())
 
-    def ask(self, asked: Asked, *, timeout_s: float) -> tuple[bytes, bytes]:
+    def ask(self, asked: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
         """What job.sh says, with the command's output, and what the command said on standard error.
 
         Raises FloodError where that is more than is held here.
         """
         inner = self._line.spoken(asked.argv, float(asked.limit), root=self._root)
-        self._talk.send(Asked(asked.number, asked.limit, asked.boot, tuple(inner)).text())
+        self._talk.send(JobRequest(asked.number, asked.limit, asked.boot, tuple(inner)).text())
         printed = self._until(f"{self._end}\n".encode(), asked.argv, self._clock() + timeout_s)
         output, _, said = printed.partition(f"{self._end} out\n".encode())
         return output, said

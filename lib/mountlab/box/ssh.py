@@ -32,9 +32,9 @@ from mountlab.box.connection import (
     CHUNK,
     GRACE_S,
     LARGEST_ANSWER,
-    Attended,
+    AnsweringStream,
     Completed,
-    Talk,
+    Stream,
     command_line,
     endless_line,
     flood,
@@ -163,13 +163,15 @@ class SshBox:
             raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._said_by_itself())
         self.open()
 
-    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream:
         """Start a command that lives as long as the connection. Raises BoxLost."""
-        return Attended(self._channel(argv, root=root, heard=False), lambda got: self._lost(argv, got))
+        return Stream(self._channel(argv, root=root, heard=False), lambda got: self._lost(argv, got))
 
-    def talk(self, argv: Sequence[str], *, root: bool = False) -> Talk:
+    def talk(self, argv: Sequence[str], *, root: bool = False) -> AnsweringStream:
         """The same of a command that answers."""
-        return Talk(self._channel(argv, root=root, heard=True), lambda got: self._lost(argv, got), self._where)
+        return AnsweringStream(
+            self._channel(argv, root=root, heard=True), lambda got: self._lost(argv, got), self._where
+        )
 
     def _channel(self, argv: Sequence[str], *, root: bool, heard: bool) -> Channel:
         try:
@@ -440,6 +442,3 @@ def _said(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(f"{address[0]} port {address[1]}: {cause}" for address, cause in error.errors.items())
     return str(error) or type(error).__name__
-
-
-# --- test doubles -----------------------------------------------------------------------------------------------------

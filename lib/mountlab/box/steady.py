@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from mountlab.box import care
-from mountlab.box.connection import Attended, BoxConnection, Completed, shown
-from mountlab.box.resident import Asked, ResidentShell, Speaks
+from mountlab.box.connection import BoxConnection, Completed, Stream, shown
+from mountlab.box.resident import JobRequest, ResidentShell, Speaks
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.core.text import visible
@@ -43,16 +43,16 @@ WORDS = ("done", "restarted", "gone", "died", "unable")
 
 
 class Line(BoxConnection, Speaks, Protocol):
-    """A connection that can be made anew (box.SshBox)."""
+    """A connection that can be made anew (ssh.SshBox)."""
 
     @property
     def ssh(self) -> tuple[str, ...]: ...
     def reopen(self) -> None: ...
-    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream: ...
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobAnswer:
     """The first line that job.sh prints."""
 
     word: str
@@ -60,7 +60,7 @@ class Answer:
     boot: str
 
     @classmethod
-    def of(cls, printed: bytes) -> tuple[Answer, bytes] | None:
+    def of(cls, printed: bytes) -> tuple[JobAnswer, bytes] | None:
         """The answer and what follows it; None for what is none."""
         line, newline, output = printed.partition(b"\n")
         words = line.removeprefix(HEADER).decode("ascii", "replace").split()
@@ -108,13 +108,13 @@ class SteadyBox:
         if self._lease is None:
             return self._steadily(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
         self._number += 1
-        asked = Asked(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
+        asked = JobRequest(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
         before = self._clock()
         printed, said = self._steadily(lambda: self._asked(asked, timeout_s, root))
         answer = self._read(asked.argv, printed, said, timeout_s, self._clock() - before)
         return answer or self._unkept(argv, timeout_s, root=root)
 
-    def _asked(self, asked: Asked, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
+    def _asked(self, asked: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
         """What a resident shell answers. One that was left in the middle of an answer is not asked again."""
         if root not in self._shells:
             self._shells[root] = ResidentShell(self._line, self._where(), root=root)
@@ -124,13 +124,13 @@ class SteadyBox:
             self._shells.pop(root).close()
             raise
 
-    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream:
         """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
         return self._steadily(lambda: self._line.attend(argv, root=root))
 
     @property
     def ssh(self) -> tuple[str, ...]:
-        """How OpenSSH's own client reaches the same box (box.SshBox)."""
+        """How OpenSSH's own client reaches the same box (ssh.SshBox)."""
         return self._line.ssh
 
     def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
@@ -175,7 +175,7 @@ class SteadyBox:
         self, argv: tuple[str, ...], printed: bytes, said: bytes, timeout_s: float, elapsed_s: float
     ) -> Completed | None:
         """None where the box had no room to run it as a job: then it was not run."""
-        answer = Answer.of(printed)
+        answer = JobAnswer.of(printed)
         where = f"box {self.box.name}"
         if answer is None or answer[0].word not in WORDS:
             raise CommandError(
@@ -249,10 +249,10 @@ class SteadyBox:
 class _Heart:
     """Lets the box hear of us now and then, from a thread of its own; on a new connection anew."""
 
-    def __init__(self, attend: Callable[[], Attended], every_s: float) -> None:
+    def __init__(self, attend: Callable[[], Stream], every_s: float) -> None:
         self._attend, self._every_s = attend, every_s
         self._wake, self._over = threading.Event(), threading.Event()
-        self._heard: Attended | None = None
+        self._heard: Stream | None = None
 
     def begin(self) -> None:
         """Raises BoxLost."""

@@ -51,7 +51,7 @@ class UnpreparedCommand(AssertionError):
     """A ReplayBox was asked for something that the test did not prepare. Not a MountlabError: nothing may catch it."""
 
 
-Answer = Completed | BaseException
+PreparedAnswer = Completed | BaseException
 
 
 class ReplayBox:
@@ -68,8 +68,8 @@ class ReplayBox:
         self.box = box or Box(name="replay", host="replay.invalid")
         self.rights: Rights = rights
         self.calls: list[Call] = []
-        self._answers: dict[tuple[str, ...], list[Answer]] = {}
-        self._rules: list[tuple[Callable[[tuple[str, ...]], bool], Answer]] = []
+        self._answers: dict[tuple[str, ...], list[PreparedAnswer]] = {}
+        self._rules: list[tuple[Callable[[tuple[str, ...]], bool], PreparedAnswer]] = []
 
     def answer(
         self, argv: Sequence[str], stdout: str | bytes = b"", *, stderr: str | bytes = b"", exit_status: int = 0
@@ -107,7 +107,7 @@ class ReplayBox:
     def close(self) -> None:
         """Nothing to close."""
 
-    def _find(self, argv: tuple[str, ...]) -> Answer:
+    def _find(self, argv: tuple[str, ...]) -> PreparedAnswer:
         queue = self._answers.get(argv)
         if queue:
             return queue.pop(0) if len(queue) > 1 else queue[0]

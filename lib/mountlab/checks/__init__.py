@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mountlab.checks import caches, clients, data, device, machine, options, ran, record, shape, sides
 from mountlab.checks.asked import asks_direct
-from mountlab.checks.base import Check, Evidence, Facts, Told, fills_memory
+from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory
 from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
@@ -38,63 +38,63 @@ _ALL = (
 )
 CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
-OF_SEVERAL_RUNS: dict[str, Told] = {
-    "runs-not-paired": Told(
+OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
+    "runs-not-paired": CaveatKind(
         severity="warning",
         about="Two runs share no blocks: whatever changed between them is in every ratio.",
         advice="Run A and B again, in turns, before a small ratio is believed.",
     ),
-    "sides-differ": Told(
+    "sides-differ": CaveatKind(
         severity="warning",
         about="Two runs differ in more than one respect.",
         advice="Change one thing at a time.",
     ),
-    "sides-alike": Told(
+    "sides-alike": CaveatKind(
         severity="note",
         about="Nothing that was kept differs between two runs.",
         advice="Take the ratios for how much a run differs from its repetition.",
     ),
-    "few-runs": Told(
+    "few-runs": CaveatKind(
         severity="note",
         about="So few runs say little about the spread between runs.",
         advice="Run it five times or more.",
     ),
-    "box-missing": Told(
+    "box-missing": CaveatKind(
         severity="warning",
         about="A box of the sweep has no figures: what holds over boxes is said without it.",
         advice="Look at its reason; `batch --resume` tries it again.",
     ),
-    "not-on-all-boxes": Told(
+    "not-on-all-boxes": CaveatKind(
         severity="warning",
         about="Some figures are not there on every box.",
         advice="Look at the failed and left-out cells of the box that has none.",
     ),
-    "timed-out-ratios": Told(
+    "timed-out-ratios": CaveatKind(
         severity="warning",
         about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
         advice="See what stalls there, or raise design.trial_timeout.",
     ),
-    "one-machine": Told(
+    "one-machine": CaveatKind(
         severity="warning",
         about="Boxes that are one machine, by its host name and processor, are counted as several.",
         advice="Name each machine once: what holds over boxes is about machines.",
     ),
-    "few-boxes": Told(
+    "few-boxes": CaveatKind(
         severity="note",
         about="So few boxes say little about other boxes.",
         advice="Take five or more, as unlike each other as those that the answer is to hold for.",
     ),
-    "one-run-a-box": Told(
+    "one-run-a-box": CaveatKind(
         severity="note",
         about="Each box was measured in one run: what differs from run to run is part of what differs between boxes.",
         advice="Repeat the sweep on one box, and compare its runs, to learn how much that is.",
     ),
-    "imported": Told(
+    "imported": CaveatKind(
         severity="warning",
         about="One of them was imported: what differs is not known.",
         advice="Measure both with Mountlab before you decide.",
     ),
-    "unfinished": Told(
+    "unfinished": CaveatKind(
         severity="warning",
         about="One of them is not complete: its figures are of the trials so far.",
         advice="Go on with `make resume`.",

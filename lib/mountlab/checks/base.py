@@ -18,8 +18,8 @@ from mountlab.tools.fio_series import Series
 from mountlab.tools.precondition import Rounds
 
 Facts = Mapping[str, Any]
-Side = Literal["read", "write"]
-SIDES: tuple[Side, ...] = ("read", "write")
+Direction = Literal["read", "write"]
+SIDES: tuple[Direction, ...] = ("read", "write")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Evidence:
         return dict(zip(self.trials["trial_id"], self.trials["mount"], strict=True))
 
     @cached_property
-    def moved(self) -> Mapping[tuple[str, Side], float]:
+    def moved(self) -> Mapping[tuple[str, Direction], float]:
         """(trial id, side) to the bytes that the tool says it moved."""
         rows = self.measurements[self.measurements["metric"] == "bytes"]
         columns = (rows[name] for name in ("trial_id", "label", "value"))
@@ -172,7 +172,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class CaveatKind:
     """A caveat that is no check of one run."""
 
     severity: Severity

@@ -10,9 +10,9 @@ from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
 from mountlab.checks.base import (
     SIDES,
     Check,
+    Direction,
     Evidence,
     Facts,
-    Side,
     from_counters,
     in_memory,
     of_cell,
@@ -95,7 +95,7 @@ def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
             )
 
 
-def _shares(evidence: Evidence, side: Side) -> Iterator[tuple[Cell, list[float]]]:
+def _shares(evidence: Evidence, side: Direction) -> Iterator[tuple[Cell, list[float]]]:
     """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
     for cell in evidence.sweep.cells:
         shares = [each.device_bytes / each.tool_bytes for each in _moved(evidence, cell, side)]
@@ -109,7 +109,7 @@ class Moved:
 
     trial_id: str
     cell: Cell
-    side: Side
+    side: Direction
     tool_bytes: float
     device_bytes: int
     """Of the least busy device of those on top of each other: what it did not see, a cache above it answered."""
@@ -120,7 +120,7 @@ def moved(evidence: Evidence) -> list[Moved]:
     return [each for cell in evidence.sweep.cells for side in SIDES for each in _moved(evidence, cell, side)]
 
 
-def _moved(evidence: Evidence, cell: Cell, side: Side) -> Iterator[Moved]:
+def _moved(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
     for trial_id in evidence.counted.get(cell.id, ()):
         traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
         own = evidence.moved.get((trial_id, side))
@@ -128,12 +128,12 @@ def _moved(evidence: Evidence, cell: Cell, side: Side) -> Iterator[Moved]:
             yield Moved(trial_id, cell, side, own, _least(traffic, chain, side))
 
 
-def bytes_of(moved: DeviceBytes, side: Side) -> int:
+def bytes_of(moved: DeviceBytes, side: Direction) -> int:
     """What a device read, or wrote."""
     return moved.read if side == "read" else moved.written
 
 
-def _least(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Side) -> int:
+def _least(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
     return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
 
 
@@ -275,7 +275,7 @@ def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
 def implausible(evidence: Evidence) -> Iterator[Caveat]:
     """Devices that moved bytes faster than they, or the link to them, can: another cache answered."""
     for cell, trials in evidence.seen():
-        found: dict[tuple[Side, str], list[tuple[str, float, float]]] = {}
+        found: dict[tuple[Direction, str], list[tuple[str, float, float]]] = {}
         for trial_id, _ in trials:
             for side, speed, limit, what in _speeds(evidence, trial_id):
                 if speed > IMPLAUSIBLE * limit:
@@ -294,7 +294,7 @@ def implausible(evidence: Evidence) -> Iterator[Caveat]:
             )
 
 
-def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Side, float, float, str]]:
+def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, float, float, str]]:
     """How fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, of what."""
     chain, seconds = evidence.chain_of(trial_id), evidence.elapsed.get(trial_id)
     traffic = evidence.traffic.get(trial_id, {})

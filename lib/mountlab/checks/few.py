@@ -5,14 +5,8 @@ from __future__ import annotations
 from mountlab.core.numbers import listed
 
 _HEAVY = "a heavy tail (lognormal, σ 1)"
-
-
 _MODES = "two modes (30\u00a0% of the trials twice as fast)"
-
-
 _DRIFT = "a drift (4 standard deviations over the run)"
-
-
 COVERED_BY_FEW: dict[int, dict[str, int]] = {
     2: {_HEAVY: 90, _MODES: 71},
     3: {_HEAVY: 84, _MODES: 64},

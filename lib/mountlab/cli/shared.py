@@ -1,4 +1,4 @@
-"""What the verbs share: how one is declared, how a run is told at its end, and how people are spoken to."""
+"""What the commands share: how one is declared, how a run is reported at its end, and how people are spoken to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.errors import Stopped
+from mountlab.core.errors import MountlabError, Stopped
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a directory below results/"
+BOX = "a name from params/boxes"
 
 
 def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -44,6 +45,10 @@ def override(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def results_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--results", type=Path, help="the directory of the runs (default: results/)")
+
+
 def overrides(arguments: Arguments) -> dict[str, Any]:
     from mountlab.sweep.sweep_file import parse_override
 
@@ -66,6 +71,32 @@ def finish(path: Path) -> int:
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
+
+
+def finish_boxes(ended: tuple[Path, Any]) -> int:
+    """Report on a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
+    from mountlab.batch import boxes
+    from mountlab.report.views.boxes import across_text
+
+    try:
+        print(f"\n{across_text(boxes.load_across(ended[0].parent))}")
+    except MountlabError as error:
+        say(f"nothing is said over boxes: {error}")
+    return finish_batch(ended)
+
+
+def finish_batch(ended: tuple[Path, Any]) -> int:
+    """Report on a batch: what became of each item, and the pages."""
+    from mountlab.batch import commands
+    from mountlab.batch.view import summary_text
+
+    page, view = ended
+    print(f"\n{summary_text(view)}\n")
+    for found in view.across.values():
+        if found.startswith("../"):
+            print(f"report over boxes: {disk.shown((page.parent / found).resolve())}")
+    print(f"report: {disk.shown(page)}")
+    return commands.exit_code(view)
 
 
 @contextmanager

@@ -144,6 +144,3 @@ def accepted_words(info: Mapping[str, Any]) -> list[str]:
         for entry in info.get(ALTERED, ())
         for text in entry.get("found", ())
     ]
-
-
-# ── raw output ───────────────────────────────────────────────────────────────────────────────────────────────────────

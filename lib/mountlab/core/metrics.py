@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["higher", "lower", "neither"]
-
-
 LATENCY_PARTS = ("mean", "p50", "p95", "p99", "p99_9")
-
-
 METRICS: dict[str, str] = {
     "read_bandwidth": "B/s",
     "write_bandwidth": "B/s",
@@ -47,8 +43,6 @@ METRICS: dict[str, str] = {
     "mount_time": "s",
 }
 """Every metric and its base unit."""
-
-
 PERCENT_OF: dict[str, float] = {
     f"{metric}_{part}": percent
     for part, percent in zip(LATENCY_PARTS[1:], (50.0, 95.0, 99.0, 99.9), strict=True)

@@ -18,7 +18,6 @@ Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 
-
 COLUMNS = frozenset(
     (
         "run_id",
@@ -353,8 +352,6 @@ class Step:
     binds: str | None = None
     keep: str | None = None
     """Keep its standard output as evidence, under this file name."""
-    explain: tuple[str, ...] | None = None
-    """A command whose output says why the step failed."""
     guard: bool = False
     """A failure means that going on would be unsafe (exit code 4)."""
 
@@ -384,7 +381,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
+class ClientEndpoint:
     """One of the clients that drive a workload together, as the tool on the box that asks them must know it."""
 
     client: str
@@ -406,7 +403,7 @@ class Target:
     """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
     device: str = ""
     """The block device, of which the first MARK_BYTES are not the workload's."""
-    seats: tuple[Seat, ...] = ()
+    endpoints: tuple[ClientEndpoint, ...] = ()
     """Who reads and writes, where that is not the box itself: each in a directory of its own."""
     seed: int | None = None
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""

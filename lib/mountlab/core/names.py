@@ -29,7 +29,6 @@ _PARTS = {
     "p99": "99th-percentile {} latency", "p99_9": "99.9th-percentile {} latency",
 }  # fmt: skip
 
-
 METRIC_WORDS: dict[str, MetricWords] = {
     "read_bandwidth": _rate("read bandwidth", "reads"),
     "write_bandwidth": _rate("write bandwidth", "writes"),
@@ -73,7 +72,7 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "mkfs_time": _many("mkfs time"),
     "mount_time": _many("mount time"),
 }
-"""One entry for every metric of `model.METRICS`."""
+"""One entry for every metric of `metrics.METRICS`."""
 
 
 def metric_words(metric: str) -> MetricWords:

@@ -12,14 +12,8 @@ from mountlab.core.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
 """Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
-
-
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
-
-
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
-
-
 _LARGEST = 1e6
 """An end beyond it is told as beyond it: more digits of it would be noise."""
 

@@ -12,8 +12,8 @@ from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.model import Scalar
 from mountlab.core.units import format_bytes, parse_bytes, parse_seconds
 
-Kind = Literal["size", "duration", "int", "flag", "text", "choice", "any", "mapping"]
-_EXPECTED: dict[Kind, str] = {
+OptionKind = Literal["size", "duration", "int", "flag", "text", "choice", "any", "mapping"]
+_EXPECTED: dict[OptionKind, str] = {
     "size": "text with a unit, such as '64KiB'", "duration": "text with a unit, such as '60s'", "int": "a whole number",
     "flag": "true or false", "text": "text", "choice": "one of its choices", "any": "text, a number, true or false",
     "mapping": "a mapping of names to text, numbers and mappings",
@@ -24,7 +24,7 @@ _EXPECTED: dict[Kind, str] = {
 class Option:
     """One option of a tool: the kind of its value, the choices, and the value where none is given."""
 
-    kind: Kind
+    kind: OptionKind
     choices: tuple[str, ...] = ()
     default: Scalar | None = None
     help: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-State = Literal["running", "gone", "unknown"]
+ProcessState = Literal["running", "gone", "unknown"]
 """Of a process that somebody wrote down; 'unknown' on another machine."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
-from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, sections
+from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, parts_by_heading
 
 FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by")
 """What a trial brings back for it."""
@@ -65,7 +65,7 @@ def around(files: Mapping[str, str]) -> Around | None:
     """From the files that a trial brought back; None where it took no snapshots."""
     if not {"before.txt", "after.txt"} <= files.keys():
         return None
-    before, after = sections(files["before.txt"]), sections(files["after.txt"])
+    before, after = parts_by_heading(files["before.txt"]), parts_by_heading(files["after.txt"])
     seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
     logged = after.get("kernel")
     return Around(

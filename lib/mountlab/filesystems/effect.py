@@ -20,14 +20,14 @@ from mountlab.filesystems.evidence import (
     kernel_log,
     mount_of,
     mount_options,
-    sections,
+    parts_by_heading,
     settings,
     shown_alone,
     split_options,
 )
 from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
 from mountlab.filesystems.superblock import Found, journal_features, read_back
-from mountlab.filesystems.without_effect import Known, kernel_version, undone, without_effect
+from mountlab.filesystems.without_effect import MountState, kernel_version, undone, without_effect
 
 Files = Mapping[str, str]
 """File name to text, as kept in raw/<mount id>/."""
@@ -51,7 +51,7 @@ def effects(
     now, plain = _seen(evidence), _seen(control) if control else None
     asked = _in_order([_split(word) for text in (*extra, *fs.options) for word in split_options(text)])
     mount, added = _mount(fs, asked, now, plain)
-    again = sections((control or {}).get(AGAIN, ""))
+    again = parts_by_heading((control or {}).get(AGAIN, ""))
     made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {}, again)
     rows = [
         *_rows(fs, "mount", ((each.text, found) for each, found in mount)),
@@ -88,7 +88,7 @@ class _Seen:
 
 
 def _seen(evidence: Files) -> _Seen:
-    parts = sections(evidence["evidence.txt"])
+    parts = parts_by_heading(evidence["evidence.txt"])
     line, options = mount_of(evidence), mount_options(evidence)
     return _Seen(
         fstype=line.fstype,
@@ -104,7 +104,7 @@ def _seen(evidence: Files) -> _Seen:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RequestedOption:
     """One mount option that was asked for."""
 
     text: str
@@ -126,12 +126,12 @@ class _Asked:
         return (positive,) if positive != self.key else (f"no{self.key}",)
 
 
-def _split(text: str) -> _Asked:
+def _split(text: str) -> _RequestedOption:
     key, _, value = text.partition("=")
-    return _Asked(text, key, value.strip("\"'"))
+    return _RequestedOption(text, key, value.strip("\"'"))
 
 
-def _in_order(asked: list[_Asked]) -> list[_Asked]:
+def _in_order(asked: list[_RequestedOption]) -> list[_RequestedOption]:
     """Each option with the words that follow it: of two that contradict each other the last one wins."""
     texts = [each.text for each in asked]
     return [replace(each, later=tuple(texts[at + 1 :])) for at, each in enumerate(asked)]
@@ -160,8 +160,8 @@ _OPPOSITE_FLAGS = {"async": "sync"}
 
 
 def _mount(
-    fs: Filesystem, asked: list[_Asked], now: _Seen, plain: _Seen | None
-) -> tuple[list[tuple[_Asked, Found]], list[str]]:
+    fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None
+) -> tuple[list[tuple[_RequestedOption, Found]], list[str]]:
     """Each option with its state, and what is shown beyond them."""
     found = {each: _first_of(each, now, plain) for each in asked}
     new = _news(fs, asked, now, plain)
@@ -177,25 +177,25 @@ def _mount(
     return _contradictions(states), [word for word in new if word not in explained]
 
 
-def _idle(asked: _Asked, found: Found, now: _Seen) -> Found:
+def _idle(asked: _RequestedOption, found: Found, now: _Seen) -> Found:
     """The state of an option that the kernel shows and that does nothing here; else as it was found."""
     state, says = found
     if (state not in _SHOWN and asked.key not in now.shown) or _means_absence(asked, now):
         return found
-    why = without_effect(now.fstype, asked.key, asked.value, Known(now.shown, now.parts), now.kernel)
+    why = without_effect(now.fstype, asked.key, asked.value, MountState(now.shown, now.parts), now.kernel)
     return ("without effect", f"{says}, but without effect here: {why}") if why else found
 
 
 _SHOWN = ("in effect", "changed")
 
 
-def _first_of(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _first_of(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """The first rule that can tell; None where the kernel shows nothing under the option's name."""
     rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
     return next((found for rule in rules if (found := rule(asked, now, plain))), None)
 
 
-def _by_family(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_family(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """What the kernel does for every file system alike, and therefore always shows."""
     shown = now.shown
     if (asked.key in _USER_SPACE or asked.key.lower().startswith("x-")) and not asked.brings:
@@ -222,7 +222,7 @@ def _by_family(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     return ("ignored", opposite) if opposite in shown else ("in effect", f"{opposite} is absent")
 
 
-def _by_journal(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_journal(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """ext3, ext4: what the journal's own super block says. /proc shows a bit that two options share only where both
     are set."""
     features = journal_features(now.parts)
@@ -239,7 +239,7 @@ def _by_journal(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
 _OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checksum"}
 
 
-def _by_negation(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_negation(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """An option whose opposite the kernel shows wherever that is on."""
     other = NEGATIONS.get(now.fstype, {}).get(asked.key) if not asked.value else None
     if other is None or asked.key in now.shown:
@@ -247,7 +247,7 @@ def _by_negation(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None
     return ("ignored", _shows(other, now.shown[other])) if other in now.shown else ("in effect", f"{other} is absent")
 
 
-def _by_name(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_name(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """The option under its own name, under that of another one which sets the same thing, or its opposite."""
     if asked.key in now.shown:
         return _by_value(asked, now, plain)
@@ -261,7 +261,7 @@ def _by_name(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     return ("in effect" if asked.value.lower() in _FALSE else "ignored", says)
 
 
-def _by_value(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found:
+def _by_value(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found:
     """The option shows under its own name. The log may say that it is ignored nevertheless: discard, on a device that
     knows none. What the control shows too is so, whatever the log says of the asking."""
     fresh = plain is not None and plain.shown.get(asked.key) != now.shown[asked.key]
@@ -272,7 +272,7 @@ def _by_value(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found:
     return ("ignored" if logged else "in effect", says)
 
 
-def _by_absence(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_absence(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """The opposite shows in the control and no longer shows here; or the kernel shows this value by showing nothing."""
     if _means_absence(asked, now):
         rival = RIVALS.get((now.fstype, asked.key), "")
@@ -282,18 +282,18 @@ def _by_absence(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     return ("in effect", f"{_shows(gone, plain.shown[gone])} is gone") if plain and gone and not asked.value else None
 
 
-def _means_absence(asked: _Asked, now: _Seen) -> bool:
+def _means_absence(asked: _RequestedOption, now: _Seen) -> bool:
     """Whether the kernel shows the value that was asked for by showing nothing."""
     return asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ())
 
 
-def _by_order(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_order(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """A later option is known to turn this one off."""
     why = undone(now.fstype, asked.key, asked.later)
     return ("ignored", f"nothing: {why}") if why else None
 
 
-def _by_root(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_root(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """Mode and owner of the root directory, which stat shows where the mount options do not."""
     stated = dict(zip(("mode", "uid", "gid", "user", "group"), now.parts.get("root", "").split(), strict=False))
     if asked.key not in ("mode", "uid", "gid") or "group" not in stated:
@@ -303,7 +303,7 @@ def _by_root(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     return (state, f"the root directory has {asked.key} {stated[asked.key]}")
 
 
-def _by_setting(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """A file of that name in the file system's own directory below /sys."""
     path = _setting(now, asked.key)
     if path is None or not asked.value:
@@ -312,13 +312,13 @@ def _by_setting(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
     return ("in effect" if _same(asked.value, stated) else "changed", f"{path} says {stated}")
 
 
-def _by_log(asked: _Asked, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """A line of the kernel's log that names the option and says that it was not heeded."""
     lines = [line for line in _naming(asked, now, plain) if _IGNORES.search(line) or "disabled" in line]
     return ("ignored", "; ".join(lines)) if lines else None
 
 
-def _unnamed(asked: _Asked, now: _Seen, plain: _Seen | None, new: list[str], only: bool) -> Found:
+def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list[str], only: bool) -> Found:
     """An option that shows nowhere under its own name. `only`: nothing else made a difference to the control."""
     if plain and asked.text in plain.alone:
         if known := _as_alone(plain.alone[asked.text], now, plain):
@@ -348,13 +348,13 @@ def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | Non
     return ("ignored", f"nothing; alone it is shown as {words}")
 
 
-def _as_in(plain: _Seen | None, now: _Seen, asked: _Asked) -> bool:
+def _as_in(plain: _Seen | None, now: _Seen, asked: _RequestedOption) -> bool:
     """Whether the kernel shows this option as it does without it being asked for."""
     names = (asked.key, *asked.opposites)
     return plain is not None and all(plain.shown.get(name) == now.shown.get(name) for name in names)
 
 
-def _news(fs: Filesystem, asked: list[_Asked], now: _Seen, plain: _Seen | None) -> list[str]:
+def _news(fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None) -> list[str]:
     """What shows, is not in the control, and bears the name of nothing that was asked for."""
     if plain is None:
         return []
@@ -369,11 +369,11 @@ def _news(fs: Filesystem, asked: list[_Asked], now: _Seen, plain: _Seen | None) 
     ]
 
 
-def _contradictions(states: list[tuple[_Asked, Found]]) -> list[tuple[_Asked, Found]]:
+def _contradictions(states: list[tuple[_RequestedOption, Found]]) -> list[tuple[_RequestedOption, Found]]:
     """Of an option that another one overruled the words say so."""
     heeded = {name: each for each, (state, _) in states if state == "in effect" for name in (each.key, *each.brings)}
 
-    def winner(each: _Asked, says: str) -> str:
+    def winner(each: _RequestedOption, says: str) -> str:
         names = [name for name in (each.key, *each.opposites, says) if name in heeded]
         others = [name for name in names if heeded[name].text != each.text]
         brought = [heeded[name].text for name in others if name in heeded[name].brings]
@@ -394,7 +394,7 @@ _PAGE = 4096
 _ROUNDING = 0.01
 
 
-def _fits(asked: _Asked, now: _Seen, *, fresh: bool) -> bool:
+def _fits(asked: _RequestedOption, now: _Seen, *, fresh: bool) -> bool:
     """Whether the value that is shown is the one that was asked for. `fresh`: it is not what the control shows."""
     stated = now.shown[asked.key]
     compare = COMPARE.get((now.fstype, asked.key))
@@ -411,7 +411,7 @@ def _fits(asked: _Asked, now: _Seen, *, fresh: bool) -> bool:
     return _same(asked.value, stated) or stated in _ids(asked, now)
 
 
-def _ids(asked: _Asked, now: _Seen) -> set[str]:
+def _ids(asked: _RequestedOption, now: _Seen) -> set[str]:
     """uid=nobody is shown as a number: that of the root directory, if it bears this name."""
     root = now.parts.get("root", "").split()
     named = {"uid": (root[1], root[3]), "gid": (root[2], root[4])} if len(root) == 5 else {}
@@ -459,7 +459,7 @@ def _new_lines(now: _Seen, plain: _Seen | None) -> list[str]:
     return [line for line in now.log if _CHANGING.sub("#", line) not in usual]
 
 
-def _naming(asked: _Asked, now: _Seen, plain: _Seen | None) -> list[str]:
+def _naming(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> list[str]:
     """The new lines that name the option: DAX, compress, compression."""
     key = re.escape(asked.key)
     longer = "[a-z]*" if len(asked.key) > _SHORT else ""

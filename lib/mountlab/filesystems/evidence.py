@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.core.errors import ParseError
-from mountlab.core.units import KIB, SECTOR_BYTES
+from mountlab.core.units import SECTOR_BYTES
 
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
 
-_DF = re.compile(r" \d+ +\d+ +(?P<free_kib>-?\d+) +(?:\d+%|-) (?P<mounted_on>/.*)\Z")
+_DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
 _HEADING = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 
 
-def sections(text: str) -> dict[str, str]:
+def parts_by_heading(text: str) -> dict[str, str]:
     """Split text in the manner of `tail -v`: '==> name <==', then the text of that name."""
     parts = _HEADING.split(text)
     return {name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
@@ -72,11 +72,11 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not. A
     block device without a file system has no mount either: its type is 'raw'.
     """
-    parts = sections(evidence["evidence.txt"])
+    parts = parts_by_heading(evidence["evidence.txt"])
     if _is_raw(parts):
         return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
     number = device_number(parts["st_dev"])
-    mounted_on = _df(parts["df"])["mounted_on"]
+    mounted_on = _mounted_on(parts["df"])
     latest_first = list(reversed(mount_lines(parts["mountinfo"])))
     # One device may be mounted in several places, and btrfs shows another number in mountinfo than in stat(2).
     for fits in (
@@ -108,7 +108,7 @@ def mount_options(evidence: Mapping[str, str]) -> dict[str, str]:
 
 def ext4_options(evidence: Mapping[str, str]) -> dict[str, str]:
     """Option to value from /proc/fs/ext4/<device>/options, which shows defaults too."""
-    parts = sections(evidence["evidence.txt"])
+    parts = parts_by_heading(evidence["evidence.txt"])
     name = parts.get("name") or mount_of(evidence).source.rpartition("/")[2]
     lines = parts.get(f"/proc/fs/ext4/{name}/options", "").splitlines()
     return _options([word for line in lines for word in split_options(line)])
@@ -122,7 +122,7 @@ def _options(words: list[str]) -> dict[str, str]:
 def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Each option that alone.sh mounted with, and what the kernel showed then."""
     found = {}
-    for option, text in sections(evidence.get("alone.txt", "")).items():
+    for option, text in parts_by_heading(evidence.get("alone.txt", "")).items():
         first, *rest = text.splitlines() or [""]
         of_mount = split_options(mount_lines(first)[0].options) if first else []
         found[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
@@ -131,7 +131,7 @@ def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def settings(evidence: Mapping[str, str]) -> dict[str, str]:
     """Path to content of every file below /sys that was read: of the file system, and of its device's queue."""
-    parts = sections(evidence["evidence.txt"])
+    parts = parts_by_heading(evidence["evidence.txt"])
     return {path: text.strip() for path, text in parts.items() if path.startswith("/sys/")}
 
 
@@ -140,7 +140,7 @@ _STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
 
 def kernel_log(evidence: Mapping[str, str]) -> list[str]:
     """What the kernel logged while this file system was mounted, without time stamps."""
-    text = sections(evidence.get("mount.txt", "")).get("kernel", "")
+    text = parts_by_heading(evidence.get("mount.txt", "")).get("kernel", "")
     lines = (_STAMP.sub("", line).strip() for line in text.splitlines())
     return [line for line in lines if line and "callbacks suppressed" not in line]
 
@@ -152,22 +152,23 @@ class Loop:
     device: Device
     direct_io: bool
     backing_device: Device | None
-    backing_file: str
 
 
 def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
     """Every loop device of the box that has a backing file, by its number."""
-    rows = [line.split("\t") for line in sections(evidence["evidence.txt"]).get("loops", "").splitlines()]
+    rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("loops", "").splitlines()]
     return {
-        number: Loop(number, dio == "1", device_number(backing) if backing else None, path)
-        for number, dio, backing, path in rows
+        number: Loop(number, dio == "1", device_number(backing) if backing else None)
+        for number, dio, backing, _file in rows
     }
 
 
 def file_system_device(evidence: Mapping[str, str]) -> Device:
     """The block device that the file system lies on. btrfs shows a number of its own in mountinfo."""
     below = _below_overlay(evidence)
-    return below.device if below else sections(evidence["evidence.txt"]).get("device") or mount_of(evidence).device
+    return (
+        below.device if below else parts_by_heading(evidence["evidence.txt"]).get("device") or mount_of(evidence).device
+    )
 
 
 def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
@@ -176,7 +177,7 @@ def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
     upper = _options(split_options(line.options)).get("upperdir") if line.fstype == "overlay" else None
     if not upper:
         return None
-    mounts = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+    mounts = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
     holding = [each for each in mounts if f"{upper}/".startswith(f"{each.mountpoint.rstrip('/')}/")]
     return max(holding, key=lambda each: len(each.mountpoint), default=None)
 
@@ -237,20 +238,12 @@ def _counts_nothing(evidence: Mapping[str, str]) -> bool:
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 
 
-def free_bytes(evidence: Mapping[str, str]) -> int:
-    """Space that an ordinary user may still write, from `df -P -k`; of a block device, its size."""
-    parts = sections(evidence["evidence.txt"])
-    if _is_raw(parts):
-        return int(parts.get(f"/sys/class/block/{parts['name']}/size", "0")) * SECTOR_BYTES
-    return int(_df(parts["df"])["free_kib"]) * KIB
-
-
-def _df(text: str) -> dict[str, str]:
-    """The last line of `df -P -k`, whose source and mount point may hold spaces."""
+def _mounted_on(text: str) -> str:
+    """The mount point in the last line of `df -P -k`; it and the source may hold spaces."""
     match = _DF.search(text)
     if not match:
         raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
-    return match.groupdict()
+    return match[1]
 
 
 @dataclass(frozen=True)
@@ -263,7 +256,7 @@ class Image:
 
 def images(evidence: Mapping[str, str]) -> dict[Device, Image]:
     """The files behind the box's loop devices, by the number of the device."""
-    rows = [line.split() for line in sections(evidence["evidence.txt"]).get("images", "").splitlines()]
+    rows = [line.split() for line in parts_by_heading(evidence["evidence.txt"]).get("images", "").splitlines()]
     return {row[0]: Image(int(row[1]), int(row[2])) for row in rows if len(row) == 3}
 
 
@@ -280,7 +273,7 @@ class DeviceBytes:
 
 def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
     """Bytes by device from the /proc/diskstats section of a counter snapshot (kernel: admin-guide/iostats.rst)."""
-    rows = [line.split() for line in sections(snapshot).get("/proc/diskstats", "").splitlines()]
+    rows = [line.split() for line in parts_by_heading(snapshot).get("/proc/diskstats", "").splitlines()]
     return {
         f"{row[0]}:{row[1]}": DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES)
         for row in rows

@@ -16,7 +16,7 @@ from mountlab.core.findings import OptionState
 from mountlab.core.units import MIB, SECTOR_BYTES, kernel_bytes
 
 Parts = Mapping[str, str]
-"""The sections of evidence.txt (mountlab.filesystems.evidence.sections)."""
+"""The sections of evidence.txt (mountlab.filesystems.evidence.parts_by_heading)."""
 Found = tuple[OptionState, str]
 """The state of one option, and the words of the tool that tell it."""
 
@@ -24,7 +24,7 @@ NOTHING: Found = ("not visible", "nothing")
 
 
 @dataclass(frozen=True)
-class Asked:
+class MkfsSetting:
     """One setting of a mkfs: `-E stride=16,stripe_width=64` is two of them, with letter '-E'."""
 
     letter: str
@@ -41,9 +41,9 @@ class Asked:
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 
 
-def asked_of(words: tuple[str, ...], *, lists: str) -> list[Asked]:
+def asked_of(words: tuple[str, ...], *, lists: str) -> list[MkfsSetting]:
     """The words of a mkfs, taken apart. `lists`: the letters whose argument is a list of settings."""
-    found: list[Asked] = []
+    found: list[MkfsSetting] = []
     rest = list(words)
     while rest:
         letter, equals, value = rest.pop(0).partition("=")
@@ -51,9 +51,9 @@ def asked_of(words: tuple[str, ...], *, lists: str) -> list[Asked]:
             value = rest.pop(0)
         if letter.removeprefix("-") in tuple(lists):
             parts = (part.partition("=") for part in value.split(",") if part)
-            found += [Asked(letter, key, its) for key, _, its in parts]
+            found += [MkfsSetting(letter, key, its) for key, _, its in parts]
         else:
-            found.append(Asked(letter, "", value))
+            found.append(MkfsSetting(letter, "", value))
     return found
 
 
@@ -84,7 +84,7 @@ _INODES_OF_ROUNDING = 2
 """mke2fs fills up the last block of inodes of each group, and rounds to eights."""
 
 
-def ext(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
+def ext(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
     """mke2fs: block size and its like by their letters, lists by what dumpe2fs calls them."""
     header, plain, second = (_header(each.get("dumpe2fs", "")) for each in (parts, control, again))
     everything = asked_of(words, lists=_LISTS["ext4"])
@@ -103,7 +103,7 @@ def _header(dump: str) -> dict[str, str]:
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
-def _ext_one(asked: Asked, header: Mapping[str, str], parts: Parts) -> Found | None:
+def _ext_one(asked: MkfsSetting, header: Mapping[str, str], parts: Parts) -> Found | None:
     if not header:
         return NOTHING
     special = _EXT_SPECIAL.get(asked.key or asked.letter)
@@ -236,7 +236,7 @@ _XFS_SECTORS = {"d.sunit": "data.sunit", "d.swidth": "data.swidth", "l.sunit": "
 """Asked for in sectors of 512 bytes, shown in blocks of the file system."""
 
 
-def xfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
+def xfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
     """mkfs.xfs: every setting by the part of xfs_info that its letter names, units converted."""
     info, plain, second = (_xfs_info(each.get("xfs_info", "")) for each in (parts, control, again))
     everything = asked_of(words, lists=_LISTS["xfs"])
@@ -261,7 +261,7 @@ def _xfs_info(text: str) -> dict[str, str]:
     return found
 
 
-def _xfs_one(asked: Asked, info: Mapping[str, str]) -> Found | None:
+def _xfs_one(asked: MkfsSetting, info: Mapping[str, str]) -> Found | None:
     if not info:
         return NOTHING
     letter = asked.letter.removeprefix("-")
@@ -322,7 +322,7 @@ _BTRFS_PROFILES = {"-d": "data", "--data": "data", "-m": "metadata", "--metadata
 _BTRFS_FEATURES = {"extref": "extended_iref", "mixed-bg": "mixed_groups", "squota": "simple_quota"}
 
 
-def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[Asked, Found]]:
+def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
     """mkfs.btrfs: profiles from `btrfs filesystem df`, quota from /sys, everything else from the super block."""
     dump, plain, second = (_super(each.get("dump-super", "")) for each in (parts, control, again))
     profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
@@ -334,7 +334,7 @@ def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) ->
     ]
 
 
-def _btrfs_quota(asked: Asked, parts: Parts) -> Found | None:
+def _btrfs_quota(asked: MkfsSetting, parts: Parts) -> Found | None:
     """Whether quotas are on: then, and only then, the kernel makes a directory for them (5.9 and later)."""
     if asked.key not in ("quota", "^quota") or asked.letter not in _BTRFS_FEATURE_LISTS:
         return None
@@ -351,7 +351,7 @@ def _super(dump: str) -> dict[str, str]:
     return found and {**found, "features": " ".join(re.findall(r"^\s+\(? ?([A-Z][A-Z0-9_]+)", dump, re.MULTILINE))}
 
 
-def _btrfs_one(asked: Asked, dump: Mapping[str, str], profiles: Mapping[str, str]) -> Found | None:
+def _btrfs_one(asked: MkfsSetting, dump: Mapping[str, str], profiles: Mapping[str, str]) -> Found | None:
     if asked.letter in _BTRFS_PROFILES and profiles:
         name = _BTRFS_PROFILES[asked.letter]
         stated = profiles.get(name) or profiles.get("data+metadata", "")
@@ -410,7 +410,7 @@ def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mappi
     return Differences(lines, known=bool(second))
 
 
-def differs(asked: Asked, changes: Differences, everything: list[Asked]) -> Found:
+def differs(asked: MkfsSetting, changes: Differences, everything: list[MkfsSetting]) -> Found:
     """An option that no line names: in effect where a line differs from the control and states the value that was asked
     for, or where nothing else was asked for that could have made the difference."""
     exact = [f"{key}: {value}" for key, value in changes.lines if asked.value and same(asked.value, value)]
@@ -428,7 +428,7 @@ def proved_by_difference(fstype: str, words: tuple[str, ...]) -> bool:
     return fstype in READERS and any(not _named_line(fstype, each) for each in asked_of(words, lists=_LISTS[fstype]))
 
 
-def _named_line(fstype: str, asked: Asked) -> bool:
+def _named_line(fstype: str, asked: MkfsSetting) -> bool:
     """Whether a reader knows the line that tells this option, before it has seen the dump."""
     if fstype == "xfs":
         name = f"{asked.letter.removeprefix('-')}.{asked.key}"
@@ -446,7 +446,7 @@ _XFS_LINES = {
 """Settings that xfs_info shows under their own names, or that have a rule."""
 
 
-READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts, Parts], list[tuple[Asked, Found]]]] = {
+READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts, Parts], list[tuple[MkfsSetting, Found]]]] = {
     **dict.fromkeys(("ext2", "ext3", "ext4"), ext),
     "xfs": xfs,
     "btrfs": btrfs,

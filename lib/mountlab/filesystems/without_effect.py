@@ -19,7 +19,7 @@ ANY = ("*",)
 
 
 @dataclass(frozen=True)
-class Known:
+class MountState:
     """What is known about a mount. Before the mount only the options are known, from the sweep."""
 
     options: Mapping[str, str]
@@ -44,7 +44,7 @@ class Rule:
     """Names, or name=value."""
     beside: tuple[str, ...] = ()
     """Only beside one of these options."""
-    where: Callable[[Known], bool] | None = None
+    where: Callable[[MountState], bool] | None = None
     """Only where this holds. It reads the evidence, so it is known after the mount."""
     reason: str
     source: str
@@ -57,7 +57,7 @@ class Rule:
         named = name in self.options or f"{name}={value}" in self.options
         return named and (kind in self.types or self.types == ANY) and kernel >= self.since
 
-    def holds(self, known: Known) -> bool:
+    def holds(self, known: MountState) -> bool:
         """Whether the condition is met; False where the evidence for it is missing."""
         return (not self.beside or any(name in known.options for name in self.beside)) and (
             self.where is None or self.where(known)
@@ -71,54 +71,54 @@ class Rule:
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _features(known: Known) -> list[str] | None:
+def _features(known: MountState) -> list[str] | None:
     line = re.search(r"^Filesystem features:(.*)", known.parts.get("dumpe2fs", ""), re.MULTILINE)
     return line[1].split() if line else None
 
 
-def _no_quota_feature(known: Known) -> bool:
+def _no_quota_feature(known: MountState) -> bool:
     features = _features(known)
     return features is not None and "quota" not in features
 
 
-def _no_journal(known: Known) -> bool:
+def _no_journal(known: MountState) -> bool:
     features = _features(known)
     return features is not None and "has_journal" not in features
 
 
-def _all_zeroed(known: Known) -> bool:
+def _all_zeroed(known: MountState) -> bool:
     groups = known.parts.get("itable", "").split()
     return len(groups) == 2 and groups[0] == groups[1] != "0"
 
 
-def _no_discard(known: Known) -> bool:
+def _no_discard(known: MountState) -> bool:
     return known.setting("/queue/discard_max_bytes") == "0"
 
 
-def _no_dax(known: Known) -> bool:
+def _no_dax(known: MountState) -> bool:
     return known.setting("/queue/dax") == "0"
 
 
-def _huge_pages_denied(known: Known) -> bool:
+def _huge_pages_denied(known: MountState) -> bool:
     return "[deny]" in (known.setting("/transparent_hugepage/shmem_enabled") or "")
 
 
-def _geometry(known: Known, name: str) -> int | None:
+def _geometry(known: MountState, name: str) -> int | None:
     """A number of xfs_info, such as sunit of the data section; None where it is missing."""
     lines = [line for line in known.parts.get("xfs_info", "").splitlines() if not line.startswith(("log", "realtime"))]
     found = re.search(rf"\b{name}=\s*(\d+)", "\n".join(lines))
     return int(found[1]) if found else None
 
 
-def _no_stripe(known: Known) -> bool:
+def _no_stripe(known: MountState) -> bool:
     return _geometry(known, "sunit") == 0 and _geometry(known, "swidth") == 0
 
 
-def _no_large_io(known: Known) -> bool:
+def _no_large_io(known: MountState) -> bool:
     return _no_stripe(known) and "allocsize" not in known.options
 
 
-def _small_inode_numbers(known: Known) -> bool:
+def _small_inode_numbers(known: MountState) -> bool:
     """Whether every inode number fits into 32 bits: group number, block in the group, inode in the block."""
     count, blocks, block, inode = (_geometry(known, name) for name in ("agcount", "agsize", "bsize", "isize"))
     if not (count and blocks and block and inode):
@@ -303,7 +303,7 @@ NOT_COMPRESSED = ("no", "none")
 """Values of compress= that ask for no compression."""
 
 
-def without_effect(kind: str, name: str, value: str, known: Known, kernel: Version = ()) -> str | None:
+def without_effect(kind: str, name: str, value: str, known: MountState, kernel: Version = ()) -> str | None:
     """Why an option that the kernel shows does nothing here; None where no rule says so."""
     rules = (rule for rule in RULES if rule.about(kind, name, value, kernel) and rule.holds(known))
     return next((rule.says for rule in rules), None)
@@ -332,7 +332,7 @@ def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
 
 def _foreseen(kind: str, words: Sequence[str], kernel: Version) -> Iterator[tuple[str, str]]:
     last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
-    known = Known({name: value for name, _, value in (word.partition("=") for word in last)})
+    known = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
     for at, word in enumerate(words):
         name, _, value = word.partition("=")
         if value in NOT_COMPRESSED:

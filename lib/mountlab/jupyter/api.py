@@ -20,11 +20,9 @@ from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Sweep
 from mountlab.report import html
 from mountlab.report.execute import write_report
-from mountlab.results import journal, store
+from mountlab.results import journal, paths, store
 from mountlab.results.info import read_info, read_sweep, runs_below
 from mountlab.results.paths import RESULTS, reader_in
-from mountlab.results.paths import found as found_
-from mountlab.results.paths import load_sweep as load_sweep_
 from mountlab.runner import workflow
 from mountlab.sweep.plan_text import plan_text
 from mountlab.sweep.sweep_file import SWEEP_KEYS, Resolved, resolve, unknown_names
@@ -39,7 +37,7 @@ def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **ove
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """
     changes = {**({"preset": preset} if preset else {}), **overrides}
-    return load_sweep_(found_(path), changes)
+    return paths.load_sweep(paths.found(path), changes)
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
@@ -87,7 +85,7 @@ def run(resolved: Resolved, *, box: str | None = None) -> Path:
     """Measure a sweep, and return the new run directory; of a sweep with `boxes` a run on each of them, and the
     directory of that batch, which begun again goes on where it stopped. `box` takes the place of the sweep's own.
 
-    Raises as `workflow.run` and `batch.run_batch` do; Stopped (a KeyboardInterrupt) when interrupted.
+    Raises as `workflow.run` and `commands.run_batch` do; Stopped (a KeyboardInterrupt) when interrupted.
     """
     if resolved.sweep.boxes and box is None:
         page, _ = commands.run_batch(everywhere.batch_of(resolved), results=RESULTS)
@@ -155,8 +153,8 @@ def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
     for path, info in runs_below(results):
         boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
         boxes.setdefault(str(info.get("box", {}).get("name")), path)
-    for paths in by_name.values():
-        newest, *others = paths.values()
+    for runs in by_name.values():
+        newest, *others = runs.values()
         sweep = read_sweep(newest).sweep
         fitting = [path for path in (*reversed(others), newest) if _is_comparable(path, sweep)]
         if len(fitting) > 1:
@@ -168,7 +166,7 @@ def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
 def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     """The newest run below results/ that can be compared with one: it has a cell in common with it. Raises StoreError
     where there is none."""
-    path = found_(run).resolve()
+    path = paths.found(run).resolve()
     name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
     others = (each for each, info in runs_below(results) if info["run_id"] != name)
     fitting = (each for each in others if _is_comparable(each, sweep))
@@ -185,9 +183,9 @@ def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
     by_name: dict[str, list[Path]] = {}
     for path, info in runs_below(results):
         by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
-    for paths in by_name.values():
-        sweep = read_sweep(paths[-1]).sweep
-        fitting = [path for path in reversed(paths) if _is_comparable(path, sweep)]
+    for runs in by_name.values():
+        sweep = read_sweep(runs[-1]).sweep
+        fitting = [path for path in reversed(runs) if _is_comparable(path, sweep)]
         if len(fitting) > 1:
             return fitting
     said = f"no sweep has two runs below {disk.shown(results)}/"

@@ -30,7 +30,7 @@ _LONGEST_QUESTION = 60
 
 
 @dataclass(frozen=True)
-class Entry:
+class RunEntry:
     """One run of results/, as the browser lists it."""
 
     path: Path
@@ -62,18 +62,18 @@ class Entry:
         return self.verdict or ("nothing is compared" if self.derived else "verdicts: not derived yet")
 
 
-def entries(results: Path = paths.RESULTS) -> list[Entry]:
+def entries(results: Path = paths.RESULTS) -> list[RunEntry]:
     """The runs below a directory, the newest first. What is no run of Mountlab's is passed over."""
     return [_entry(path, info) for path, info in runs_below(results)]
 
 
-def _entry(path: Path, info: Mapping[str, Any]) -> Entry:
+def _entry(path: Path, info: Mapping[str, Any]) -> RunEntry:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     try:
         told = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
     except AlteredError as error:
         told = f"comparisons.csv: {error.what}"
-    return Entry(
+    return RunEntry(
         path,
         question,
         str(info["created_at"]),

@@ -12,7 +12,7 @@ from mountlab.core.units import parse_bytes, parse_seconds
 
 _WIDE = 6.0
 """Numbers whose largest is more than this many times the smallest stand by their logarithm."""
-Kind = Literal["size", "number", "word"]
+LevelKind = Literal["size", "number", "word"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Levels:
 
     names: tuple[str, ...]
     places: tuple[float, ...]
-    kind: Kind
+    kind: LevelKind
     log: bool
 
     def place(self, name: str) -> float:
@@ -37,7 +37,7 @@ class Levels:
 def levels_of(names: Iterable[str]) -> Levels:
     """Sizes ('4KiB') and numbers ('8', '100ms') in rising order, anything else in the order in which it comes."""
     unique = list(dict.fromkeys(names))
-    readers: tuple[tuple[Kind, Callable[[str], float]], ...] = (
+    readers: tuple[tuple[LevelKind, Callable[[str], float]], ...] = (
         ("number", float), ("size", parse_bytes), ("number", parse_seconds),
     )  # fmt: skip
     for kind, read in readers:
@@ -47,13 +47,13 @@ def levels_of(names: Iterable[str]) -> Levels:
     return Levels(tuple(unique), tuple(float(place) for place in range(len(unique))), "word", log=False)
 
 
-def kind_of(names: Sequence[str]) -> Kind:
+def kind_of(names: Sequence[str]) -> LevelKind:
     """What the levels of a factor are; a single one is as good as a word, since nothing runs from it to another."""
     found = levels_of(names)
     return found.kind if len(found.names) > 1 else "word"
 
 
-def _numeric(names: Sequence[str], values: Sequence[float], kind: Kind) -> Levels:
+def _numeric(names: Sequence[str], values: Sequence[float], kind: LevelKind) -> Levels:
     order = sorted(range(len(names)), key=lambda place: values[place])
     log = values[order[0]] > 0 and (kind == "size" or values[order[-1]] / values[order[0]] > _WIDE)
     places = tuple(math.log2(values[place]) if log else values[place] for place in order)

@@ -23,9 +23,9 @@ MOST_PANELS = 12
 _ALONE_IN, _BESIDE_IN = 2.6, 1.5
 _LABEL_PT = 12.0
 _LOG_FROM = 8.0
+"""Values that are spread over more than this factor get a log axis."""
 _LETTER_IN, _BETWEEN_IN = 0.075, 0.1
 """Of the text of a tick: as wide as a digit, and the room to the next one."""
-"""Values that are spread over more than this factor get a log axis."""
 _SMALL: dict[Any, Any] = dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), "small")
 
 

@@ -91,7 +91,7 @@ def plot_published(
 ) -> Plot:
     """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis.
 
-    `pairs` as `words.ours_beside` finds them; ours is None where this run has no such comparison.
+    `pairs` as `verdicts.ours_beside` finds them; ours is None where this run has no such comparison.
     """
     known = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
     require(known, "published ratio")

@@ -156,7 +156,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Checked:
+class BundleCheck:
     """What became of a bundle's figures."""
 
     title: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mountlab.core import numbers
 from mountlab.core.checksums import MANIFEST
 from mountlab.core.text import lines_of
-from mountlab.publish.bundle import Bundle, Checked, PublishedRun
+from mountlab.publish.bundle import Bundle, BundleCheck, PublishedRun
 from mountlab.publish.crate import SPDX, description
 from mountlab.report import html
 from mountlab.report.html import Html, Text
@@ -184,12 +184,12 @@ def citation(bundle: Bundle) -> dict[str, object]:
 # --- what a check found -----------------------------------------------------------------------------------------------
 
 
-def checked_text(checked: Checked) -> str:
+def checked_text(checked: BundleCheck) -> str:
     """What became of checksums and figures, for a terminal."""
     return lines_of(_checked_lines(checked))
 
 
-def _checked_lines(checked: Checked) -> Iterator[str]:
+def _checked_lines(checked: BundleCheck) -> Iterator[str]:
     yield f"{checked.title}: {numbers.counted(len(checked.runs), 'run')}"
     yield from (f"  {each}" for each in checked.damage)
     if checked.damage:

@@ -37,7 +37,7 @@ from mountlab.publish.bundle import (
     ENTRY,
     FORMAT,
     TABLES,
-    Checked,
+    BundleCheck,
     Damage,
     Difference,
     PublishedRun,
@@ -47,12 +47,10 @@ from mountlab.publish.bundle import (
 )
 from mountlab.report import execute
 from mountlab.report.views.compare import comparison_text
-from mountlab.results import altered, info, store, writer
+from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.store import Run
-from mountlab.results.tables import csv_text
-from mountlab.results.tables import tables as tables_
 from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved
 
@@ -81,7 +79,7 @@ def opened(path: Path) -> Iterator[Path]:
         yield _top(Path(place).resolve(), path)
 
 
-def check(place: Path) -> Checked:
+def check(place: Path) -> BundleCheck:
     """Checksums, and all figures made again. Reads only.
 
     Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
@@ -93,7 +91,7 @@ def check(place: Path) -> Checked:
     lost = tuple(each.run_id for each in found if each.table == _ALL)
     if not lost:
         found += _saying_otherwise(place, description, paths)
-    return Checked(
+    return BundleCheck(
         title=str(description.get("title", "")),
         runs=tuple(path.name for path in paths),
         damage=tuple(damage),
@@ -243,11 +241,11 @@ def _sum(path: Path) -> str:
 def differing(run: Path) -> list[Difference]:
     """Where the published tables and the sweep of a run are not what its raw output and its run.json give."""
     again = store.load_run(run, as_it_is=True)
-    tables = {table: table_text(again, table) for table in (*TABLES, "caveats")}
-    found = [each for name, text in tables.items() for each in differences(run.name, name, _published(run, name), text)]
+    texts = {table: table_text(again, table) for table in (*TABLES, "caveats")}
+    found = [each for name, text in texts.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
     kept = parquet_text(parquet) if _is_regular(parquet) else ""
-    found += differences(run.name, parquet.name, kept, tables["measurements"])
+    found += differences(run.name, parquet.name, kept, texts["measurements"])
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
         found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
@@ -316,8 +314,8 @@ def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, 
 
 def table_text(run: Run, table: str) -> str:
     """A table of a run as CSV, every figure with all of its digits."""
-    frame = tables_(run)[table]
-    return csv_text(frame[_CAVEAT_COLUMNS] if table == "caveats" else frame)
+    frame = tables.tables(run)[table]
+    return tables.csv_text(frame[_CAVEAT_COLUMNS] if table == "caveats" else frame)
 
 
 _CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
@@ -327,7 +325,7 @@ _CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
 def parquet_text(path: Path) -> str:
     """A Parquet file as CSV. Raises StoreError where it is none."""
     try:
-        return csv_text(pd.read_parquet(path))
+        return tables.csv_text(pd.read_parquet(path))
     except (ValueError, OSError) as error:
         raise StoreError("the table cannot be read", where=disk.shown(path), got=str(error)) from error
 

@@ -34,7 +34,7 @@ CHANGES = "changes"
 
 def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
     """Execute the notebook of histories and return the path of its page, in a directory named after what was asked for.
-    Raises as `years.load_years` and `report.write_report` do."""
+    Raises as `histories.load_years` and `execute.write_report` do."""
     years = load_years(results, wanted)
     given = {name: _said(value) for name, value in asdict(wanted).items() if value is not None}
     name = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]

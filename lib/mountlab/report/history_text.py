@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median_low
 from typing import Any
 
-from mountlab.analysis.history import LEVEL, By, Group, History, Point, Turn, grouped
+from mountlab.analysis.history import LEVEL, By, Group, History, HistoryPoint, OtherChange, grouped
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import lines_of
@@ -91,7 +91,7 @@ def turn_sentences(history: History, change: Change) -> list[str]:
     return [_turn_sentence(turn, change) for turn in turns[:_MOST_TOLD]]
 
 
-def _turn_sentence(turn: Turn, change: Change) -> str:
+def _turn_sentence(turn: OtherChange, change: Change) -> str:
     place = "There" if turn.at == change.at else "Near it"
     alone = ", as in no run before" if turn.only_there else "; but it had been so before"
     commits = f" (git log {turn.commits})" if turn.commits else ""
@@ -156,17 +156,17 @@ def _left_out(found: Sequence[History]) -> Iterator[str]:
         )
 
 
-def _figures_of(pairs: Sequence[tuple[History, Point]]) -> str:
+def _figures_of(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
     return (
         f"{numbers.counted(len(pairs), 'figure')} of {numbers.counted(len({point.run for _, point in pairs}), 'run')}"
     )
 
 
-def _have(pairs: Sequence[tuple[History, Point]]) -> str:
+def _have(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
     return "has" if len(pairs) == 1 else "have"
 
 
-def _newest(pairs: Sequence[tuple[History, Point]]) -> str:
+def _newest(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
     history, point = max(pairs, key=lambda pair: pair[1].at)
     return f"{named(history)} of {_day(point.at)}"
 

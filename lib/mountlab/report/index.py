@@ -15,7 +15,7 @@ from mountlab.core.findings import Verdict
 from mountlab.core.numbers import listed
 from mountlab.report import html
 from mountlab.report.html import Html
-from mountlab.results.entries import KINDS, SEVERITIES, Entry
+from mountlab.results.entries import KINDS, SEVERITIES, IndexEntry
 
 # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -72,7 +72,7 @@ _LIST: Any = html.ENVIRONMENT.from_string(
 ).module
 
 
-def body(entries: Sequence[Entry]) -> Html:
+def body(entries: Sequence[IndexEntry]) -> Html:
     """The page between its header and its end: the newest first, with filters where a script may run."""
     title = html.heading("What was measured, and what it said", level=1)
     if not entries:
@@ -89,13 +89,13 @@ def _named(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(kind, plural) for kind, plural in KINDS.items() if counts[kind]]
 
 
-def _broken(entries: Sequence[Entry]) -> html.Text:
+def _broken(entries: Sequence[IndexEntry]) -> html.Text:
     count = sum(bool(each.problem) for each in entries)
     said = f"{count} of {len(entries)} cannot be read; each says why."
     return html.paragraph(said, kind="alert error") if count else ""
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _told(entry: IndexEntry) -> dict[str, Any]:
     """An entry as the list shows it."""
     present = {severity: entry.caveats.get(severity, 0) for severity in SEVERITIES if entry.caveats.get(severity)}
     link = str(_LIST.link(f"{entry.path}/{entry.page}")) if entry.page and not entry.problem else ""
@@ -112,12 +112,12 @@ def _told(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _unknown(entry: Entry) -> bool:
+def _unknown(entry: IndexEntry) -> bool:
     """Whether nothing can be said of its verdicts and caveats yet."""
     return bool(entry.problem) or (entry.kind == "run" and not entry.said)
 
 
-def _choices(entries: Sequence[Entry]) -> list[tuple[str, str, dict[str, str]]]:
+def _choices(entries: Sequence[IndexEntry]) -> list[tuple[str, str, dict[str, str]]]:
     """What the list can be narrowed by: name, label, and the values that occur."""
     known = [entry for entry in entries if not _unknown(entry)]
     verdicts = {each for entry in known for each in entry.verdicts or ("none",)}

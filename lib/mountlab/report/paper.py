@@ -27,7 +27,7 @@ PLUS_MINUS = "±"
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table of text: `numbers` are the columns that are set right."""
 
     caption: str
@@ -52,7 +52,7 @@ def mean_text(mean: float, low: float, high: float, *, factor: float = 1.0) -> s
     return f"{figures.value} {PLUS_MINUS} {number(half / factor, decimals)}"
 
 
-def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, Table]:
+def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTable]:
     """One table for each metric and label, with a row for each cell in the order of the sweep."""
     found = {}
     for (metric, label), own in estimates.groupby(["metric", "label"], sort=False):
@@ -69,7 +69,7 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, Table]:
         caption = f"{heading}: mean {PLUS_MINUS} half width of its {sweep.design.level:.0%} interval, n trials"
         name = "-".join(filter(None, (str(metric), re.sub(r"\W+", "_", str(label)))))
         head = ("file system", "workload", f"{heading.lower()}, {scale.unit}", "n")
-        found[f"estimates-{name}"] = Table(caption, head, tuple(rows), frozenset((2, 3)))
+        found[f"estimates-{name}"] = PaperTable(caption, head, tuple(rows), frozenset((2, 3)))
     return found
 
 
@@ -82,12 +82,12 @@ def _known(mean: float, low: float, high: float, factor: float) -> str:
     )
 
 
-def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> Table:
+def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> PaperTable:
     """Every comparison, with the interval that holds together with those of all others, and the verdict."""
     rows = [_comparison(verdicts.together(each), sweep.design.smallest_effect) for each in comparisons]
     caption = f"Ratios with {sweep.design.level:.0%} intervals that hold for all {len(rows)} comparisons together"
     head = ("workload", "metric", "compared", "ratio", "interval", "n", "verdict")
-    return Table(caption, head, tuple(rows), frozenset((3, 4, 5)))
+    return PaperTable(caption, head, tuple(rows), frozenset((3, 4, 5)))
 
 
 def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     )
 
 
-def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: str | None) -> Table:
+def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: str | None) -> PaperTable:
     """A pivot of `what` as one table: `frames` as `export.pivot_tables` makes them, in `base` units or in `unit`."""
     means = frames["mean"]
     cells = [name for name in means if pd.api.types.is_float_dtype(means[name])]
@@ -121,7 +121,7 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
         )
     caption = f"{what[0].upper()}{what[1:]}, {scale.unit}: mean {PLUS_MINUS} half width of the interval"
     places = frozenset(place for place, name in enumerate(means) if name in cells)
-    return Table(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)
+    return PaperTable(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)
 
 
 def _cell(mean: float, low: float, high: float, n: float, late: float, factor: float) -> str:
@@ -134,7 +134,7 @@ def _cell(mean: float, low: float, high: float, n: float, late: float, factor: f
 # --- how they are written ---------------------------------------------------------------------------------------------
 
 
-def written(table: Table, form: str) -> str:
+def written(table: PaperTable, form: str) -> str:
     """A table in a format of FORMATS."""
     return latex(table) if form == "latex" else markdown(table)
 
@@ -154,7 +154,7 @@ def latex_text(text: str) -> str:
     return re.sub(r"-(?=-)", "-{}", "".join(_LATEX.get(char, char) for char in plain))
 
 
-def latex(table: Table) -> str:
+def latex(table: PaperTable) -> str:
     r"""A `table` with `tabular` inside, for a document with \usepackage{booktabs}."""
     columns = "".join("r" if place in table.numbers else "l" for place in range(len(table.head)))
     lines = [
@@ -188,7 +188,7 @@ def markdown_text(text: str) -> str:
     return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", plain)  # else an address would be a link
 
 
-def markdown(table: Table) -> str:
+def markdown(table: PaperTable) -> str:
     """A table below its caption, as GitHub and JupyterLab show it."""
     rows = [[markdown_text(cell) for cell in row] for row in table.rows]
     align = ["right" if place in table.numbers else "left" for place in range(len(table.head))]

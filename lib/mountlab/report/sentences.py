@@ -1,4 +1,4 @@
-"""Sentences, and numbers with their intervals as text. Every figure in them comes from the data.
+"""Sentences on trials, options, stopping and effects. Every figure in them comes from the data.
 
 Texts are plain: `mountlab.report.html` escapes them on their way into a page.
 """
@@ -19,12 +19,6 @@ NOT_MEASURED = "not measured"
 """In the place of a figure: the sweep file takes this cell out."""
 
 
-# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── comparisons ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -40,9 +34,6 @@ def without_value(late: int) -> str:
     return f"{counted(late, 'trial')} ran into the time limit and {'has' if late == 1 else 'have'} no value"
 
 
-# ── published figures ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── options ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 OPTION_STATES: dict[OptionState, str] = {
@@ -54,12 +45,6 @@ OPTION_STATES: dict[OptionState, str] = {
     "added": "+ added",
 }
 """The state of an option, with a sign for those who skim."""
-
-
-# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,12 +62,6 @@ def stop_text(stop: Stop) -> str:
         "budget": f"out of time after {blocks}",
         "not finished": f"not finished, {blocks} so far",
     }[stop.reason]
-
-
-# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-# ── few trials ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── what explains how much ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
 from mountlab.core.text import lines_of
 
-Row = Sequence[str]
+TextRow = Sequence[str]
 
 
 def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:

@@ -17,7 +17,7 @@ from mountlab.core.findings import Comparison, Severity, Verdict
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
 
-Row = Mapping[str, str]
+CsvRow = Mapping[str, str]
 """A row of a CSV file."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)[::-1]
 """The worst first."""
@@ -34,7 +34,7 @@ _OF_A_ROW = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class IndexEntry:
     """One line of the index: a directory with a page, or one that should have one."""
 
     path: str
@@ -63,8 +63,8 @@ class Entry:
 
 
 def entry_of_run(
-    path: str, info: Mapping[str, Any], comparisons: Sequence[Row] | None, caveats: Iterable[Row], **page: str
-) -> Entry:
+    path: str, info: Mapping[str, Any], comparisons: Sequence[CsvRow] | None, caveats: Iterable[CsvRow], **page: str
+) -> IndexEntry:
     """What the index says of a run. `comparisons` is None where nothing was derived yet; `page`: page, next_step.
 
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
@@ -72,7 +72,7 @@ def entry_of_run(
     asked = info["parameters"]
     compared = [together(comparison_of(row)) for row in comparisons or ()]
     status = "imported" if "imported" in info else str(info["status"])
-    return Entry(
+    return IndexEntry(
         path=path,
         title=" ".join(str(asked.get("question", "")).split()) or str(info["run_id"]),
         box=str(info["box"]["name"]),
@@ -87,7 +87,7 @@ def entry_of_run(
     )
 
 
-def comparison_of(row: Row) -> Comparison:
+def comparison_of(row: CsvRow) -> Comparison:
     """A row of comparisons.csv as the comparison that it was written from."""
     numbers = (
         "ratio",
@@ -113,7 +113,7 @@ def comparison_of(row: Row) -> Comparison:
     return Comparison(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
 
 
-def _severity(row: Row) -> str:
+def _severity(row: CsvRow) -> str:
     if row["severity"] not in SEVERITIES:
         raise ValueError(f"no severity: {row['severity']!r}")
     return row["severity"]
@@ -138,7 +138,7 @@ def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: 
     return sentence if len(compared) == 1 else f"Strongest of {len(compared)}: {sentence}"
 
 
-def entry_of_json(path: str, raw: Any) -> Entry:
+def entry_of_json(path: str, raw: Any) -> IndexEntry:
     """What an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
     known = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
     if not known:
@@ -150,7 +150,7 @@ def entry_of_json(path: str, raw: Any) -> Entry:
     if min(counts.values()) < 0:
         raise StoreError("a number of caveats", where=f"{path}/entry.json", got=str(counts), allowed="0 or more")
     verdicts = [each for each in raw.get("verdicts") or () if each in get_args(Verdict)]
-    return Entry(
+    return IndexEntry(
         path=path,
         kind=raw["kind"],
         title=raw["title"],

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis.history import History, Key, Point, histories
+from mountlab.analysis.history import History, HistoryPoint, Key, histories
 from mountlab.analysis.same_cells import same_workload
 from mountlab.core import numbers
 from mountlab.core.errors import InputError, did_you_mean
 from mountlab.core.metrics import METRICS, Better
 from mountlab.results import catalog, paths
-from mountlab.results.catalog import Answer, Built
+from mountlab.results.catalog import Built, QueryResult
 from mountlab.tools.own_metrics import defined
 
 _POINTS = """
@@ -106,7 +106,7 @@ def read_years(results: Path | None = None, wanted: Wanted | None = None, *, say
     return _read(results, wanted, say)[0]
 
 
-def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years, list[tuple[Key, Point]]]:
+def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years, list[tuple[Key, HistoryPoint]]]:
     results, wanted = (results or paths.RESULTS).resolve(), wanted or Wanted()
     built = catalog.build(results, say=say)
     with catalog.opened(built.file) as connection:
@@ -114,7 +114,7 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
         clause, values = _where(wanted)
         rows = catalog.ask(connection, _POINTS + clause, values)
         facts = _facts(
-            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else Answer((), [])
+            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else QueryResult((), [])
         )
         directions = _directions(connection, rows.rows)
     names = _names(rows.rows)
@@ -199,7 +199,7 @@ def _points(
     facts: Mapping[str, Mapping[str, str]],
     directions: Mapping[tuple[str, str], Better],
     names: Mapping[tuple[str, str, str], str],
-) -> Iterator[tuple[Key, Point]]:
+) -> Iterator[tuple[Key, HistoryPoint]]:
     keys: dict[tuple[Any, ...], Key] = {}
     for row in rows:
         sweep, box, cell, metric, label, unit, asked, answer = row[:8]
@@ -222,7 +222,7 @@ def _points(
         mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)
         yield (
             key,
-            Point(
+            HistoryPoint(
                 run=run,
                 at=at.replace(tzinfo=UTC),
                 n=n,
@@ -236,7 +236,7 @@ def _points(
         )
 
 
-def _facts(rows: Answer) -> dict[str, dict[str, str]]:
+def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
     """Run to what may have changed between it and another."""
     found: dict[str, dict[str, str]] = {}
     programs: dict[str | None, dict[str, str]] = {}
@@ -292,5 +292,5 @@ def _said(wanted: Wanted) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
 
 
-def _allowed(own: Sequence[tuple[Key, Point]]) -> str:
+def _allowed(own: Sequence[tuple[Key, HistoryPoint]]) -> str:
     return _some(sorted({f"{key.cell}: {key.metric}" for key, _ in own}))

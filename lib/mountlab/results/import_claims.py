@@ -42,7 +42,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedLog:
     """A log, and what each of its outputs states."""
 
     log: LogFile
@@ -57,7 +57,7 @@ class _Conflict:
     log: LogFile
 
 
-def check(file: ImportFile, logs: Sequence[Checked], *, where: str) -> None:
+def check(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> None:
     """Raise ParameterError for a log that states another value than the import says, and for logs of one cell that
     differ in what they state."""
     found = [
@@ -110,7 +110,7 @@ def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
     )
 
 
-def _cells(logs: Iterable[Checked]) -> dict[tuple[str, str], list[tuple[LogFile, Stated]]]:
+def _cells(logs: Iterable[CheckedLog]) -> dict[tuple[str, str], list[tuple[LogFile, Stated]]]:
     """Each cell with all that its logs state."""
     found: dict[tuple[str, str], list[tuple[LogFile, Stated]]] = {}
     for each in logs:
@@ -163,7 +163,7 @@ def _value(option: str, tool: str, value: Scalar) -> str:
 # --- what was confirmed -----------------------------------------------------------------------------------------------
 
 
-def confirmed(file: ImportFile, logs: Sequence[Checked], *, where: str) -> dict[str, WorkloadOfLogs]:
+def confirmed(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> dict[str, WorkloadOfLogs]:
     """Return, by workload, the options that the import gives or that a log states."""
     labels = dict.fromkeys(each.log.workload.label for each in logs)
     return {
@@ -171,7 +171,7 @@ def confirmed(file: ImportFile, logs: Sequence[Checked], *, where: str) -> dict[
     }
 
 
-def _confirmed(file: ImportFile, logs: Sequence[Checked], where: str) -> WorkloadOfLogs:
+def _confirmed(file: ImportFile, logs: Sequence[CheckedLog], where: str) -> WorkloadOfLogs:
     said = {claim.option: claim.text for each in logs for claim in claims(file, each.log, where)}
     stated = [
         (each.log, one) for each in logs for output in each.outputs for one in output.values() if not one.computed

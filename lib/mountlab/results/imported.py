@@ -19,7 +19,7 @@ from mountlab.core.errors import MountlabError, ParameterError, ParseError, Stor
 from mountlab.core.model import Box, Measurement, Sweep, Trial
 from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import import_claims, plain_files, writer
-from mountlab.results.import_claims import Checked
+from mountlab.results.import_claims import CheckedLog
 from mountlab.results.import_file import Layout, LogFile, Source, blocks, layout, read_import, sources
 from mountlab.results.paths import RESULTS, read_text
 from mountlab.results.writer import ImportedRun
@@ -65,7 +65,7 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
     files = {name: path for source in sources(file) for name, path in found(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
-    checked = [Checked(read.log, read.stated) for read in reads]
+    checked = [CheckedLog(read.log, read.stated) for read in reads]
     import_claims.check(file, checked, where=where)
     sweep = _sweep(whole, reads, where)
     confirmed = import_claims.confirmed(file, checked, where=where)

@@ -17,7 +17,7 @@ from typing import Any
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, in_one_line
 from mountlab.results import altered, derived
-from mountlab.results.entries import Entry, Row, entry_of_json, entry_of_run
+from mountlab.results.entries import CsvRow, IndexEntry, entry_of_json, entry_of_run
 from mountlab.results.info import read_info
 
 OF_A_RUN = ("run.json", "trials.jsonl", "raw", "sweep.yml", "import.yml")
@@ -39,7 +39,7 @@ DAMAGE = (
 """What damaged files raise on their way to an entry."""
 
 
-def entries(results: Path) -> list[Entry]:
+def entries(results: Path) -> list[IndexEntry]:
     """Every run, comparison, batch, bundle and change below a directory."""
     return [_entry(path, results, names) for path, names in _below(results, 1)] if results.is_dir() else []
 
@@ -69,7 +69,7 @@ def _listed(path: Path) -> list[Path]:
         return [path / "run.json"]  # reading it will tell why it cannot be told
 
 
-def _entry(path: Path, results: Path, names: set[str]) -> Entry:
+def _entry(path: Path, results: Path, names: set[str]) -> IndexEntry:
     shown = str(path.relative_to(results))
     try:
         if "entry.json" in names:
@@ -77,7 +77,7 @@ def _entry(path: Path, results: Path, names: set[str]) -> Entry:
         return _of_run(path, shown, has_page=PAGE in names)
     except DAMAGE as error:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        return Entry(path=shown, created_at=changed, problem=reason(error))
+        return IndexEntry(path=shown, created_at=changed, problem=reason(error))
 
 
 def reason(error: BaseException) -> str:
@@ -87,7 +87,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {in_one_line(str(error))}"
 
 
-def _of_json(path: Path, shown: str) -> Entry:
+def _of_json(path: Path, shown: str) -> IndexEntry:
     entry = entry_of_json(shown, _json(path / "entry.json"))
     page = (path / entry.page).resolve()
     if not (entry.page and page.is_file() and page.is_relative_to(path.resolve())):
@@ -99,7 +99,7 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _of_run(path: Path, shown: str, *, has_page: bool) -> Entry:
+def _of_run(path: Path, shown: str, *, has_page: bool) -> IndexEntry:
     info = read_info(path)
     altered.refuse_altered(path, info)
     comparisons = _rows(path, "comparisons.csv")
@@ -108,7 +108,7 @@ def _of_run(path: Path, shown: str, *, has_page: bool) -> Entry:
     return entry_of_run(shown, info, comparisons, _rows(path, "caveats.csv") or (), **page)
 
 
-def _rows(path: Path, name: str) -> list[Row] | None:
+def _rows(path: Path, name: str) -> list[CsvRow] | None:
     """The rows of a CSV file of a run; None where there is none. Raises AlteredError."""
     data = derived.read_whole(path, name)
     if data is None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mountlab.core.disk import shown, told
 from mountlab.core.errors import RunInUse
-from mountlab.core.process import State, started
+from mountlab.core.process import ProcessState, started
 
 FILE = ".owner"
 """Of the process that measures; other files keep apart those that write other things beside it."""
@@ -47,7 +47,7 @@ class Holder:
         return f"process {self.pid} on {self.host}, since {self.since}"
 
     @property
-    def state(self) -> State:
+    def state(self) -> ProcessState:
         """Whether it still runs, as far as this machine can tell."""
         if self.host != socket.gethostname():
             return "unknown"
@@ -211,7 +211,7 @@ def _lock(handle: int, file: Path, what: str, *, careful: bool) -> None:
     return None
 
 
-def _refuse(file: Path, what: str, *states: State) -> None:
+def _refuse(file: Path, what: str, *states: ProcessState) -> None:
     """Raise RunInUse where the owner that the file names is in one of these states."""
     other = _read(file)
     if other and other.state in states:

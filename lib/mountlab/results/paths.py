@@ -20,11 +20,7 @@ from mountlab.sweep.untrusted import check_plain
 
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
-
-
 NOTEBOOKS = ROOT / "notebooks"
-
-
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 

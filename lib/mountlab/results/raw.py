@@ -18,7 +18,7 @@ from mountlab.filesystems.evidence import (
     file_system_device,
     loops,
     mount_lines,
-    sections,
+    parts_by_heading,
 )
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.tools.base import ToolOutput
@@ -78,7 +78,7 @@ def _made(mount: Path) -> Iterator[Measurement]:
     stand with the first workload of the sweep, once for each mount."""
     for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
         if (mount / file).exists():
-            elapsed_ns = int(sections(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
+            elapsed_ns = int(parts_by_heading(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
             yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
 
 
@@ -143,7 +143,7 @@ def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, s
     for name, evidence in by_filesystem.items():
         loop = loops(evidence).get(file_system_device(evidence))
         if loop:
-            lines = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+            lines = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
             types[name] = next(
                 (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"
             )

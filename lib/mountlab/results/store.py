@@ -63,7 +63,7 @@ MEASUREMENTS = "measurements.parquet"
 
 @dataclass(frozen=True, repr=False)
 class Run(Shown):
-    """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
+    """One run as read from its directory. METHODS.md describes the frames."""
 
     path: Path
     info: dict[str, Any]
@@ -95,7 +95,7 @@ class Run(Shown):
     @cached_property
     def percentiles(self) -> pd.DataFrame:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
-        analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        cells.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
         return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ def say_altered(path: Path, what_then: str) -> None:
         )
 
 
-def load_figures(path: Path) -> Figures:
+def load_figures(path: Path) -> RunFigures:
     """Read only the figures of a run from its raw output. Raises as `load_run` does."""
     with _readable(path):
         return _figures(path)
@@ -196,7 +196,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Figures:
+class RunFigures:
     """The figures of a run, and what they were made from."""
 
     info: dict[str, Any]
@@ -212,7 +212,7 @@ class Figures:
     truth: dict[str, str]
 
 
-def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
+def _figures(path: Path, *, as_it_is: bool = False) -> RunFigures:
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
     whole = kept.trials
@@ -227,7 +227,7 @@ def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
         analysis.measurement_frame(read_measurements(path / "raw", journal, sweep, read))
     )
     answers = analysis.answer_metrics(sweep, measurements)
-    return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
+    return RunFigures(info, sweep, whole, journal, read, measurements, answers, truth)
 
 
 def _load_run(path: Path, *, as_it_is: bool) -> Run:

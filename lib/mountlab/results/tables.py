@@ -22,8 +22,6 @@ from mountlab.results.store import MEASUREMENTS, Run, load_run, read_run, say_al
 
 DERIVE_S = 600.0
 """How long another process that derives the files of a run, or makes its report, is waited for."""
-
-
 _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 
 

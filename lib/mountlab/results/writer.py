@@ -47,11 +47,8 @@ from mountlab.sweep.sweep_file import Resolved
 
 BATCH = "MOUNTLAB_BATCH"
 """The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
-
-
 BEGIN_S = 60.0
 """How long another process that begins a run or a batch at this moment is waited for."""
-
 
 LIBRARIES = (
     "mountlab",

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
-from mountlab.box.connection import Attended, BoxConnection, Completed
+from mountlab.box.connection import BoxConnection, Completed, Stream
 from mountlab.box.embedded.carry import End, carried
 from mountlab.box.steady import script_argv
 from mountlab.checks.outcome import Files, Outcome, unpack
@@ -30,7 +30,7 @@ from mountlab.core.errors import (
     in_one_line,
 )
 from mountlab.core.model import Step
-from mountlab.runner.steps import Hands
+from mountlab.runner.steps import StepRunner
 from mountlab.sweep.clients import PlannedClient
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 
@@ -69,7 +69,7 @@ class Connection(BoxConnection, Protocol):
 
     @property
     def ssh(self) -> tuple[str, ...]: ...
-    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream: ...
 
 
 class Clients:
@@ -77,7 +77,7 @@ class Clients:
 
     def __init__(self, plan: Plan, box: BoxConnection, connections: Mapping[str, Connection]) -> None:
         self._plan = plan
-        self._asks = Hands(box, plan.run_id, plan.privileged)
+        self._asks = StepRunner(box, plan.run_id, plan.privileged)
         self._connections = connections
         self._each = {each.name: _Client(each, connections[each.name]) for each in plan.clients}
 
@@ -127,7 +127,7 @@ class Clients:
     def around(self, planned: PlannedTrial, attempt: Callable[[], Outcome]) -> Outcome:
         """An attempt at a trial, with the servers of its clients running meanwhile. Raises ClientLost where one is lost
         and does not come back."""
-        chosen = [self._each[seat.client] for seat in planned.seats]
+        chosen = [self._each[endpoint.client] for endpoint in planned.endpoints]
         if not chosen:
             return attempt()
         with ExitStack() as stop:
@@ -141,7 +141,7 @@ class Clients:
         return judged(outcome, told, planned.command.cache or "as_is")
 
     def _carry(self, planned: PlannedTrial, chosen: Sequence[_Client], stop: ExitStack) -> None:
-        sockets = {seat.client: seat.socket for seat in planned.seats}
+        sockets = {endpoint.client: endpoint.socket for endpoint in planned.endpoints}
         directory = next(iter(sockets.values())).rpartition("/")[0]
         stop.callback(self._asks.execute, ("rm", "-rf", directory), PATIENCE_S)
         self._asked(("sh", "-c", CARRIED, "sockets", self._plan.user, directory), "no directory for sockets")
@@ -185,8 +185,8 @@ class _Client:
         self.name, self.connection = planned.name, connection
         self.socket = f"{planned.server}/s"
         self._planned = planned
-        self._hands = Hands(connection, planned.lease.run_id, planned.privileged)
-        self._heard: Attended | None = None
+        self._step_runner = StepRunner(connection, planned.lease.run_id, planned.privileged)
+        self._heard: Stream | None = None
 
     @contextmanager
     def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
@@ -206,7 +206,7 @@ class _Client:
         try:
             with self._named():
                 for step in steps:
-                    self._hands.do(step, undo, bound)
+                    self._step_runner.do(step, undo, bound)
             yield
         finally:
             with suppress(BoxLost, BoxRestarted):
@@ -214,7 +214,7 @@ class _Client:
 
     def run(self, argv: tuple[str, ...], timeout_s: float = PATIENCE_S) -> Completed:
         with self._named():
-            return self._hands.execute(argv, timeout_s)
+            return self._step_runner.execute(argv, timeout_s)
 
     # --- fio's server -------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from mountlab.report import html
 from mountlab.results import store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import live_view, progress
-from mountlab.runner.live_view import Figures
+from mountlab.runner.live_view import LiveFigures
 from mountlab.runner.progress import Bar, Standing
 from mountlab.sweep.plan import Plan, PlannedTrial
 
@@ -200,9 +200,9 @@ class Live:
         return html.joined(how, html.paragraph(told, kind="meta"), self._table(), live_view.news(standing.failed, ()))
 
 
-def _none_yet(plan: Plan) -> Figures:
+def _none_yet(plan: Plan) -> LiveFigures:
     nothing = cells.measurement_frame([])
-    return Figures(nothing, cells.estimate_frame(plan.sweep, nothing, run_id="", box=""))
+    return LiveFigures(nothing, cells.estimate_frame(plan.sweep, nothing, run_id="", box=""))
 
 
 class _View:

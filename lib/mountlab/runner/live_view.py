@@ -58,23 +58,25 @@ STYLE = Html(
 
 
 @dataclass(frozen=True)
-class Figures:
+class LiveFigures:
     """What is known of the cells so far."""
 
     measurements: pd.DataFrame
-    """With the columns of analysis.measurement_frame."""
+    """With the columns of cells.measurement_frame."""
     estimates: pd.DataFrame
-    """With the columns of analysis.estimate_frame."""
+    """With the columns of cells.estimate_frame."""
     caveats: Sequence[Caveat] = field(default_factory=tuple)
 
 
-def estimates_table(sweep: Sweep, figures: Figures, *, now: str = "", left: Mapping[str, Stop] | None = None) -> Html:
+def estimates_table(
+    sweep: Sweep, figures: LiveFigures, *, now: str = "", left: Mapping[str, Stop] | None = None
+) -> Html:
     """Mean, interval and n of each cell so far: one row a workload, one column a file system.
 
     `now`: id of the cell that runs; `left`: cells that have no more trials, and why.
     """
     names = [fs.name for fs in sweep.filesystems]
-    table = _Table(sweep, figures.estimates, now, left or {})
+    table = _LiveTable(sweep, figures.estimates, now, left or {})
     answers = analysis.answer_metrics(sweep, figures.measurements)
     metrics = dict.fromkeys(metric for found in answers.values() for metric in found)
     groups = [table.group(metric, [label for label, own in answers.items() if metric in own]) for metric in metrics]
@@ -82,7 +84,7 @@ def estimates_table(sweep: Sweep, figures: Figures, *, now: str = "", left: Mapp
 
 
 @dataclass(frozen=True)
-class _Table:
+class _LiveTable:
     sweep: Sweep
     estimates: pd.DataFrame
     now: str

@@ -35,7 +35,7 @@ from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Status, Stop, Sweep, Trial
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
-from mountlab.runner.steps import Hands
+from mountlab.runner.steps import StepRunner
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.parsing import parsed
@@ -54,7 +54,7 @@ COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 
 
 class Journal(Protocol):
-    """Where results go as soon as they exist (mountlab.results.store.RunWriter)."""
+    """Where results go as soon as they exist (mountlab.results.writer.RunWriter)."""
 
     def has(self, trial_id: str) -> bool: ...
     def record(self, trial: Trial, files: Files) -> None: ...
@@ -84,7 +84,7 @@ def run_sweep(
     """
     run = _Run(plan, box, journal, progress, clients or Clients(plan, box, {}))
     with run.stops, ExitStack() as undo:
-        run.hands.do(plan.opening, undo)
+        run.step_runner.do(plan.opening, undo)
         while not run.completes():
             run.open_again()
 
@@ -158,7 +158,7 @@ class _Run:
     stops: Stops = field(default_factory=Stops)
 
     def __post_init__(self) -> None:
-        self.hands = Hands(self.box, self.plan.run_id, self.plan.privileged, say=self.progress.notice)
+        self.step_runner = StepRunner(self.box, self.plan.run_id, self.plan.privileged, say=self.progress.notice)
 
     def completes(self) -> bool:
         """Make all that is still wanted, unless the box is restarted meanwhile: what was made on it is gone then."""
@@ -183,7 +183,7 @@ class _Run:
         for mount in self.plan.lasting:
             if any(self.wants(trial) for trial in self.plan.trials if trial.mount == mount.id):
                 self.lasting(mount, undo)
-        for block, turns in groupby(self.plan.turns, key=lambda turn: turn.block):
+        for block, turns in groupby(self.plan.whole_plots, key=lambda turn: turn.block):
             self.look(block)
             for turn in turns:
                 waiting = [trial for trial in turn.trials if self.wants(trial)]
@@ -198,7 +198,7 @@ class _Run:
         self.preconditioned.clear()
         self.broken.clear()
         self.used.clear()
-        self.hands.do(self.plan.opening, ExitStack())  # its undo waits already
+        self.step_runner.do(self.plan.opening, ExitStack())  # its undo waits already
 
     def control(self, mount: PlannedMount) -> None:
         """Make a file system without its options, see what the kernel shows, and undo it again. Where that fails the
@@ -213,7 +213,7 @@ class _Run:
         kept: dict[str, bytes] = {}
         with ExitStack() as undo:
             for step in mount.steps:
-                done = self.hands.do(step, undo, bound)
+                done = self.step_runner.do(step, undo, bound)
                 if step.keep:
                     kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
             self.journal.keep_mount(mount.id, kept)
@@ -244,7 +244,7 @@ class _Run:
     def recall(self) -> None:
         """What the stopping rule decided in an earlier session of the run, and which cells were set aside."""
         self.aside |= set_aside(self.journal.ended())
-        for block, turns in groupby(self.plan.turns, key=lambda turn: turn.block):
+        for block, turns in groupby(self.plan.whole_plots, key=lambda turn: turn.block):
             self.look(block)
             if any(self.wants(trial) for turn in turns for trial in turn.trials):
                 return

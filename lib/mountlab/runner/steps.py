@@ -20,7 +20,7 @@ from mountlab.core.errors import (
     UnsafeError,
 )
 from mountlab.core.model import Box, Step
-from mountlab.filesystems.evidence import sections
+from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
 from mountlab.filesystems.made import OPEN, made
 
@@ -34,7 +34,7 @@ TIMED, IMAGE = "timed.sh", "image.sh"
 
 
 @dataclass
-class Hands:
+class StepRunner:
     """What does the steps of one run on one box."""
 
     box: BoxConnection
@@ -142,7 +142,7 @@ def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> Mo
 def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
     """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
     superblock" of everything."""
-    logged = sections(done.text).get("kernel", "") if TIMED in step.argv else ""
+    logged = parts_by_heading(done.text).get("kernel", "") if TIMED in step.argv else ""
     said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
     return CommandError(
         f"{step.why}: the command failed with exit status {done.exit_status}",

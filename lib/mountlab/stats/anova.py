@@ -118,7 +118,7 @@ def explained(
     """How much of one metric of one workload (by name) each swept option, the file system, their interactions in pairs,
     the blocks and the turns explain: one row an effect, columns COLUMNS, the residual last.
 
-    `measurements`: rows as analysis.measurement_frame makes them; warm-up trials are left out. No rows come back where
+    `measurements`: rows as cells.measurement_frame makes them; warm-up trials are left out. No rows come back where
     nothing can be told: no factor has two levels, nothing is left for the residual, or a value is not positive, which
     has no logarithm. See `variance_table` for the columns.
     """

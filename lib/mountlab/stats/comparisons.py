@@ -235,7 +235,7 @@ def step_down(p_values: Floats, *, kept: float = KEPT) -> Floats:
 
 
 @dataclass(frozen=True)
-class Family:
+class ComparisonSet:
     """All comparisons of a sweep together, as columns of shape (comparisons,)."""
 
     p: Floats
@@ -255,7 +255,7 @@ class Family:
     """Blocks that would decide, at a power of 80 %; NaN where it is decided, has no interval, or none would do."""
 
 
-def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> Family:
+def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> ComparisonSet:
     """Everything that the comparisons of one sweep say together. With `until`, p values and levels are those that hold
     after having looked again and again."""
     adjusted_above, adjusted_below = adjusted_sides(ratios, until)
@@ -265,7 +265,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
     open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
-    return Family(
+    return ComparisonSet(
         p=_two_sided(ratios.p(), until),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
         low=low,

@@ -93,7 +93,7 @@ class AgainstMargin:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _MarginTest:
     """What is asked of all figures together, and how."""
 
     margin: float
@@ -135,7 +135,7 @@ def against_margin(
     Student's t with the spread of both sides together, so that a side may be a single run: runs are taken to differ as
     much on either side. A rule has looks of its own, so with `until` all values count.
     """
-    asked = _Asked(margin, level, until, unit, looks)
+    asked = _MarginTest(margin, level, until, unit, looks)
     n = _smaller(change, baseline)
     most = int(n.max(initial=0))
     wrong = asked.wrong(change.shape[1], baseline.shape[1])
@@ -202,7 +202,7 @@ def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
 # ── what it would take ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _what_would(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) -> tuple[Floats, Floats]:
+def _what_would(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: int) -> tuple[Floats, Floats]:
     """Values of each side that decide with a chance of POWER: where nothing has changed (or the change is twice the
     margin, which is as far from it: what shows the one shows the other); and where the change is what was seen, `away`
     from the margin. If n were enough for the first already, the change lies near the margin: then both are the second.
@@ -215,7 +215,7 @@ def _what_would(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: i
     return (seen if not asked.margin else _needed(nothing, spread, asked, of_all, n)), seen
 
 
-def _needed(away: Floats, spread: Floats, asked: _Asked, of_all: float, n: int) -> Floats:
+def _needed(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: int) -> Floats:
     """The values of each side at the first look after n that has the power; infinite where none has."""
     sizes = looking.later(n, asked.unit, asked.looks)
     errors = np.array([asked.wrong(size, size) * of_all for size in sizes])

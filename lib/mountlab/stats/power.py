@@ -27,22 +27,6 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 _NORMAL_NODES, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
-def power_of(ratio: ArrayLike, log_sd: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Floats:
-    """Chance that the two-sided t test on n log ratios of spread `log_sd` shows a true `ratio`, in its own direction.
-
-    Shapes broadcast. By the noncentral t distribution with n - 1 degrees of freedom and noncentrality
-    |log ratio| sqrt(n) / log_sd. NaN for n < 2, for a spread of NaN, and for ratio 1 with spread 0. A significant
-    result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).
-    Raises ValueError for a level or a ratio that is none. Source: Cohen (1988), chapter 2; Owen (1965).
-    """
-    _check_share(level, "level")
-    effect, blocks = np.broadcast_arrays(_effect(ratio, log_sd), np.asarray(n, dtype=float))
-    found = np.full(effect.shape, math.nan)
-    known = (blocks >= 2) & ~np.isnan(effect)
-    found[known] = _power(effect[known], blocks[known], level)
-    return found
-
-
 def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
     """The fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
 
@@ -172,6 +156,12 @@ def smallest_effects(power: float, level: float) -> Floats:
 
 
 def _power(effect: Floats, n: Floats, level: float) -> Floats:
+    """Chance that the two-sided t test on n log ratios shows an `effect` |log ratio| / log_sd, in its own direction.
+
+    By the noncentral t distribution with n - 1 degrees of freedom and noncentrality effect * sqrt(n). A significant
+    result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).
+    Source: Cohen (1988), chapter 2; Owen (1965).
+    """
     critical = scipy.stats.t.isf((1 - level) / 2, n - 1)
     with np.errstate(invalid="ignore"):
         noncentral = effect * np.sqrt(n)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mountlab.core.errors import PlanError
-from mountlab.core.model import Filesystem, Lease, Place, Seat, Step, Sweep, Workload
+from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.made import OPEN, roots_script
@@ -81,12 +81,14 @@ def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> Client
     return ClientMount(client=client.name, steps=steps, root=family.client_root(fs, place, own))
 
 
-def seats(workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int) -> tuple[Seat, ...]:
+def endpoints(
+    workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int
+) -> tuple[ClientEndpoint, ...]:
     """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
     as the box sees it, `output` that of the trial's output, whose name is the trial's; `seed` is that of the block."""
     roots, trial_id = {each.client: each.root for each in mounts}, output.rpartition("/")[2]
     return tuple(
-        Seat(
+        ClientEndpoint(
             client=name,
             socket=f"{sockets_of(output)}/{name}",
             directory=f"{roots[name]}/{trial_id}/{name}",
@@ -205,9 +207,9 @@ def _version(facts: Facts, program: str) -> str | None:
     return None if found is None else str(found.get("version"))
 
 
-def check_sockets(trials: tuple[Seat, ...], clients: tuple[PlannedClient, ...]) -> None:
+def check_sockets(trials: tuple[ClientEndpoint, ...], clients: tuple[PlannedClient, ...]) -> None:
     """Raise PlanError for a socket whose path the kernel would not take."""
-    for path in (*(seat.socket for seat in trials), *(f"{client.server}/s" for client in clients)):
+    for path in (*(endpoint.socket for endpoint in trials), *(f"{client.server}/s" for client in clients)):
         if len(path.encode()) > LONGEST_SOCKET:
             raise PlanError(
                 "the path of a client's socket would be too long",

@@ -12,7 +12,7 @@ from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
-from mountlab.core.model import Box, Cell, Filesystem, Lease, Place, Program, Seat, Step, Sweep
+from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES, is_made
 from mountlab.filesystems.base import evidence_step, script_step
@@ -24,11 +24,11 @@ from mountlab.sweep.clients import (
     PlannedClient,
     check_sockets,
     client_mounts,
+    endpoints,
     marked,
     opening,
     planned_client,
     refusal,
-    seats,
 )
 from mountlab.sweep.design import Visit, visits
 from mountlab.sweep.feasible import Facts, check_feasible
@@ -71,7 +71,7 @@ class PlannedTrial:
     """What stands in the script before contain.sh and trial.sh: their variables and functions."""
     timeout_s: float
     expected_s: float
-    seats: tuple[Seat, ...] = ()
+    endpoints: tuple[ClientEndpoint, ...] = ()
     """The clients that drive it, where that is not the box itself."""
     skip: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
@@ -86,8 +86,6 @@ class PlannedTrial:
 
 
 _LARGEST = {"largest_output": str(LARGEST_OUTPUT), "largest_archive": str(LARGEST_ARCHIVE)}
-
-
 _TRIAL = (("box", "contain.sh"), ("sweep", "trial.sh"))
 
 
@@ -97,7 +95,7 @@ def _trial_script() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class WholePlot:
     """Trials on one mount. `mount` is None where the mount lasts for the whole run."""
 
     mount: PlannedMount | None
@@ -123,7 +121,7 @@ class Plan:
     controls: tuple[PlannedMount, ...]
     """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
-    turns: tuple[Turn, ...]
+    whole_plots: tuple[WholePlot, ...]
     user: str = ""
     """Who logs in on the box."""
     clients: tuple[PlannedClient, ...] = ()
@@ -131,11 +129,11 @@ class Plan:
 
     @property
     def trials(self) -> tuple[PlannedTrial, ...]:
-        return tuple(trial for turn in self.turns for trial in turn.trials)
+        return tuple(trial for whole_plot in self.whole_plots for trial in whole_plot.trials)
 
     @property
     def mounts(self) -> tuple[PlannedMount, ...]:
-        return self.lasting + tuple(turn.mount for turn in self.turns if turn.mount)
+        return self.lasting + tuple(whole_plot.mount for whole_plot in self.whole_plots if whole_plot.mount)
 
     @property
     def skipped(self) -> dict[str, str]:
@@ -149,9 +147,9 @@ class Plan:
 
     def expected_until_s(self, block: int) -> float:
         """The same where the run ends with this block."""
-        turns = [turn for turn in self.turns if turn.block <= block]
-        made = (*self.controls, *self.lasting, *(turn.mount for turn in turns if turn.mount))
-        trials = [trial for turn in turns for trial in turn.trials if not trial.skip]
+        whole_plots = [whole_plot for whole_plot in self.whole_plots if whole_plot.block <= block]
+        made = (*self.controls, *self.lasting, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
+        trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
         return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
 
     @property
@@ -159,7 +157,7 @@ class Plan:
         """A guess at what it would take beyond this plan to make every file system in each block; 0 where that is done
         already."""
         made = sum(is_made(mount.filesystem) and not mount.skip for mount in self.lasting)
-        return MOUNT_S * made * (len({turn.block for turn in self.turns}) - 1)
+        return MOUNT_S * made * (len({whole_plot.block for whole_plot in self.whole_plots}) - 1)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup names."""
@@ -171,12 +169,12 @@ class Plan:
             yield from _do(control)
             yield from _undo(control)
         yield from (argv for mount in self.lasting for argv in _do(mount))
-        for turn in self.turns:
-            trials = [trial.argv for trial in turn.trials if not trial.skip]
+        for whole_plot in self.whole_plots:
+            trials = [trial.argv for trial in whole_plot.trials if not trial.skip]
             if trials:
-                yield from _do(turn.mount)
+                yield from _do(whole_plot.mount)
                 yield from trials
-                yield from _undo(turn.mount)
+                yield from _undo(whole_plot.mount)
         yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
         assert self.opening.undo is not None
         yield self.opening.undo
@@ -200,8 +198,11 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     context = _Context(sweep, box, facts, run_id, owner, seed)
     order = visits(sweep, seed)
     lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
-    turns = tuple(_turns(context, order, lasting))
-    check_sockets(tuple(seat for turn in turns for trial in turn.trials for seat in trial.seats), context.clients)
+    whole_plots = tuple(_whole_plots(context, order, lasting))
+    check_sockets(
+        tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
+        context.clients,
+    )
     return Plan(
         sweep=sweep,
         box=box,
@@ -212,7 +213,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
         opening=opening(context.lease),
         controls=tuple(each for fs in sweep.filesystems for each in context.controls(fs)),
         lasting=tuple(lasting.values()),
-        turns=turns,
+        whole_plots=whole_plots,
         user=str(facts.get("user")),
         clients=context.clients,
     )
@@ -222,14 +223,16 @@ def _lasting(context: _Context) -> dict[str, PlannedMount]:
     return {fs.name: context.mount(f"m000-{fs.name}", fs) for fs in context.sweep.filesystems}
 
 
-def _turns(context: _Context, order: tuple[Visit, ...], lasting: Mapping[str, PlannedMount]) -> Iterator[Turn]:
+def _whole_plots(
+    context: _Context, order: tuple[Visit, ...], lasting: Mapping[str, PlannedMount]
+) -> Iterator[WholePlot]:
     number = 0
     for index, visit in enumerate(order, start=1):
         fresh = None if lasting else context.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
         mount = fresh or lasting[visit.filesystem.name]
         trials = tuple(context.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
         number += len(trials)
-        yield Turn(mount=fresh, trials=trials)
+        yield WholePlot(mount=fresh, trials=trials)
 
 
 @dataclass(frozen=True)
@@ -346,8 +349,8 @@ class _Context:
         directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
         seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
-        driven = seats(cell.workload, mount.clients, mount.root, output, seed)
-        target = replace(family.target_of(mount.filesystem, mount.place), seats=driven, seed=seed)
+        driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
+        target = replace(family.target_of(mount.filesystem, mount.place), endpoints=driven, seed=seed)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
@@ -369,7 +372,7 @@ class _Context:
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60,
             expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
-            seats=driven,
+            endpoints=driven,
             skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
             redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
         )

@@ -13,8 +13,6 @@ from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import check_texts
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
 
 

@@ -75,7 +75,7 @@ def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Work
     tool_name = entry.get("tool")
     if not isinstance(tool_name, str) or tool_name not in TOOLS:
         raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
-    return _Entry(name, TOOLS[tool_name], dict(entry), where).workloads()
+    return _WorkloadEntry(name, TOOLS[tool_name], dict(entry), where).workloads()
 
 
 def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Metric]:
@@ -96,7 +96,7 @@ def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Met
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _WorkloadEntry:
     """One entry of `workloads`."""
 
     name: str

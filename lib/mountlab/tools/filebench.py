@@ -277,7 +277,7 @@ class Operations:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class FilebenchReport:
     """What filebench 1.5 prints of one run."""
 
     version: str
@@ -320,7 +320,7 @@ _REASONS = {
 """What filebench says (or the last thing that it said) to what happened, the most telling first."""
 
 
-def read_report(stdout: str, stderr: str = "") -> Report:
+def read_report(stdout: str, stderr: str = "") -> FilebenchReport:
     """The figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError where
     they are not whole."""
     said = f"{stdout}\n{stderr}"
@@ -343,7 +343,7 @@ def read_report(stdout: str, stderr: str = "") -> Report:
     version, took = re.search(r"Filebench Version (\S+)", said), re.search(r"Run took (\d{1,9}) seconds", stdout)
     if not took or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
-    return Report(
+    return FilebenchReport(
         version=version[1] if version else "",
         took_s=int(took[1]),
         elapsed_s=elapsed,
@@ -402,7 +402,7 @@ def _operations(match: re.Match[str], name: str, rate: float | None = None) -> O
     )
 
 
-def _check_operations(report: Report, kinds: Mapping[str, str]) -> None:
+def _check_operations(report: FilebenchReport, kinds: Mapping[str, str]) -> None:
     """Every operation of the workload must be in the report: a cut or mixed report has fewer or others."""
     seen = {row.name for row in report.operations}
     if kinds and seen != set(kinds):
@@ -420,7 +420,7 @@ def _check_operations(report: Report, kinds: Mapping[str, str]) -> None:
         )
 
 
-def _check_amount(workload: Workload, report: Report) -> None:
+def _check_amount(workload: Workload, report: FilebenchReport) -> None:
     """Work of a fixed amount: most of it must have been counted."""
     name = str(workload.options.get("workload", ""))
     recipe = wml.RECIPES.get(name)
@@ -437,7 +437,7 @@ def _check_amount(workload: Workload, report: Report) -> None:
         )
 
 
-def _check_latency(report: Report) -> None:
+def _check_latency(report: FilebenchReport) -> None:
     """Of work of a fixed amount the mean latency is the answer."""
     if not report.summary.latency_s:
         raise ToolError(
@@ -448,7 +448,7 @@ def _check_latency(report: Report) -> None:
         )
 
 
-def _figures(report: Report, fixed: bool) -> Iterator[Measurement]:
+def _figures(report: FilebenchReport, fixed: bool) -> Iterator[Measurement]:
     yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
     for row in (report.summary, *report.operations):
         yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
@@ -466,7 +466,7 @@ def _figure(metric: str, label: str, value: float, unit: str) -> Iterator[Measur
         yield Measurement(metric=metric, label=label, value=value, unit=unit)
 
 
-def _moved(report: Report, kinds: Mapping[str, str]) -> Iterator[Measurement]:
+def _moved(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:
     """Bytes by side, where the workload's text tells which operations read and which write."""
     for side, of_side in (("read", wml.READS), ("write", wml.WRITES)):
         moved = sum(row.bandwidth for row in report.operations if kinds.get(row.name) in of_side) * report.elapsed_s

@@ -14,7 +14,7 @@ from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_s
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
-from mountlab.tools.fio_report import FILE, Entry
+from mountlab.tools.fio_report import FILE, JobEntry
 from mountlab.tools.resolution import Step
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
@@ -57,7 +57,7 @@ class Fio:
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         jobs = jobs_of(workload.options)
         cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
-        if target.seats:
+        if target.endpoints:
             return _of_clients(workload, jobs, output, target)
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
@@ -136,11 +136,11 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
     common = {"group_reporting": str(int(grouped)), **({"invalidate": "0"} if cache in ("warm", "as_is") else {})}
     report = ("--output-format=json+", f"--output={output}/{FILE}")
     return Command(
-        argv=fio_clients.ask(target.seats, output, fio_clients.MEASURED, *report),
-        prepare=fio_clients.prepare(target.seats, jobs, output),
-        warm=fio_clients.ready(target.seats, cache, output),
+        argv=fio_clients.ask(target.endpoints, output, fio_clients.MEASURED, *report),
+        prepare=fio_clients.prepare(target.endpoints, jobs, output),
+        warm=fio_clients.ready(target.endpoints, cache, output),
         cache=cache,
-        files=fio_clients.files(target.seats, jobs, output, common, grouped=grouped),
+        files=fio_clients.files(target.endpoints, jobs, output, common, grouped=grouped),
         seed=_seed(jobs, target),
     )
 
@@ -246,7 +246,7 @@ def _read(output: ToolOutput) -> Any:
     return fio_report.decode(text)
 
 
-def _check_success(output: ToolOutput, entries: Sequence[Entry], said: str = "") -> None:
+def _check_success(output: ToolOutput, entries: Sequence[JobEntry], said: str = "") -> None:
     failed = [entry["error"] for entry in entries if entry["error"]]
     if output.exit_status != 0 or failed:
         raise ToolError(
@@ -271,7 +271,7 @@ def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[
     return fio_clients.measurements(found, phases)
 
 
-def _asked(workload: Workload, entries: Sequence[Entry]) -> list[tuple[Job, int]]:
+def _asked(workload: Workload, entries: Sequence[JobEntry]) -> list[tuple[Job, int]]:
     """For each entry of the report the job that it tells of, and how many clones of it."""
     jobs, grouped = jobs_of(workload.options), _grouped(workload.options)
     asked = [pair for job in jobs for pair in ([(job, job.clones)] if grouped else [(job, 1)] * job.clones)]
@@ -287,7 +287,7 @@ def _asked(workload: Workload, entries: Sequence[Entry]) -> list[tuple[Job, int]
     return asked
 
 
-def _check_echo(job: Job, entry: Entry, common: Mapping[str, Any]) -> None:
+def _check_echo(job: Job, entry: JobEntry, common: Mapping[str, Any]) -> None:
     """What fio says it was asked must be what we asked."""
     echoed = {**common, **entry["job options"]}
     for name, asked in fio_options.arguments(job.options):
@@ -300,7 +300,7 @@ def _check_echo(job: Job, entry: Entry, common: Mapping[str, Any]) -> None:
             )
 
 
-def _check_amount(job: Job, clones: int, entry: Entry) -> None:
+def _check_amount(job: Job, clones: int, entry: JobEntry) -> None:
     """A killed fio leaves a whole report with error 0: the work done, or the time spent, must be what was asked."""
     moved, runtime_s = fio_report.moved(entry), fio_report.runtime_s(entry)
     if not moved:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mountlab.core.errors import ParameterError, ToolError
-from mountlab.core.model import Measurement, Scalar, Seat
+from mountlab.core.model import ClientEndpoint, Measurement, Scalar
 from mountlab.tools import fio_report, fio_seeds
 from mountlab.tools.base import Cache
 from mountlab.tools.fio_jobs import Job, client_job_file
 from mountlab.tools.fio_options import READS
-from mountlab.tools.fio_report import FILE, Entry
+from mountlab.tools.fio_report import FILE, JobEntry
 
 DROP, WARM = "drop", "warm"
 """Names of scripts in the directory of each client's server: what they do is done by `exec_prerun`."""
@@ -49,42 +49,44 @@ def check(options: Mapping[str, Scalar], *, where: str) -> None:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-def ask(seats: Sequence[Seat], output: str, kind: str, *more: str) -> Argv:
+def ask(endpoints: Sequence[ClientEndpoint], output: str, kind: str, *more: str) -> Argv:
     """The command that has every client run its job file of that kind."""
-    words = (word for seat in seats for word in (f"--client=sock:{seat.socket}", _file(seat, output, kind)))
+    words = (
+        word for endpoint in endpoints for word in (f"--client=sock:{endpoint.socket}", _file(endpoint, output, kind))
+    )
     return ("sh", "-c", ASK, "fio-clients", "fio", "--eta=never", *more, *words)
 
 
-def prepare(seats: Sequence[Seat], jobs: Sequence[Job], output: str) -> tuple[Argv, ...]:
+def prepare(endpoints: Sequence[ClientEndpoint], jobs: Sequence[Job], output: str) -> tuple[Argv, ...]:
     """A directory for each client; and what is to be read is laid out."""
-    made = ("mkdir", *(seat.same_directory for seat in seats))
-    return (made, ask(seats, output, LAYOUT)) if _readers(jobs) else (made,)
+    made = ("mkdir", *(endpoint.same_directory for endpoint in endpoints))
+    return (made, ask(endpoints, output, LAYOUT)) if _readers(jobs) else (made,)
 
 
-def ready(seats: Sequence[Seat], cache: Cache | None, output: str) -> tuple[Argv, ...]:
+def ready(endpoints: Sequence[ClientEndpoint], cache: Cache | None, output: str) -> tuple[Argv, ...]:
     """What is done on each client right before the measured part."""
     kinds = {"cold": (DROP,), "warm": (DROP, WARM)}.get(cache or "", ())
-    return tuple(ask(seats, output, kind) for kind in kinds)
+    return tuple(ask(endpoints, output, kind) for kind in kinds)
 
 
 def files(
-    seats: Sequence[Seat], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
+    endpoints: Sequence[ClientEndpoint], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
 ) -> dict[str, str]:
     """The job files of every client: what is run, what only lays out its files, what sees to its page cache."""
     found = {}
-    for seat in seats:
-        own = {**common, "directory": seat.directory, "unique_filename": "0"}
-        found[_file(seat, output, MEASURED)] = client_job_file(jobs, own, seat.seed, grouped=grouped)
+    for endpoint in endpoints:
+        own = {**common, "directory": endpoint.directory, "unique_filename": "0"}
+        found[_file(endpoint, output, MEASURED)] = client_job_file(jobs, own, endpoint.seed, grouped=grouped)
         if readers := _readers(jobs):
-            layout, seed = {**own, "create_only": "1"}, fio_seeds.layout_of(seat.seed)
-            found[_file(seat, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
+            layout, seed = {**own, "create_only": "1"}, fio_seeds.layout_of(endpoint.seed)
+            found[_file(endpoint, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
         for script in (DROP, WARM):
-            found[_file(seat, output, script)] = _by_script(script, seat.directory)
+            found[_file(endpoint, output, script)] = _by_script(script, endpoint.directory)
     return found
 
 
-def _file(seat: Seat, output: str, kind: str) -> str:
-    return f"{output}/{seat.client}-{kind}.fio"
+def _file(endpoint: ClientEndpoint, output: str, kind: str) -> str:
+    return f"{output}/{endpoint.client}-{kind}.fio"
 
 
 def _readers(jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -99,9 +101,9 @@ def _by_script(script: str, directory: str) -> str:
 # --- what came back ---------------------------------------------------------------------------------------------------
 
 
-def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[Entry]]:
+def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[JobEntry]]:
     """Client to its entries of a report. Raises ToolError where one says nothing, or an unknown one says something."""
-    found: dict[str, list[Entry]] = {client: [] for client in clients}
+    found: dict[str, list[JobEntry]] = {client: [] for client in clients}
     for entry in fio_report.entries(report):
         client = fio_report.client_of(entry)
         if client not in found:
@@ -123,7 +125,7 @@ def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[Entry]]:
     return found
 
 
-def check_sum(report: Any, entries: Iterable[Entry]) -> None:
+def check_sum(report: Any, entries: Iterable[JobEntry]) -> None:
     """Raise ToolError where fio's own sum over its clients is not that of what it says of each."""
     whole = fio_report.all_clients(report)
     own = sum(fio_report.moved(entry) for entry in entries)
@@ -136,7 +138,7 @@ def check_sum(report: Any, entries: Iterable[Entry]) -> None:
         )
 
 
-def measurements(found: Mapping[str, Sequence[Entry]], phases: Sequence[int]) -> list[Measurement]:
+def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[int]) -> list[Measurement]:
     """Every figure of all clients together; of each client, under its name; and of each job, where there are several,
     over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles are
     those of the merged histograms."""

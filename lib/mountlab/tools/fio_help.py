@@ -26,7 +26,7 @@ _RANGE = re.compile(r"(min|max)=(-?\d+)")
 
 
 @dataclass(frozen=True)
-class Known:
+class OptionHelp:
     """One option: what its value may be, as far as fio says."""
 
     type: str = ""
@@ -40,7 +40,7 @@ class Help:
     """What one fio takes."""
 
     names: frozenset[str]
-    described: Mapping[str, Known]
+    described: Mapping[str, OptionHelp]
     engines: Mapping[str, frozenset[str]]
     """Engine to the options that it adds."""
 
@@ -60,14 +60,14 @@ def _listed(text: str) -> frozenset[str]:
     return frozenset(match[1] for line in text.splitlines() if (match := _LISTED.match(line)))
 
 
-def _known(lines: list[str]) -> Known:
+def _known(lines: list[str]) -> OptionHelp:
     facts = {match[1]: match[2] for line in lines if (match := _FACT.match(line))}
     bounds = {match[1]: int(match[2]) for match in _RANGE.finditer(facts.get("range", ""))}
     low, high = bounds.get("min"), bounds.get("max")
     first = facts.get("valid values", "").split()[:1]
     values = (*first, *(match[1] for line in lines if (match := _VALUE.match(line))))
     # An upper bound that does not fit fio's own number is printed as -1.
-    return Known(facts.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None)
+    return OptionHelp(facts.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None)
 
 
 def check_options(options: Mapping[str, str], known: Help, *, where: str) -> None:
@@ -89,7 +89,7 @@ def check_options(options: Mapping[str, str], known: Help, *, where: str) -> Non
             _check_value(value, known.described[name], place)
 
 
-def _check_value(value: str, known: Known, place: str) -> None:
+def _check_value(value: str, known: OptionHelp, place: str) -> None:
     if _NUMBER_TYPE.match(known.type) and value not in known.values and not numbers(value):
         raise ParameterError(
             "the box's fio takes a number here",

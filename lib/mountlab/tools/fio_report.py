@@ -26,7 +26,7 @@ MOST = 1e18
 """Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
 SIDES = ("read", "write")
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
-Entry = Mapping[str, Any]
+JobEntry = Mapping[str, Any]
 """One element of a report's `jobs`: a job, or a group of its clones."""
 _NO_NUMBER = re.compile(r":\s*-?(?:nan|inf)\b", re.IGNORECASE)
 
@@ -53,7 +53,7 @@ def decode(text: str) -> Any:
         raise ParseError("fio's report is not whole", where=f"{FILE}, line {error.lineno}", got=error.msg) from error
 
 
-def entries(report: Any) -> list[Entry]:
+def entries(report: Any) -> list[JobEntry]:
     """The jobs of a report, of all clients where it is of several, each with what every figure is read from. Raises
     ParseError where that is not there."""
     jobs = _each_client(report) or (report.get("jobs") if isinstance(report, dict) else None)
@@ -75,7 +75,7 @@ def _each_client(report: Any) -> list[Any]:
     return [{"job options": {}, **job} if isinstance(job, dict) else job for job in own]
 
 
-def all_clients(report: Any) -> Entry | None:
+def all_clients(report: Any) -> JobEntry | None:
     """What fio itself says of all clients together; None where it says nothing, as of one client alone."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
     return next((job for job in stats if _is_sum(job)), None) if isinstance(stats, list) else None
@@ -85,7 +85,7 @@ def _is_sum(job: Any) -> bool:
     return isinstance(job, dict) and job.get("jobname") == ALL_CLIENTS and "job options" not in job
 
 
-def client_of(entry: Entry) -> str:
+def client_of(entry: JobEntry) -> str:
     """The client that an entry tells of: the last part of its address, which is a path where that is a socket; '' of
     a report that is of no clients."""
     return str(entry.get("hostname", "")).rpartition("/")[2][:60]
@@ -122,12 +122,12 @@ def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
     return ParseError("fio's report is not json+ of version 3", where=where, got=got, allowed=allowed)
 
 
-def moved(entry: Entry) -> float:
+def moved(entry: JobEntry) -> float:
     """Bytes read and written."""
     return sum(number_of(entry[side], "io_bytes", side) for side in SIDES)
 
 
-def runtime_s(entry: Entry) -> float:
+def runtime_s(entry: JobEntry) -> float:
     """The longer of the two sides' times."""
     return max(_runtime_ms(entry[side], side) for side in SIDES) / 1e3
 
@@ -137,7 +137,7 @@ def _runtime_ms(data: Mapping[str, Any], side: str) -> float:
 
 
 def measurements(
-    jobs: Sequence[Entry], *, phases: Sequence[int] | None = None, disks: object = None
+    jobs: Sequence[JobEntry], *, phases: Sequence[int] | None = None, disks: object = None
 ) -> list[Measurement]:
     """Every figure of a report: of all jobs together, and of several also each under its label.
 
@@ -153,7 +153,7 @@ def measurements(
     return [*whole, *each, *_disk_rows(disks)]
 
 
-def together(jobs: Sequence[Entry], phases: Sequence[int]) -> list[Measurement]:
+def together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> list[Measurement]:
     """Every figure of all these jobs as one, without a label; `phases` as above."""
     if len(jobs) == 1:
         return _rows(jobs[0])
@@ -165,7 +165,7 @@ def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
     return [replace(row, label=label) for row in rows if row.metric != "bytes"]
 
 
-def labels(jobs: Sequence[Entry]) -> list[str]:
+def labels(jobs: Sequence[JobEntry]) -> list[str]:
     """The names of the jobs, with the client where it is of several; clones are numbered as fio numbers their files."""
     names = [f"{client_of(job)} {job.get('jobname', '')}".strip()[:60] or "job" for job in jobs]
     seen: dict[str, int] = {}
@@ -176,7 +176,7 @@ def labels(jobs: Sequence[Entry]) -> list[str]:
     return found
 
 
-def _elapsed_s(jobs: Sequence[Entry], phases: Sequence[int]) -> float:
+def _elapsed_s(jobs: Sequence[JobEntry], phases: Sequence[int]) -> float:
     """The time of the longest job of each phase, one phase after the other."""
     longest: dict[int, float] = {}
     for phase, job in zip(phases, jobs, strict=True):
@@ -184,7 +184,7 @@ def _elapsed_s(jobs: Sequence[Entry], phases: Sequence[int]) -> float:
     return sum(longest.values())
 
 
-def _rows(job: Entry, elapsed_s: float | None = None) -> list[Measurement]:
+def _rows(job: JobEntry, elapsed_s: float | None = None) -> list[Measurement]:
     sides = [side for side in SIDES if number_of(job[side], "io_bytes", side)]
     rows = [row for side in sides for row in _side(side, job[side])]
     if sides:
@@ -255,7 +255,7 @@ def _percentile(
     return value, histograms.bin_of(round(value))[1]
 
 
-def _sync(job: Entry) -> Iterator[Measurement]:
+def _sync(job: JobEntry) -> Iterator[Measurement]:
     """What each fsync or fdatasync took, where the job did any."""
     section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
     if isinstance(section, dict) and section.get("N"):
@@ -298,7 +298,7 @@ def _step(metric: str, clock_s: float) -> Step:
     return Step(absolute=clock_s if metric == "elapsed" else 1.0)
 
 
-def _machine(job: Entry) -> Iterator[Measurement]:
+def _machine(job: JobEntry) -> Iterator[Measurement]:
     """What the job cost. No processor time at all is time that was too short for the kernel's ticks: it is missing."""
     unseen = {"usr_cpu", "sys_cpu"} if not job.get("usr_cpu") and not job.get("sys_cpu") else set()
     for metric, (key, divisor) in _MACHINE.items():
@@ -321,7 +321,7 @@ def _disk_rows(disks: object) -> Iterator[Measurement]:
 # --- several jobs as one ----------------------------------------------------------------------------------------------
 
 
-def _together(jobs: Sequence[Entry], phases: Sequence[int]) -> Entry:
+def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
     """One entry for all jobs: amounts added up, over the time of the longest job of each phase; merged percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
@@ -332,7 +332,7 @@ def _together(jobs: Sequence[Entry], phases: Sequence[int]) -> Entry:
     }
 
 
-def _sync_section(job: Entry) -> Mapping[str, Any]:
+def _sync_section(job: JobEntry) -> Mapping[str, Any]:
     section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
     return section if isinstance(section, dict) else {}
 
@@ -372,7 +372,7 @@ def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict
     return {**whole, "merged": histograms.merge(each for each in bins if each)}
 
 
-def _weighted(jobs: Sequence[Entry], key: str, weights: Sequence[float]) -> float | None:
+def _weighted(jobs: Sequence[JobEntry], key: str, weights: Sequence[float]) -> float | None:
     """The mean over the time of every job; None where one does not say."""
     if not sum(weights) or any(job.get(key) is None for job in jobs):
         return None
@@ -380,7 +380,7 @@ def _weighted(jobs: Sequence[Entry], key: str, weights: Sequence[float]) -> floa
     return math.fsum(w * value for w, value in zip(weights, values, strict=True)) / sum(weights)
 
 
-def _sum(jobs: Sequence[Entry], key: str) -> float | None:
+def _sum(jobs: Sequence[JobEntry], key: str) -> float | None:
     return None if any(job.get(key) is None for job in jobs) else sum(number_of(job, key, "jobs") for job in jobs)
 
 

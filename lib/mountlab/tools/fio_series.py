@@ -14,7 +14,7 @@ from mountlab.core.units import KIB, NS_PER_S
 PREFIX = "fio"
 """How the names of the logs begin that Mountlab asks for: fio_bw.1.log, fio_lat.2.log, ..."""
 _NAME = re.compile(rf"{PREFIX}_(bw|iops|lat|clat|slat)\.(\d{{1,6}})\.log\Z")
-_LINE = re.compile(r"(\d{1,15}), (\d{1,19}), ([012]), (\d{1,12})(?:, \w+)*\Z")
+_LINE = re.compile(r"(\d{1,15}), (\d{1,19}), ([012]), \d{1,12}(?:, \w+)*\Z")
 _DIRECTIONS = ("read", "write", "trim")
 _METRICS = {
     "bw": ("bandwidth", "B/s", float(KIB)),
@@ -27,12 +27,11 @@ _METRICS = {
 
 
 @dataclass(frozen=True)
-class Point:
-    """The mean of one window that ended `seconds` after the job began. `block_bytes` is 0 where fio does not say."""
+class SeriesPoint:
+    """The mean of one window that ended `seconds` after the job began."""
 
     seconds: float
     value: float
-    block_bytes: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Series:
     unit: str
     job: int
     """Counted from 1, in the order of the jobs and their clones."""
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
 
 
 def arguments(output: str) -> dict[str, str]:
@@ -79,14 +78,14 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
     metric, unit, factor = _METRICS[kind]
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[SeriesPoint]] = {}
     for direction, point in _points(name, text, factor):
         found.setdefault(direction, []).append(point)
     for direction, points in found.items():
         yield Series(f"{direction}_{metric}", unit, job, tuple(points))
 
 
-def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
+def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, SeriesPoint]]:
     if text and not text.endswith("\n"):
         raise ParseError("a log of fio's is cut off", where=f"{name}, line {text.count(chr(10)) + 1}", got=text[-60:])
     for number, line in enumerate(text.splitlines(), start=1):
@@ -98,5 +97,4 @@ def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
                 got=repr(line)[:60],
                 allowed="milliseconds, value, direction, block size",
             )
-        seconds, value, block = int(match[1]) / 1e3, int(match[2]) * factor, int(match[4])
-        yield _DIRECTIONS[int(match[3])], Point(seconds, value, block)
+        yield _DIRECTIONS[int(match[3])], SeriesPoint(int(match[1]) / 1e3, int(match[2]) * factor)

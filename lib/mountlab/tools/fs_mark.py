@@ -74,7 +74,7 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class Report:
+class FsMarkReport:
     """What fs_mark printed of one run."""
 
     version: str
@@ -199,7 +199,7 @@ class FsMark:
         return ("file_rate",)
 
 
-def read_report(text: str) -> Report:
+def read_report(text: str) -> FsMarkReport:
     """The only run in a text. Raises ParseError where there is none, several, or one that is not whole, and ToolError
     where fs_mark says that it failed."""
     found = read_reports(text)
@@ -208,7 +208,7 @@ def read_report(text: str) -> Report:
     return found[0]
 
 
-def read_reports(text: str) -> list[Report]:
+def read_reports(text: str) -> list[FsMarkReport]:
     """Every run in a text (its standard output, or its log file), in order. Raises as read_report does."""
     # What ends without a newline was cut off, and a number that was cut off is another number.
     lines = text.split("\n")
@@ -234,7 +234,7 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
     )
 
 
-def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
+def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
     header = _HEADER.match(lines[start])
     table = next((at for at in range(start, end) if _TABLE.match(lines[at])), None)
     version = next((found for line in lines[start : table or end] if (found := _THREADS.match(line))), None)
@@ -249,7 +249,7 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
     headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
     form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
     rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, form, cut_off=at > last))]
-    report = Report(version[1], _options(header[2]), int(version[2]), tuple(rows))
+    report = FsMarkReport(version[1], _options(header[2]), int(version[2]), tuple(rows))
     _check_rows(report, table + 1)
     return report
 
@@ -318,7 +318,7 @@ def _no_row(line: str, number: int, form: _Form) -> ParseError:
     )
 
 
-def _check_rows(report: Report, line: int) -> None:
+def _check_rows(report: FsMarkReport, line: int) -> None:
     """As many rows as it was told loops, each with as many files more as its threads make."""
     if not report.iterations:
         raise ToolError("fs_mark printed no figure", where=f"after line {line}", got="no row", allowed="one a loop")
@@ -350,14 +350,14 @@ def _said(output: ToolOutput) -> str:
     return "\n".join(lines or output.stdout.strip().splitlines()[-2:])
 
 
-def _whole(report: Report, letter: str, otherwise: int) -> int:
+def _whole(report: FsMarkReport, letter: str, otherwise: int) -> int:
     text = report.options.get(letter, str(otherwise))
     if not re.fullmatch(r"[0-9]{1,10}", text):
         raise ParseError(f"fs_mark repeats -{letter} without a number", where="its header", got=repr(text[:60]))
     return int(text)
 
 
-def _check_asked(workload: Workload, report: Report) -> None:
+def _check_asked(workload: Workload, report: FsMarkReport) -> None:
     """What fs_mark says it was asked must be what we asked."""
     options = workload.options
     for name, letter in LETTERS.items():
@@ -377,7 +377,7 @@ def _not_asked(where: str, got: str, asked: str) -> NoReturn:
     raise ToolError("fs_mark did not run what was asked", where=where, got=got, allowed=asked)
 
 
-def measurements(report: Report) -> list[Measurement]:
+def measurements(report: FsMarkReport) -> list[Measurement]:
     """Every figure of a run. The whole is all files by all time, which the rate of each iteration tells; a mean of the
     rates would give slow iterations too little weight."""
     rows = report.iterations
@@ -400,7 +400,7 @@ def measurements(report: Report) -> list[Measurement]:
     return found + _latencies(report)
 
 
-def _latencies(report: Report) -> list[Measurement]:
+def _latencies(report: FsMarkReport) -> list[Measurement]:
     """Times of system calls. fs_mark counts whole microseconds and cuts off the rest: a call that it did not make, or
     that took less than one, is missing and not zero."""
     if not report.iterations[0].calls_us:

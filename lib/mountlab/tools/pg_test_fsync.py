@@ -47,7 +47,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class Row:
+class SyncTest:
     """One test: its rate, or the reason for which there is none."""
 
     label: str
@@ -58,12 +58,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class SyncReport:
     """What pg_test_fsync printed, whatever the language."""
 
     seconds: int
     """For each test; 0 of a version that counts operations."""
-    rows: tuple[Row, ...]
+    rows: tuple[SyncTest, ...]
     operations: int = 0
     """For each test, up to version 9.1; else 0."""
 
@@ -151,7 +151,7 @@ def _seconds(workload: Workload) -> int:
     return int(float(workload.options["time_per_test"]))
 
 
-def measurements(report: Report) -> list[Measurement]:
+def measurements(report: SyncReport) -> list[Measurement]:
     """The rate of each row, and the time of one operation, which is its inverse: the time that is printed is rounded
     to whole microseconds."""
     rates = [(row.label, row.rate) for row in report.rows if row.rate is not None]
@@ -161,7 +161,7 @@ def measurements(report: Report) -> list[Measurement]:
     ]
 
 
-def read_report(text: str) -> Report:
+def read_report(text: str) -> SyncReport:
     """Return every row of an output, in any language, of every version since 9.0.
 
     Rows are known by their order, numbers and methods, which are not translated. Raises ParseError where a row is
@@ -175,7 +175,7 @@ def read_report(text: str) -> Report:
     numbers = _WHOLE_NUMBER.findall(head)
     if counted and counted["loops"]:
         found = _rows(lines, list(_OLDEST))
-        return Report(0, found, int(counted["loops"]))
+        return SyncReport(0, found, int(counted["loops"]))
     if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
             "pg_test_fsync's beginning cannot be read",
@@ -184,7 +184,7 @@ def read_report(text: str) -> Report:
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )
     found = _rows(lines, list(_places(int(numbers[1]))))
-    return Report(0, found, int(numbers[0])) if counted else Report(int(numbers[0]), found)
+    return SyncReport(0, found, int(numbers[0])) if counted else SyncReport(int(numbers[0]), found)
 
 
 _HEAD_NUMBERS = 2
@@ -196,7 +196,7 @@ def is_row(line: str) -> bool:
     return bool(_ROW.match(line) or _NOT_AVAILABLE.match(line) or _INDENTED.match(line))
 
 
-def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[Row, ...]:
+def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[SyncTest, ...]:
     if len(lines) != len(places):
         sections = ", ".join(dict.fromkeys(place.section for place in places))
         raise ParseError(
@@ -241,7 +241,7 @@ _OLDEST = tuple(
 """The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
 
 
-def _row(line: str, number: int, place: _Place, timed: bool) -> Row:
+def _row(line: str, number: int, place: _Place, timed: bool) -> SyncTest:
     """One row; `timed`: whether this version prints microseconds, too."""
     label = f"{place.section}: {place.name}"
     found, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
@@ -249,9 +249,9 @@ def _row(line: str, number: int, place: _Place, timed: bool) -> Row:
         rate = float(found["rate"].replace(",", "."))
         # The time is the inverse of the rate, rounded: two numbers that do not fit are not of one row.
         if rate > 0 and (not timed or abs(1e6 / rate - int(found["us"])) <= 0.501 + 1e3 / rate**2):
-            return Row(label, rate, line=number)
+            return SyncTest(label, rate, line=number)
     elif missing and not found and place.optional and _is_of(missing["label"], place):
-        return Row(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
+        return SyncTest(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
     raise ParseError(
         "a row of pg_test_fsync's cannot be read",
         where=f"line {number}",

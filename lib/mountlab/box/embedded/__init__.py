@@ -16,7 +16,7 @@ from mountlab.core.model import Box
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class EmbeddedKind:
     """One kind of embedded box."""
 
     start: Callable[[Box, bool], AbstractContextManager[Endpoint]]
@@ -26,10 +26,12 @@ class Kind:
 
 
 EMBEDDED = {
-    "loopback": Kind(
+    "loopback": EmbeddedKind(
         start=loopback.private_sshd, prepare=lambda box, yes, ask, _: loopback.install_sshd(box, yes=yes, ask=ask)
     ),
-    "vm": Kind(start=vm.virtual_box, prepare=lambda box, yes, ask, say: guest.build(box, yes=yes, ask=ask, say=say)),
+    "vm": EmbeddedKind(
+        start=vm.virtual_box, prepare=lambda box, yes, ask, say: guest.build(box, yes=yes, ask=ask, say=say)
+    ),
 }
 
 
@@ -61,7 +63,7 @@ def prepare_here(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
         _kind(box).prepare(box, yes, ask, say)
 
 
-def _kind(box: Box) -> Kind:
+def _kind(box: Box) -> EmbeddedKind:
     if box.embedded not in EMBEDDED:
         raise ParameterError(
             "unknown kind of embedded box",

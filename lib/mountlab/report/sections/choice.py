@@ -9,7 +9,7 @@ from typing import Literal
 from mountlab.core.model import Sweep
 from mountlab.plots import kind_of
 
-Kind = Literal["response", "heat", "ratio heat", "percentiles", "latencies", "series", "bytes"]
+PlotKind = Literal["response", "heat", "ratio heat", "percentiles", "latencies", "series", "bytes"]
 _KINDS = {"size": 0, "number": 1, "word": 2}
 _MOST_LABELS = 4
 """Rows of one metric (the methods of pg_test_fsync) that get a plot of their own."""
@@ -19,7 +19,7 @@ _MOST_LABELS = 4
 class Picture:
     """One plot to draw."""
 
-    kind: Kind
+    kind: PlotKind
     metric: str = ""
     workload: str = ""
     """A name of the sweep: all its combinations of options."""
@@ -100,6 +100,6 @@ def _over_factors(shape: Shape, workload: str, metric: str, label: str) -> list[
     numeric = [name for name in ordered if kind_of(swept[name]) != "word"]
     common = {"metric": metric, "workload": workload, "label": label}
     response = [Picture("response", factors=(numeric[0],), **common)] if numeric else []
-    kind: Kind = "ratio heat" if shape.compared else "heat"
+    kind: PlotKind = "ratio heat" if shape.compared else "heat"
     heat = [Picture(kind, factors=(ordered[0], ordered[1]), **common)] if len(ordered) > 1 else []
     return [*response, *heat]

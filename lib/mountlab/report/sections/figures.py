@@ -16,7 +16,7 @@ from mountlab.core import numbers
 from mountlab.plots import Plot
 from mountlab.report import html, sentences
 from mountlab.report.html import Html, Text
-from mountlab.report.sections.choice import Kind, Picture, Shape, chosen, shape_of
+from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
 from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
 from mountlab.stats.histograms import Histogram
@@ -48,7 +48,7 @@ def shape(run: RunView) -> Shape:
     )
 
 
-def _shown(run: RunView, *kinds: Kind) -> list[Picture]:
+def _shown(run: RunView, *kinds: PlotKind) -> list[Picture]:
     return [picture for picture in chosen(shape(run)) if picture.kind in kinds]
 
 

@@ -19,7 +19,7 @@ _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 """The version of a tool that has none: twelve digits of it tell two apart."""
 
 
-class Row(Protocol):
+class FitnessRow(Protocol):
     """One thing that `box check` looked at."""
 
     @property
@@ -32,7 +32,7 @@ class Row(Protocol):
     def mend(self) -> str: ...
 
 
-def checks(rows: Sequence[Row], *, names: Sequence[str] | None = None) -> Html:
+def checks(rows: Sequence[FitnessRow], *, names: Sequence[str] | None = None) -> Html:
     """What was looked at, worst first, and what mends it; `names`: only these."""
     order = {"missing": 0, "limited": 1, "ok": 2}
     chosen = sorted((row for row in rows if names is None or row.name in names), key=lambda row: order[row.state])
@@ -77,7 +77,7 @@ def work_sentence(seconds: Sequence[float]) -> str:
     return f"{told} deviation of {numbers.percent(found.cv)}: {'unsteady' if found.cv > UNSTEADY else 'steady'}."
 
 
-def verdict(rows: Sequence[Row], around: Around, seconds: Sequence[float]) -> list[str]:
+def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]) -> list[str]:
     """The answer in sentences: fit, fit with limits or not fit, and why."""
     missing = [row.name for row in rows if row.state == "missing"]
     limited = [row.name for row in rows if row.state == "limited"]

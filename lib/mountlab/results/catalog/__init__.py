@@ -4,7 +4,9 @@
 runs for people, results/index.html, is made by `listing` and `index_view`.)
 """
 
-from mountlab.results.catalog.build import FILE, Built, Checked, build, check_runs
-from mountlab.results.catalog.database import TABLES, Answer, ask, late_error, opened
+from mountlab.results.catalog.build import FILE, Built, CatalogCheck, build, check_runs
+from mountlab.results.catalog.database import TABLES, QueryResult, ask, late_error, opened
 
-__all__ = ["FILE", "TABLES", "Answer", "Built", "Checked", "ask", "build", "check_runs", "late_error", "opened"]
+__all__ = [
+    "FILE", "TABLES", "Built", "CatalogCheck", "QueryResult", "ask", "build", "check_runs", "late_error", "opened",
+]  # fmt: skip

@@ -137,7 +137,7 @@ def _told(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, 
 
 
 @dataclass(frozen=True)
-class Checked:
+class CatalogCheck:
     """Runs whose rows were held against their raw output."""
 
     runs: int
@@ -145,7 +145,7 @@ class Checked:
     """Run to what is wrong."""
 
 
-def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> Checked:
+def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> CatalogCheck:
     """Parse the raw output of so many runs again, drawn at random, and hold the figures that the catalog takes from
     derived files against it."""
     runs = {str(path.relative_to(results)): path for path in listing.runs(results)}
@@ -161,4 +161,4 @@ def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> Check
             continue  # the catalog has no rows of it, and says why
         if number % _AT_ONCE == 0:
             say(f"checked {number} of {len(drawn)} runs")
-    return Checked(len(drawn), wrong)
+    return CatalogCheck(len(drawn), wrong)

@@ -98,7 +98,7 @@ Connection = duckdb.DuckDBPyConnection
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """What a query gave: names of columns, and rows of plain values."""
 
     columns: tuple[str, ...]
@@ -215,7 +215,9 @@ def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     return {run: (signature, problem) for run, signature, problem in rows} if about == [(VERSION, FIGURES)] else None
 
 
-def ask(connection: Connection, sql: str, values: Sequence[object] = (), *, limit_s: float | None = None) -> Answer:
+def ask(
+    connection: Connection, sql: str, values: Sequence[object] = (), *, limit_s: float | None = None
+) -> QueryResult:
     """The answer to one query. `limit_s`: after so many seconds it is cancelled. Raises InputError for one that cannot
     be answered, with DuckDB's own words, for none or several, and for one that takes too long or gives too much."""
     with _cancelled_after(connection, limit_s) as late:
@@ -223,7 +225,7 @@ def ask(connection: Connection, sql: str, values: Sequence[object] = (), *, limi
             _check_one(connection, sql)
             result = connection.execute(sql, list(values))
             columns = tuple(str(each[0]) for each in result.description or ())
-            return Answer(columns, _rows(result))
+            return QueryResult(columns, _rows(result))
         except duckdb.InterruptException as error:
             if not late.is_set():
                 raise

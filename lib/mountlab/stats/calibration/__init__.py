@@ -15,7 +15,7 @@ from mountlab.stats.calibration.processes import KINDS, Process
 from mountlab.stats.calibration.rules import trials_needed
 from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
 from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
-from mountlab.stats.calibration.what_if import Told, told_frame, told_sentence, what_would
+from mountlab.stats.calibration.what_if import SimulatedRuns, told_frame, told_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed, over_few_boxes,
@@ -26,6 +26,18 @@ TABLES: tuple[Maker, ...] = (
 """All that METHODS.md holds."""
 
 __all__ = [
-    "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "Table", "Told", "put", "read", "told_frame",
-    "told_sentence", "what_would",
+    "FULL",
+    "KINDS",
+    "SHORT",
+    "TABLES",
+    "Effort",
+    "Process",
+    "Share",
+    "SimulatedRuns",
+    "Table",
+    "put",
+    "read",
+    "told_frame",
+    "told_sentence",
+    "what_would",
 ]  # fmt: skip

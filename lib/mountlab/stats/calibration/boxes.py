@@ -22,7 +22,7 @@ TIMES = 10.0
 
 
 @dataclass(frozen=True)
-class Kind:
+class BoxPopulation:
     """Boxes, and the log ratios of their blocks; the true mean over boxes is 0."""
 
     name: str
@@ -41,11 +41,11 @@ class Kind:
 
 
 KINDS = (
-    Kind("boxes alike", 0.0),
-    Kind("boxes differ by 3 %", 0.03),
-    Kind("boxes differ by 20 %", 0.2),
-    Kind("boxes differ by 3 %, one is ten times as noisy", 0.03, TIMES),
-    Kind("boxes differ by 20 %, skewed", 0.2, skewed=True),
+    BoxPopulation("boxes alike", 0.0),
+    BoxPopulation("boxes differ by 3 %", 0.03),
+    BoxPopulation("boxes differ by 20 %", 0.2),
+    BoxPopulation("boxes differ by 3 %, one is ten times as noisy", 0.03, TIMES),
+    BoxPopulation("boxes differ by 20 %, skewed", 0.2, skewed=True),
 )
 
 
@@ -71,7 +71,7 @@ Method = Callable[[Floats, Floats, Floats], Held]
 shows there, (cases,), to whether what is to be held is held."""
 
 
-def _share(kind: Kind, boxes: int, cases: int, method: Method) -> Share:
+def _share(kind: BoxPopulation, boxes: int, cases: int, method: Method) -> Share:
     truth, blocks = kind.draw(generator("boxes", kind.name, boxes), (cases, boxes + 1))
     # The last box, which is never the noisy one, is the further one.
     held = method(blocks[:, :-1], truth[:, -1], blocks[:, -1].mean(axis=1))
@@ -151,18 +151,18 @@ def parts_of_unlike_runs(effort: Effort) -> Table:
     return Table("unlike-runs", says, effort.sweeps, ("runs", *columns), rows)
 
 
-def _unlike(kind: Kind, sizes: Sequence[int], cases: int) -> tuple[Share, ...]:
+def _unlike(kind: BoxPopulation, sizes: Sequence[int], cases: int) -> tuple[Share, ...]:
     rng = generator("unlike", kind.name, *sizes)
     drawn = ([rng.normal(0, kind.between) + rng.normal(0, NOISE, n) for n in sizes] for _ in range(cases))
     return _held_parts(kind, drawn, cases)
 
 
-def _parts(kind: Kind, boxes: int, cases: int) -> tuple[Share, ...]:
+def _parts(kind: BoxPopulation, boxes: int, cases: int) -> tuple[Share, ...]:
     _, blocks = kind.draw(generator("parts", kind.name, boxes), (cases, boxes))
     return _held_parts(kind, blocks, cases)
 
 
-def _held_parts(kind: Kind, logs: Iterable[Sequence[Floats] | Floats], cases: int) -> tuple[Share, ...]:
+def _held_parts(kind: BoxPopulation, logs: Iterable[Sequence[Floats] | Floats], cases: int) -> tuple[Share, ...]:
     share = kind.between**2 / (kind.between**2 + NOISE**2)
     hits = np.zeros(4, dtype=int)
     for case in logs:

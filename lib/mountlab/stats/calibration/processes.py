@@ -182,8 +182,6 @@ LISTED = (
 """Those of the tables of coverage."""
 SKEWED = (shifted_gamma(4.0), shifted_gamma(2.0), shifted_gamma(1.0))
 """Beside these, in the table of the stopping rule: skew without the large spread that a gamma has by itself."""
-BEARABLE = ("normal", "lognormal, σ 0.05", "lognormal, σ 0.3", "gamma", "shifted gamma, shape 4")
-"""How the names of those begin whose shape a t interval can bear under a stopping rule."""
 
 KINDS: dict[str, Callable[[float], Process]] = {
     "normal": normal,

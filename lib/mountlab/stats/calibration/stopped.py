@@ -25,7 +25,7 @@ from mountlab.stats.calibration.processes import (
     two_modes,
 )
 from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
-from mountlab.stats.comparisons import Family, Ratios, compare_rows, family, look_level
+from mountlab.stats.comparisons import ComparisonSet, Ratios, compare_rows, family, look_level
 from mountlab.stats.over_boxes import further_box, over_boxes
 
 # ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -44,7 +44,7 @@ class Stopped:
     blocks: NDArray[np.intp]
     """Of each comparison."""
     ratios: Ratios
-    together: Family
+    together: ComparisonSet
     until: Until
 
     def false_verdict(self, truth: Floats) -> bool:

@@ -74,7 +74,7 @@ def coverage_of_means(effort: Effort) -> Table:
 
 
 def coverage_of_few(effort: Effort) -> Table:
-    """The same for fewer than ten trials, and for what they cannot show: what `words.rests_on` says of them."""
+    """The same for fewer than ten trials, and for what they cannot show: what `few.rests_on` says of them."""
     says = "Intervals of a **mean** at 95 % for **few trials**, and for what these cannot show."
     unseen = (normal(), lognormal(1.0), two_modes(), drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))

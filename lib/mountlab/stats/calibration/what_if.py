@@ -19,7 +19,7 @@ VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
 
 
 @dataclass(frozen=True)
-class Told:
+class SimulatedRuns:
     """Many simulated runs of one cell with n trials each, and of a second one that is truly `effect` times as fast."""
 
     kind: str
@@ -62,7 +62,9 @@ class Told:
         return float(np.median(self.high - self.low) / 2 / self.truth)
 
 
-def what_would(n: int, *, kind: str = "normal", cv: float = 0.05, effect: float = 1.05, runs: int = 2_000) -> Told:
+def what_would(
+    n: int, *, kind: str = "normal", cv: float = 0.05, effect: float = 1.05, runs: int = 2_000
+) -> SimulatedRuns:
     """Simulates `runs` runs of n trials. `kind` is one of `processes.KINDS`; `effect` is the true ratio of two cells.
 
     The same arguments give the same runs. Raises ParameterError for what cannot be simulated.
@@ -72,7 +74,7 @@ def what_would(n: int, *, kind: str = "normal", cv: float = 0.05, effect: float 
     values = process.draw(rng, (runs, n))
     found = estimate_samples(values.ravel(), np.full(runs, n), level=LEVEL)
     baseline, candidate = process.sides(rng, 2, (runs, n))
-    return Told(
+    return SimulatedRuns(
         kind=kind,
         cv=cv,
         effect=effect,
@@ -109,7 +111,7 @@ def _verdicts(candidates: Floats, baselines: Floats) -> dict[Verdict, float]:
     return {word: found.count(word) / len(found) for word in VERDICTS}
 
 
-def told_frame(told: Sequence[Told]) -> pd.DataFrame:
+def told_frame(told: Sequence[SimulatedRuns]) -> pd.DataFrame:
     """One row for each n, shares in percent."""
     rows = [
         {
@@ -124,7 +126,7 @@ def told_frame(told: Sequence[Told]) -> pd.DataFrame:
     return (pd.DataFrame(rows).set_index("n") * 100).round(1)
 
 
-def told_sentence(told: Told) -> str:
+def told_sentence(told: SimulatedRuns) -> str:
     """What the reader would have learned, in two sentences."""
     shares = ", ".join(f"{word} {100 * told.verdicts[word]:.0f} %" for word in VERDICTS)
     return (

@@ -12,9 +12,9 @@ from __future__ import annotations
 from mountlab.core.errors import ParseError, TrialError
 from mountlab.core.options import unknown_key
 from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
-from mountlab.tools.logs.base import Figure, Format, Known, Output, Part, decoded, placed
+from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, placed
 
-__all__ = ["FORMATS", "Figure", "Known", "Output", "Part", "decoded", "read_log", "read_one"]
+__all__ = ["FORMATS", "Figure", "Output", "Part", "StatedValues", "decoded", "read_log", "read_one"]
 
 FORMATS: dict[str, Format] = {
     "dd": dd.FORMAT,
@@ -26,7 +26,7 @@ FORMATS: dict[str, Format] = {
 """Tool to what reads its logs."""
 
 
-def read_log(tool: str, text: str, *, where: str = "", known: Known | None = None) -> list[Output]:
+def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> list[Output]:
     """Every output of a tool in a text, in order. `where` names the log in errors.
 
     Raises ParameterError for a tool whose logs nobody here can read, ParseError where the log holds no output of it.
@@ -41,7 +41,7 @@ def read_log(tool: str, text: str, *, where: str = "", known: Known | None = Non
     return [_output(log, part, where, known or {}) for part in parts]
 
 
-def read_one(tool: str, text: str, *, where: str = "", known: Known | None = None) -> Output:
+def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> Output:
     """The only output of a text. Raises its problem; and ParseError where there are several."""
     outputs = read_log(tool, text, where=where, known=known)
     if len(outputs) > 1:
@@ -51,7 +51,7 @@ def read_one(tool: str, text: str, *, where: str = "", known: Known | None = Non
     return outputs[0]
 
 
-def _output(log: Format, part: Part, where: str, known: Known) -> Output:
+def _output(log: Format, part: Part, where: str, known: StatedValues) -> Output:
     form = log.name(part)
     try:
         figures = log.read(part, known)

@@ -15,7 +15,7 @@ from mountlab.core.model import Measurement, Scalar
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 LARGEST_LOG = 256 * 1024 * 1024
 """More bytes than this are no log of a benchmark: reading them would fill the memory."""
-Known = Mapping[str, Scalar]
+StatedValues = Mapping[str, Scalar]
 """Options of the tool that the user knows were given, though the log does not say so."""
 
 
@@ -69,7 +69,7 @@ class Format:
 
     split: Callable[[str], list[Part]]
     """A text without carriage returns to its outputs; [] where it holds none."""
-    read: Callable[[Part, Known], list[Figure]]
+    read: Callable[[Part, StatedValues], list[Figure]]
     """Raises TrialError with the line, counted from the first of the part, in `where`."""
     name: Callable[[Part], str]
     """Format and version, for people."""

@@ -10,7 +10,7 @@ import re
 
 from mountlab.core.errors import ToolError
 from mountlab.core.model import Measurement
-from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted, unreadable
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted, unreadable
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
@@ -91,7 +91,7 @@ def _begins(line: str) -> bool:
     return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
 
 
-def _read(part: Part, known: Known) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> list[Figure]:
     lines = part.text.split("\n")
     _check_words(lines)
     _check_progress(lines)
@@ -198,7 +198,7 @@ def _check_all_written(read: re.Match[str], out: re.Match[str], line: int, copie
         )
 
 
-def _check_asked(copied: int, known: Known) -> None:
+def _check_asked(copied: int, known: StatedValues) -> None:
     """A dd that was stopped prints a whole summary: only who knows what was asked can tell."""
     if "bs" in known and "count" in known and copied != int(known["bs"]) * int(known["count"]):
         asked = int(known["bs"]) * int(known["count"])

@@ -10,8 +10,18 @@ from itertools import pairwise
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import MIB
-from mountlab.tools.filebench import SLACK, Operations, Report, read_report
-from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unpasted, unreadable
+from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, read_report
+from mountlab.tools.logs.base import (
+    Figure,
+    Format,
+    Part,
+    StatedValues,
+    lines_of,
+    parts_at,
+    times_ten,
+    unpasted,
+    unreadable,
+)
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
@@ -64,7 +74,7 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
     ]
 
 
-def _read(part: Part, known: Known) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> list[Figure]:
     text = _without_interim(part.text)
     _check_milliseconds(text)
     old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
@@ -90,7 +100,7 @@ def _check_milliseconds(text: str) -> None:
             )
 
 
-def _check_whole(report: Report, line: int, text: str, slack: float) -> None:
+def _check_whole(report: FilebenchReport, line: int, text: str, slack: float) -> None:
     """Raise ParseError where operations of the summary, a line of the log, are in no row, or a row has more than it.
     (The summary may well leave out operations that have a row.)"""
     counted = sum(row.count for row in report.operations)
@@ -104,7 +114,7 @@ def _check_whole(report: Report, line: int, text: str, slack: float) -> None:
             raise unreadable("filebench's lines and its summary do not agree", line, text, allowed)
 
 
-def _figures(report: Report) -> Iterator[Measurement]:
+def _figures(report: FilebenchReport) -> Iterator[Measurement]:
     """Rates of the whole run and of each operation; what is below the last printed digit is missing, and not zero."""
     yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
     for row in (report.summary, *report.operations):
@@ -211,7 +221,7 @@ def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
 # --- version 1.4 ------------------------------------------------------------------------------------------------------
 
 
-def _read_1_4(text: str) -> Report:
+def _read_1_4(text: str) -> FilebenchReport:
     """Version 1.4 prints the same figures in other words, latencies to a tenth of a millisecond only."""
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
@@ -235,7 +245,7 @@ def _read_1_4(text: str) -> Report:
     if len({row.name for row in rows}) != len(rows) or not rows:
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
     version = next((match[1] for line in lines if (match := _VERSION.match(line))), "")
-    return Report(
+    return FilebenchReport(
         version=version,
         took_s=round(elapsed_s),
         elapsed_s=elapsed_s,

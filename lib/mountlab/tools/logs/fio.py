@@ -11,7 +11,7 @@ from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
 from mountlab.tools.base import decode_json
 from mountlab.tools.logs import fio_json, fio_runs, fio_terse, fio_text
-from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at
 
 _JSON = re.compile(r"^\{")
 _INDENTED = re.compile(r"^[ \t]+\{\s*$")
@@ -79,7 +79,7 @@ def _same_run(report: str, text: str) -> bool:
     return bool(pairs) and all(ours is not None and abs(ours - value) <= _NEAR * value for ours, value in pairs)
 
 
-def _read(part: Part, known: Known) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> list[Figure]:
     report = fio_runs.the_report(part)
     figures = _figures(report)
     most_s = _longest_latency_s([each.measurement for each in figures])

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mountlab.core.errors import MountlabError, ParseError
 from mountlab.core.model import Measurement
-from mountlab.tools.logs import FORMATS, Known, decoded, read_log
+from mountlab.tools.logs import FORMATS, StatedValues, decoded, read_log
 
 _OF_A_ROW = ("metric", "label", "unit", "value")
 COLUMNS = ("file", "output", *_OF_A_ROW)
@@ -26,7 +26,7 @@ class Tidy:
     problems: list[MountlabError]
 
 
-def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: Known | None = None) -> Tidy:
+def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: StatedValues | None = None) -> Tidy:
     """Every figure in some logs, given by name and content. Raises ParameterError for a tool that nobody here reads."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     problems: list[MountlabError] = []
@@ -44,7 +44,7 @@ def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: Known | None = 
 
 
 def _outputs(
-    tool: str, name: str, data: bytes, known: Known | None
+    tool: str, name: str, data: bytes, known: StatedValues | None
 ) -> Iterable[tuple[int, list[Measurement] | MountlabError]]:
     quick = FORMATS[tool].quick(data) if tool in FORMATS else None
     if quick is not None:

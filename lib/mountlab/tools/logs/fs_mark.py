@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.tools.fs_mark import measurements, read_report
-from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted
 
 _HEADER = re.compile(r"^#\s+\S*fs_mark\s")
 _USAGE = re.compile(r"^Usage: \S*fs_mark")
@@ -20,7 +20,7 @@ def _split(text: str) -> list[Part]:
     return parts_at(lines, starts or ([0] if refused is not None or headless else []))
 
 
-def _read(part: Part, known: Known) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> list[Figure]:
     report = read_report(part.text)
     rows = [n for n, line in enumerate(part.text.split("\n"), start=1) if _ROW.match(line)]
     return [Figure(measurement=row, line=rows[_iteration(row.label)]) for row in measurements(report)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted
-from mountlab.tools.pg_test_fsync import Report, measurements, read_report
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
 """The seconds per test, and whether there is direct I/O. What stands above without a blank line is of a shell."""
@@ -30,7 +30,7 @@ def _beginning(lines: list[str], row: int) -> int:
     return max(above + 1, blank - HEAD_LINES, 0)
 
 
-def _read(part: Part, known: Known) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> list[Figure]:
     lines = part.text.split("\n")
     end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
     begin = _begins(lines)
@@ -49,7 +49,7 @@ def _begins(lines: list[str]) -> int:
     return _beginning(lines, next(number for number, line in enumerate(lines) if _FIRST.match(line)))
 
 
-def _report(text: str, before: int) -> Report:
+def _report(text: str, before: int) -> SyncReport:
     """The report of a text above which some lines stand; an error gives the line of the whole part."""
     try:
         return read_report(text)

@@ -1,4 +1,4 @@
-"""The verb of CI systems: gate."""
+"""gate: judge a run against its baseline, for CI systems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare it."""
+    """Declare the command."""
     text = (
         "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
     )

@@ -1,0 +1,37 @@
+"""box clean: remove what Mountlab left on a box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mountlab.cli.shared import BOX, Arguments, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    parser = verb(verbs, "clean", _clean, "remove whatever Mountlab left there")
+    parser.add_argument("name", help=BOX)
+    parser.add_argument("--dry-run", action="store_true", help="only list")
+    parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
+
+
+def _clean(arguments: Arguments) -> int:
+    from mountlab.box import care, lock
+    from mountlab.box.embedded import open_box
+    from mountlab.box.facts import roots
+    from mountlab.results import paths
+
+    with open_box(paths.load_box(arguments.name)) as connection:
+        if not (arguments.force or arguments.dry_run):
+            lock.check_free(connection, *roots(connection))
+        found = care.clean(connection, dry_run=arguments.dry_run)
+    for each in found:
+        state = "found" if arguments.dry_run else "STILL THERE"
+        if each.removed:
+            state = "given back" if each.kind == "borrowed" else "removed"
+        elif each.kind == "foreign":
+            state = "not ours"
+        print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
+    if not found:
+        print("nothing of ours is on the box")
+    return 0 if arguments.dry_run or all(each.removed for each in found) else 1

@@ -1,0 +1,104 @@
+"""catalog: bring the table of all runs up to date, and write a page for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mountlab.cli.shared import Arguments, json_text, say, verb
+from mountlab.core import disk
+from mountlab.core.text import lines_of
+
+if TYPE_CHECKING:
+    from mountlab.results.catalog import Built
+
+_MOST_NAMED = 5
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    text = "one fast table of all runs, brought up to date, and a page for each change"
+    catalog = verb(verbs, "catalog", _catalog, text)
+    catalog.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    catalog.add_argument("--anew", action="store_true", help="read every run again, changed or not")
+    catalog.add_argument(
+        "--check",
+        type=int,
+        default=None,
+        metavar="N",
+        help="parse the raw output of N runs again, drawn at random; exit code 1 where a figure is another",
+    )
+    catalog.add_argument("--json", action="store_true", help="as data")
+
+
+def _catalog(arguments: Arguments) -> int:
+    from mountlab.results import catalog, paths
+
+    results = (arguments.results or paths.RESULTS).resolve()
+    built = catalog.build(results, anew=arguments.anew, say=say)
+    checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
+    pages = _change_pages(results) if built.dated else []
+    if arguments.json:
+        print(
+            json_text(
+                {
+                    "file": str(built.file),
+                    "runs": built.runs,
+                    "read": built.read,
+                    "gone": built.gone,
+                    "from_raw": built.from_raw,
+                    "altered": built.altered,
+                    "problems": built.problems,
+                    "copies": built.copies,
+                    "changes": list(map(str, pages)),
+                    "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
+                }
+            )
+        )
+    else:
+        print(lines_of(_said(built, pages)))
+        if checked:
+            wrong = [f"WRONG: {run}: {why}" for run, why in checked.wrong.items()]
+            wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
+            print(lines_of(wrong))
+    return 1 if checked and checked.wrong else 0
+
+
+def _change_pages(results: Path) -> list[Path]:
+    from mountlab.report.chronicle import write_changes
+    from mountlab.report.execute import refresh_index
+    from mountlab.results.histories import read_years
+
+    pages = write_changes(read_years(results))
+    refresh_index(results)
+    return pages
+
+
+def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
+    yield f"catalog: {disk.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
+    if built.from_raw:
+        count, names = len(built.from_raw), _some(built.from_raw)
+        yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
+    for run, files in list(built.altered.items())[:_MOST_NAMED]:
+        yield (
+            f"altered after it was written: {run}: {files}; its figures are derived again from the raw output, and "
+            f"`mountlab reparse RUN` writes the file again"
+        )
+    if len(built.altered) > _MOST_NAMED:
+        yield f"and {len(built.altered) - _MOST_NAMED} more; mountlab catalog --json has all of them"
+    for run, original in list(built.copies.items())[:_MOST_NAMED]:
+        yield f"counted once: {run} is a copy of {original}"
+    if len(built.copies) > _MOST_NAMED:
+        yield f"and {len(built.copies) - _MOST_NAMED} more copies"
+    for run, why in list(built.problems.items())[:_MOST_NAMED]:
+        yield f"cannot be read: {run}: {why}"
+    if len(built.problems) > _MOST_NAMED:
+        yield f"and {len(built.problems) - _MOST_NAMED} more; mountlab catalog --json has all of them"
+    yield f"changes: {len(pages)}"
+    yield from (f"report: {disk.shown(page)}" for page in pages[:_MOST_NAMED])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,22 @@
+"""demo: measure two small studies on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mountlab.cli.shared import Arguments, announce, ask, finish, override, overrides, say, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
+    demo.add_argument("--box", default="local", help="a name from params/boxes")
+    demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
+    override(demo)
+
+
+def _demo(arguments: Arguments) -> int:
+    from mountlab.runner.demo import demo, may_ask
+
+    asked = ask if may_ask() and not arguments.yes else announce
+    return finish(demo(arguments.box, overrides(arguments), ask=asked, say=say))

@@ -1,0 +1,38 @@
+"""fstab: print the lines that make a mount of a run permanent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.core import disk
+from mountlab.core.errors import StoreError
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
+    fstab.add_argument("run", type=Path, help=RUN)
+    fstab.add_argument("filesystem", help="its name in the sweep")
+    fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
+
+
+def _fstab(arguments: Arguments) -> int:
+    from mountlab.core.options import unknown_key
+    from mountlab.filesystems.fstab import permanent_lines
+    from mountlab.results import info, store
+
+    run = store.load_run(arguments.run)
+    if run.sweep.imported:
+        what = "how the file systems of imported logs were mounted is not known"
+        raise StoreError(what, where=disk.shown(arguments.run))
+    by_name = {fs.name: fs for fs in run.sweep.filesystems}
+    if arguments.filesystem not in by_name:
+        raise unknown_key(
+            arguments.filesystem, by_name, where=disk.shown(arguments.run), what="file system of this run"
+        )
+    at = arguments.at or f"/mnt/{arguments.filesystem}"
+    doubts = store.doubts_of_mount(run, arguments.filesystem)
+    print(permanent_lines(by_name[arguments.filesystem], info.read_box(arguments.run), at=at, doubts=doubts))
+    return 0

@@ -1,0 +1,62 @@
+"""history: show figures over dates and kernels, and where a level changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mountlab.cli.shared import Arguments, json_text, results_option, say, show_csv, verb
+from mountlab.core import disk
+
+if TYPE_CHECKING:
+    from mountlab.results.histories import Wanted
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    history = verb(verbs, "history", _history, "how figures went over dates and kernels, and where a level changed")
+    for name, text in (
+        ("sweep", "the name of one sweep"),
+        ("box", "the name of one box"),
+        ("cell", "one cell, such as 'ext4/fio bs=4KiB'"),
+        ("metric", "one metric (default: those of the answers)"),
+        ("kernel", "runs on kernels whose release begins so"),
+        ("since", "runs from this date on, such as 2026-01-31"),
+        ("until", "runs before this date"),
+    ):
+        history.add_argument(f"--{name}", help=text)
+    history.add_argument("--by", choices=("kernel", "os", "year", "month"), help="runs taken together")
+    results_option(history)
+    how = history.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="as data")
+    how.add_argument("--csv", action="store_true", help="one row a run and figure, as CSV")
+    how.add_argument("--page", action="store_true", help="also as a page below results/, by the notebook of histories")
+
+
+def _history(arguments: Arguments) -> int:
+    from mountlab.report.history_text import history_json, history_rows, history_text
+    from mountlab.results.histories import load_years
+
+    wanted = _wanted(arguments)
+    years = load_years(arguments.results, wanted, say=say)
+    if arguments.json:
+        print(json_text(history_json(years.histories)))
+        return 0
+    if arguments.csv:
+        show_csv(history_rows(years.histories))
+        return 0
+    for line in years.notes():
+        say(f"note: {line}")
+    print(history_text(years.histories, by=arguments.by), flush=True)
+    if arguments.page:
+        from mountlab.report.chronicle import write_history
+
+        print(f"\nreport: {disk.shown(write_history(wanted, results=years.results))}")
+    return 0
+
+
+def _wanted(arguments: Arguments) -> Wanted:
+    from mountlab.results.histories import Wanted, moment
+
+    dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := getattr(arguments, name))}
+    names: dict[str, Any] = {name: getattr(arguments, name) for name in ("sweep", "box", "cell", "metric", "kernel")}
+    return Wanted(**names, **dates)

@@ -1,0 +1,26 @@
+"""index: write the list of all runs and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import Arguments, verb
+from mountlab.core import disk
+from mountlab.core.errors import StoreError
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+
+
+def _index(arguments: Arguments) -> int:
+    from mountlab.report.execute import write_index
+    from mountlab.results import paths
+
+    if arguments.results and not arguments.results.is_dir():
+        raise StoreError("no such directory", where=disk.shown(arguments.results), next_step="name that of the runs")
+    print(f"index: {disk.shown(write_index((arguments.results or paths.RESULTS).resolve()))}")
+    return 0

@@ -1,0 +1,29 @@
+"""parse: show the figures in a log from anywhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import Arguments, json_text, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    parse = verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
+    parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
+    parse.add_argument("files", type=Path, nargs="+", metavar="FILE", help="logs; each may hold several outputs")
+    parse.add_argument("--json", action="store_true", help="as data")
+
+
+def _parse(arguments: Arguments) -> int:
+    from mountlab.results.imported import read_log_files
+    from mountlab.tools.logs.view import as_json, as_table
+
+    outputs = read_log_files(arguments.tool, arguments.files)
+    print(json_text(as_json(outputs)) if arguments.json else as_table(outputs))
+    problems = [output.problem for each in outputs.values() for output in each if output.problem]
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return problems[0].exit_code if problems else 0

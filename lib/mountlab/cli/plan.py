@@ -1,0 +1,46 @@
+"""plan: show what would run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import Arguments, json_text, overrides, sweep_verb
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    plan = sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
+    plan.add_argument("--json", action="store_true", help="as data")
+    plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
+
+
+def _plan(arguments: Arguments) -> int:
+    from mountlab.analysis.forecast import forecast
+    from mountlab.report.views.forecast import forecast_json, forecast_text
+    from mountlab.results import paths, store
+    from mountlab.runner import workflow
+    from mountlab.sweep.plan_text import plan_json, plan_text
+
+    resolved = paths.load_sweep(arguments.sweep, overrides(arguments))
+    if resolved.sweep.boxes and not (arguments.box or arguments.pilot):
+        return _plan_on_boxes(resolved, as_json=arguments.json)
+    pilot = store.load_run(arguments.pilot) if arguments.pilot else None
+    with workflow.planned(resolved, box=arguments.box) as session:
+        predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
+        if arguments.json:
+            more = {"pilot": forecast_json(predicted)} if predicted else {}
+            print(json_text({**plan_json(session.plan, session.facts), **more}))
+        else:
+            more_text = [forecast_text(predicted, resolved.sweep)] if predicted else []
+            print(plan_text(session.plan, session.facts), *more_text, sep="\n\n")
+    return 0
+
+
+def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:
+    """The plan for each box; the exit code is that of the first box that cannot do it."""
+    from mountlab.batch import boxes
+
+    planned = boxes.plans(resolved)
+    print(json_text(boxes.plans_json(planned)) if as_json else boxes.plans_text(planned))
+    return next((each.error.exit_code for each in planned if each.error), 0)

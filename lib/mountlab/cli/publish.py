@@ -1,0 +1,39 @@
+"""publish: write runs as a folder and a zip that stand alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.core import disk
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    publish = verb(verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines")
+    publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=RUN)
+    publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
+    publish.add_argument("--title", help="default: the names of the sweeps")
+    publish.add_argument("--author", action="append", default=[], help="as it is to be cited; may be given again")
+    publish.add_argument("--licence", help="an SPDX identifier (default: CC-BY-4.0)")
+    publish.add_argument(
+        "--keep-identities", action="store_true", help="host names, addresses, serials, users as they are"
+    )
+
+
+def _publish(arguments: Arguments) -> int:
+    from mountlab.publish.publish import Wishes, publish
+    from mountlab.report.execute import write_index
+
+    wishes = Wishes(
+        to=arguments.to,
+        title=arguments.title,
+        authors=tuple(arguments.author),
+        keep_identities=arguments.keep_identities,
+        **({"licence": arguments.licence} if arguments.licence else {}),
+    )
+    folder, archive = publish(arguments.runs, wishes)
+    write_index()
+    print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
+    return 0

@@ -1,0 +1,26 @@
+"""report: write the report of a run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, reporting, say, verb
+from mountlab.core import disk
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    verb(verbs, "report", _report, "write the report of a run again").add_argument("run", type=Path, help=RUN)
+
+
+def _report(arguments: Arguments) -> int:
+    from mountlab.report.execute import write_report
+    from mountlab.results import tables, writer
+
+    with reporting(arguments.run):
+        tables.derive(arguments.run)  # trials may have been excluded since
+        if going_on := writer.going_on(arguments.run):
+            say(f"note: {going_on}")
+        print(f"report: {disk.shown(write_report(arguments.run))}")
+    return 0

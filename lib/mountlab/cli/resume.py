@@ -1,0 +1,27 @@
+"""resume: continue a run that was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, finish, finish_batch, finish_boxes, verb
+
+
+def add(verbs: Any) -> None:
+    """Declare the command."""
+    resume = verb(verbs, "resume", _resume, "go on with a run that was stopped, then report")
+    resume.add_argument("run", type=Path, help=RUN)
+
+
+def _resume(arguments: Arguments) -> int:
+    from mountlab.batch import boxes
+    from mountlab.results import paths
+    from mountlab.runner import workflow
+
+    if boxes.is_batch(arguments.run):
+        from mountlab.batch import commands
+
+        ended = commands.resume_batch(paths.found(arguments.run))
+        return finish_boxes(ended) if len(ended[1].across) == 1 else finish_batch(ended)
+    return finish(workflow.resume(arguments.run))
