@@ -7,10 +7,15 @@ refuse() {
     finish
 }
 
-# However much the tool has written into $out: what is brought back has an end.
+# However much the tool has written into $out: what is brought back has an end. Into a file (job.sh) the kernel lets tar
+# write no more than that; into a pipe, where nobody keeps it, head does.
 finish() {
     cd / || exit 95
-    tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"
+    if [ -f /proc/self/fd/1 ]; then
+        trap '' XFSZ
+        ulimit -f "$((largest_archive / 512 + 1))"
+        tar -C "$out" -cf - .
+    else tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"; fi
     exit 0
 }
 
@@ -81,13 +86,20 @@ snapshot() {
 # itself are in no line of /proc/meminfo, and may be hundreds of MiB. What a tool copies from lies in memory, too.
 weigh() {
     [ -n "$in_memory" ] || return 0
+    source=0 size=0
+    [ ! -e "$out.data" ] || source=$(stat -c %s "$out.data" 2>/dev/null || echo 0)
+    if [ "$1" != empty ] && [ -d "$directory" ]; then
+        sizes=$(find "$directory" -type f -printf '%s\n' 2>/dev/null) \
+            || sizes=$(find "$directory" -type f -exec stat -c %s {} + 2>/dev/null)
+        for each in $sizes; do size=$((size + each)); done
+    fi
     {
         printf '==> %s <==\n' "$1"
-        cat /proc/meminfo
-        awk '$1 == "KernelPageSize:" { size = $2 } $1 == "count:" { n += $2 } END { printf "PerCpuFree: %.0f kB\n", n * size }' \
-            /proc/self/smaps /proc/zoneinfo
-        printf 'Source: %s B\n' "$(stat -c %s "$out.data" || echo 0)"
-        find "$directory" -type f -exec stat -c %s {} + | awk '{ sum += $1 } END { printf "Files: %.0f B\n", sum }'
+        awk 'BEGIN { while (page == "" && (getline < "/proc/self/smaps") > 0) if ($1 == "KernelPageSize:") page = $2 }
+            FILENAME == "/proc/meminfo" { print; next }
+            $1 == "count:" { n += $2 }
+            END { if (page) printf "PerCpuFree: %.0f kB\n", n * page }' /proc/meminfo /proc/zoneinfo
+        printf 'Source: %s B\nFiles: %s B\n' "$source" "$size"
     } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
 }
 
@@ -221,12 +233,13 @@ if [ "$1" = collect ]; then
 fi
 read -r began _ < /proc/uptime
 [ ! -e "$out" ] || exit 95
-if expected_mount; then mounted=yes said=$(mkdir "$out" "$directory" 2>&1); else mounted='' said=$(mkdir "$out" 2>&1); fi
+if expected_mount; then mounted=yes; else mounted=''; fi
+mkdir "$out" ${mounted:+"$directory"} 2>/dev/null
 unmade=$?
 cd "$out" || exit 95
 put uptime "$began"
 [ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
-[ "$unmade" = 0 ] || { trouble; refuse "$said"; }
+[ "$unmade" = 0 ] || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
 { read -r own; read -r around; } < "$out/st_dev"
 [ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
