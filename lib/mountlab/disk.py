@@ -10,10 +10,8 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
 from mountlab.errors import KeepError, StoreError
@@ -39,8 +37,6 @@ _REASONS = {
 }
 OPEN_AT_ONCE = 64
 """Files of a directory that are written together."""
-FLUSHED_AT_ONCE = 8
-"""Files that wait for the disk at the same time: each waits for its cache, which the kernel empties once for all."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What file systems say that know no fsync of a directory: their entries are on the disk at once, or never surely."""
 
@@ -213,22 +209,8 @@ def _write_together(files: Mapping[Path, bytes]) -> None:
             _write_all(handle, data)
             _begin_writing(handle)
             written.append(handle)
-        _flush(written)
-
-
-def _flush(handles: Sequence[int]) -> None:
-    """Wait until all of these are on the disk, and only then raise what went wrong with the first."""
-    flushed = [_flushers(os.getpid()).submit(os.fsync, handle) for handle in handles]
-    wait(flushed)
-    for each in flushed:
-        each.result()
-
-
-@cache
-def _flushers(_process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process that wait for the disk. They stay: to start them takes as long as to wait. A
-    process that was forked has none of its parent's."""
-    return ThreadPoolExecutor(FLUSHED_AT_ONCE, "mountlab-flush")
+        for handle in written:
+            os.fsync(handle)
 
 
 def _begin_writing(handle: int) -> None:
