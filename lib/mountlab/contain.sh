@@ -15,7 +15,14 @@ make_cgroup() {
     # With our number: a run of the same name, by another user or below other roots, has its own.
     cgroup=$1/mountlab-${run##*/}.${out##*/}.$$ members=$1/mountlab-${run##*/}.${out##*/}.$$/$2
     # One that is there was left by a dead process of our number. It is taken only if it can be removed: if it is empty.
-    if mkdir "$cgroup" 2>/dev/null || { rmdir "$cgroup" && mkdir "$cgroup"; } 2>/dev/null; then
+    if [ -d "$cgroup" ] && ! rmdir "$cgroup" 2>/dev/null; then
+        cgroup=''
+        return 1
+    fi
+    # One process makes the directories of the trial as well, the first time: they are there whatever becomes of this.
+    mkdir ${besides:+"$out" "$directory"} "$cgroup" 2>/dev/null
+    besides=''
+    if [ -d "$cgroup" ]; then
         [ "$2" != tasks ] || return 0
         if read -r controllers < "$cgroup/cgroup.controllers"; [ -z "$controllers" ]; then
             { echo threaded > "$cgroup/cgroup.type"; } 2>/dev/null && return

@@ -86,21 +86,39 @@ snapshot() {
 # itself are in no line of /proc/meminfo, and may be hundreds of MiB. What a tool copies from lies in memory, too.
 weigh() {
     [ -n "$in_memory" ] || return 0
-    source=0 size=0
+    source=0
     [ ! -e "$out.data" ] || source=$(stat -c %s "$out.data" 2>/dev/null || echo 0)
-    if [ "$1" != empty ] && [ -d "$directory" ]; then
-        sizes=$(find "$directory" -type f -printf '%s\n' 2>/dev/null) \
-            || sizes=$(find "$directory" -type f -exec stat -c %s {} + 2>/dev/null)
-        for each in $sizes; do size=$((size + each)); done
-    fi
     {
         printf '==> %s <==\n' "$1"
         awk 'BEGIN { while (page == "" && (getline < "/proc/self/smaps") > 0) if ($1 == "KernelPageSize:") page = $2 }
             FILENAME == "/proc/meminfo" { print; next }
             $1 == "count:" { n += $2 }
             END { if (page) printf "PerCpuFree: %.0f kB\n", n * page }' /proc/meminfo /proc/zoneinfo
-        printf 'Source: %s B\nFiles: %s B\n' "$source" "$size"
+        printf 'Source: %s B\n' "$source"
     } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
+# $*: the sizes of the files, which end a reading.
+weighed() {
+    size=0
+    for each; do size=$((size + each)); done
+    printf 'Files: %s B\n' "$size" 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
+sizes() { find "$directory" -type f -exec stat -c %s {} + 2>/dev/null; }
+
+# One process tells the sizes of the files and removes them, where find can do that.
+# shellcheck disable=SC2046,SC2086 # numbers
+weigh_and_free() {
+    [ -n "$in_memory" ] || return 0
+    weighs=$(find "$directory" -depth -type f -printf '%s\n' , -delete 2>/dev/null)
+    if [ -d "$directory" ]; then
+        [ -n "$weighs" ] || weighs=$(sizes)
+        rm -rf "$directory"
+    fi
+    weighed $weighs
+    weigh freed
+    if [ -d "$directory" ]; then weighed $(sizes); else weighed; fi
 }
 
 # The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
@@ -220,6 +238,7 @@ dropped=
 uptimes=
 dropper=$$
 mount_before=
+besides=
 cgroup=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
@@ -233,20 +252,21 @@ if [ "$1" = collect ]; then
 fi
 read -r began _ < /proc/uptime
 [ ! -e "$out" ] || exit 95
-if expected_mount; then mounted=yes; else mounted=''; fi
-mkdir "$out" ${mounted:+"$directory"} 2>/dev/null
-unmade=$?
+there=''
+[ ! -e "$directory" ] || there=yes
+if expected_mount; then mounted=yes besides=yes; choose_container; else mounted=''; fi
+[ -d "$out" ] || mkdir "$out" ${mounted:+"$directory"} 2>/dev/null
 cd "$out" || exit 95
 put uptime "$began"
 [ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
-[ "$unmade" = 0 ] || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
+{ [ -z "$there" ] && [ -d "$directory" ]; } || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
-{ read -r own; read -r around; } < "$out/st_dev"
-[ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
+{ read -r own; read -r theirs; } < "$out/st_dev"
+[ "$own" = "$theirs" ] || refuse "$directory is not on the file system of $mountpoint"
 put st_dev "$own"
 
-choose_container
 weigh empty
+[ -z "$in_memory" ] || weighed
 logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
@@ -258,6 +278,5 @@ kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"
 [ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
-[ -z "$in_memory" ] || rm -rf "$directory"
-weigh freed
+weigh_and_free
 finish
