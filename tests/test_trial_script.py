@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 from mountlab.care import resource
+from mountlab.containment import CGROUPS
 from mountlab.counters import around
 from mountlab.filesystems.made import made
 from mountlab.memory_use import filled
@@ -58,11 +61,13 @@ class Machine:
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
         """What it prints goes into a file, as on a box (job.sh), unless a test wants a pipe."""
-        given = {"check": False, "env": self.environment, "timeout": self.time_limit_s, "input": b""}
-        if self.piped:
-            return subprocess.run(argv, capture_output=True, **given)
         with tempfile.TemporaryFile() as file:
-            done = subprocess.run(argv, stdout=file, stderr=subprocess.PIPE, **given)
+            done = subprocess.run(
+                argv, stdout=subprocess.PIPE if self.piped else file, stderr=subprocess.PIPE, check=False,
+                env=self.environment, timeout=self.time_limit_s, input=b"",
+            )  # fmt: skip
+            if self.piped:
+                return done
             file.seek(0)
             return subprocess.CompletedProcess(argv, done.returncode, file.read(), done.stderr)
 
@@ -251,6 +256,36 @@ def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache:
         ["shellcheck", "-s", "sh", "-S", "warning", str(file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+def started(machine: Machine, argv: tuple[str, ...]) -> list[str]:
+    """The programs that a command runs and the shells that it forks, by strace."""
+    log = machine.programs.parent / "strace"
+    done = machine.run(
+        ("strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=process", "-e", "signal=none", "-o", str(log), *argv)
+    )
+    assert done.returncode == 0, done.stderr
+    born = re.findall(r"^\d+ +(?:<\.\.\. )?(?:v?fork|clone3?)\b.*= (\d+)$", log.read_text(), re.MULTILINE)
+    ran = dict(re.findall(r'^(\d+) +execve\("(?:[^"]*/)?([^"/]+)"', log.read_text(), re.MULTILINE))
+    return sorted(ran.get(process, "a shell") for process in born)
+
+
+@pytest.mark.requires_program("strace")
+@pytest.mark.parametrize(("in_memory", "most"), [("''", 18), ("yes", 22)])
+def test_a_trial_starts_no_process_that_it_can_do_without(machine: Machine, in_memory: str, most: int) -> None:
+    """To start one takes longer than all that the shell does itself. There used to be 19, and 39 with a file system in
+    memory. Another shell than dash may fork more often."""
+    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    (machine.programs / "sh").symlink_to(dash)
+    (planned,) = opened(machine).trials
+    script = planned.argv[4].replace("in_memory=''", f"in_memory={in_memory}").replace(CGROUPS, f"{CGROUPS}/none")
+    names = started(machine, (*planned.argv[:4], script, *planned.argv[5:]))
+    assert "dd" in names
+    assert len(names) <= most, names
+    assert left(machine) == []
 
 
 # --- what else the box tells ------------------------------------------------------------------------------------------

@@ -19,9 +19,8 @@ make_cgroup() {
         cgroup=''
         return 1
     fi
-    # One process makes the directories of the trial as well, the first time: they are there whatever becomes of this.
-    mkdir ${besides:+"$out" "$directory"} "$cgroup" 2>/dev/null
-    besides=''
+    # The first time, the same process makes the directories of the trial. They exist even where the cgroup does not.
+    if [ -d "$out" ]; then mkdir "$cgroup"; else mkdir "$out" "$directory" "$cgroup"; fi 2>/dev/null
     if [ -d "$cgroup" ]; then
         [ "$2" != tasks ] || return 0
         if read -r controllers < "$cgroup/cgroup.controllers"; [ -z "$controllers" ]; then
@@ -33,7 +32,8 @@ make_cgroup() {
     return 1
 }
 
-# Sets contained_by, cgroup and around, the words before the tool that give it namespaces of its own.
+# Sets contained_by, cgroup and around, the words before the tool that give it namespaces of its own. Where a cgroup can
+# be tried, makes the directories of the trial, too.
 choose_container() {
     cgroup='' unified='' freezer='' pids='' named=''
     while IFS=: read -r _ names path; do

@@ -7,8 +7,8 @@ refuse() {
     finish
 }
 
-# However much the tool has written into $out: what is brought back has an end. Into a file (job.sh) the kernel lets tar
-# write no more than that; into a pipe, where nobody keeps it, head does.
+# However much the tool has written into $out: what is brought back has an end. Where it goes into a file (job.sh), the
+# kernel limits what tar writes; where it goes into a pipe, head does.
 finish() {
     cd / || exit 95
     if [ -f /proc/self/fd/1 ]; then
@@ -98,7 +98,7 @@ weigh() {
     } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
 }
 
-# $*: the sizes of the files, which end a reading.
+# The last line of a reading. $*: the sizes of the files.
 weighed() {
     size=0
     for each; do size=$((size + each)); done
@@ -107,7 +107,7 @@ weighed() {
 
 sizes() { find "$directory" -type f -exec stat -c %s {} + 2>/dev/null; }
 
-# One process tells the sizes of the files and removes them, where find can do that.
+# One process prints the sizes of the files and removes them, where find can do that.
 # shellcheck disable=SC2046,SC2086 # numbers
 weigh_and_free() {
     [ -n "$in_memory" ] || return 0
@@ -238,7 +238,6 @@ dropped=
 uptimes=
 dropper=$$
 mount_before=
-besides=
 cgroup=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
@@ -254,7 +253,7 @@ read -r began _ < /proc/uptime
 [ ! -e "$out" ] || exit 95
 there=''
 [ ! -e "$directory" ] || there=yes
-if expected_mount; then mounted=yes besides=yes; choose_container; else mounted=''; fi
+if expected_mount; then mounted=yes; choose_container; else mounted=''; fi
 [ -d "$out" ] || mkdir "$out" ${mounted:+"$directory"} 2>/dev/null
 cd "$out" || exit 95
 put uptime "$began"
