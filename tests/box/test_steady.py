@@ -266,6 +266,13 @@ def test_every_byte_of_an_output_arrives(held: SteadyBox, tmp_path: Path) -> Non
     assert held.run(("cat", str(tmp_path / "data"))).stdout == data
 
 
+def test_what_marks_a_command_with_its_run_marks_no_other(held: SteadyBox) -> None:
+    say = ("sh", "-c", 'echo "${MOUNTLAB_RUN-none}"')
+    assert held.run(("env", "MOUNTLAB_RUN=r 1", *say)).text == "r 1\n"
+    assert held.run(say).text == "none\n"
+    assert held.run(("env", "MOUNTLAB_ELSE=x", *say)).text == "none\n"
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_connection_lost_before_or_after_a_command_does_not_run_it_twice(
     when: str, held: SteadyBox, machine: Machine, tmp_path: Path

@@ -101,6 +101,19 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
     the_next_is_fine(machine, planned)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["dash", "busybox"], indirect=True)
+@pytest.mark.parametrize("piped", [True, False])
+def test_of_a_directory_that_floods_the_beginning_comes_back(machine: Machine, piped: bool) -> None:
+    """Into a file the kernel ends it, into a pipe `head`: the same bytes."""
+    machine.piped = piped
+    outcome, planned = misbehaving(machine, f"head -c {2 * LARGEST_ARCHIVE} /dev/zero > zz.log; {GOOD}")
+    assert isinstance(outcome.error, ToolError)
+    assert "left more than 64.0 MiB beside its output" in outcome.reason
+    assert sum(map(len, outcome.files.values())) <= LARGEST_ARCHIVE
+    the_next_is_fine(machine, planned)
+
+
 HANGS = {
     "sleeps": ("sleep 40", "ran longer than 1 s and was ended"),
     "ignores SIGTERM": ("trap '' TERM; while :; do sleep 1; done", "ignored SIGTERM and was killed"),

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -178,8 +177,8 @@ def test_beyond_counts_from_start_to_start() -> None:
 def test_trials_over_a_link_cross_it_once_each(tmp_path: Path) -> None:
     """Counted on the wire, not by us."""
     with trials.over_link(paths.load_box("local"), tmp_path, 0.005) as (connection, wire):
-        journal = trials.measured(connection, trials.a_sweep(trials.DD, 6), tmp_path, wire)
-    turns = sorted(later - earlier for earlier, later in pairwise(journal.turns))
+        journal = trials.measured(connection, trials.a_sweep(trials.DD, 6), tmp_path, lambda: wire.turns)
+    turns = sorted(journal.each_counted)
     # The count may come a moment after its trial: that one has none then, and the next has two. What SSH says of its
     # windows, now and then, is not waited for.
     assert turns[1:5] == [1] * 4

@@ -210,6 +210,16 @@ def test_a_box_of_the_users_own_configuration(home: Path, endpoint: Endpoint) ->
         assert connection.run(("id", "-un")).text.strip() == endpoint.user
 
 
+def test_what_goes_to_a_box_of_the_users_is_compressed(home: Path, endpoint: Endpoint) -> None:
+    """Over a link with latency the script of a trial, and what it brings back, would each take a round trip more."""
+    shutil.copy(endpoint.known_hosts, home / "known_hosts")
+    with open_box(Box(name="lab", host="lab")) as connection:
+        assert connection.run(("printf", "%s", "x" * 20000)).stdout == b"x" * 20000
+        assert connection.run(("sh", "-c", "head -c 256000 /dev/zero")).stdout == bytes(256000)
+        transport = connection._connection.transport
+        assert (transport.remote_compression, transport.local_compression) == ("zlib@openssh.com",) * 2
+
+
 def test_an_unknown_host_key_is_refused_and_shown(home: Path, endpoint: Endpoint) -> None:
     with pytest.raises(HostKeyError) as caught:
         connect(Box(name="lab", host="lab"))

@@ -14,6 +14,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 from random import Random
+from threading import RLock
 from typing import Any
 
 CHANGES = ("open", "write", "fsync", "ftruncate", "close", "mkdir", "rename", "replace", "unlink")
@@ -33,6 +34,7 @@ class Disk:
         self.calls: list[str] = []
         self._fail_at, self._error, self._lasting = fail_at, error, lasting
         self._off = False
+        self._one_by_one = RLock()
         self._numbers = count(1)
         self._ids: dict[int, int] = {}
         self._synced: dict[int, bytes] = {}
@@ -62,6 +64,10 @@ class Disk:
         self._called("rmtree", shutil.rmtree, path)
 
     def _called(self, name: str, real: Any, *arguments: Any, **options: Any) -> Any:
+        with self._one_by_one:  # several threads may wait for the disk
+            return self._counted(name, real, *arguments, **options)
+
+    def _counted(self, name: str, real: Any, *arguments: Any, **options: Any) -> Any:
         if self._off:
             raise PowerCut
         self.calls.append(name)

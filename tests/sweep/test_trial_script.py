@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab.analysis.memory_use import filled
 from mountlab.box.care import resource
+from mountlab.box.containment import CGROUPS
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.made import made
@@ -29,6 +33,7 @@ class Machine:
     machine's kernel says is not of these tests."""
 
     time_limit_s = 60
+    piped = False
 
     def __init__(self, path: Path) -> None:
         self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"
@@ -55,9 +60,16 @@ class Machine:
         return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            argv, capture_output=True, check=False, env=self.environment, timeout=self.time_limit_s, input=b""
-        )
+        """What it prints goes into a file, as on a box (job.sh), unless a test wants a pipe."""
+        with tempfile.TemporaryFile() as file:
+            done = subprocess.run(
+                argv, stdout=subprocess.PIPE if self.piped else file, stderr=subprocess.PIPE, check=False,
+                env=self.environment, timeout=self.time_limit_s, input=b"",
+            )  # fmt: skip
+            if self.piped:
+                return done
+            file.seek(0)
+            return subprocess.CompletedProcess(argv, done.returncode, file.read(), done.stderr)
 
     def do(self, argv: tuple[str, ...] | None) -> None:
         assert argv is not None
@@ -246,6 +258,36 @@ def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache:
     assert done.returncode == 0, done.stdout
 
 
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+def started(machine: Machine, argv: tuple[str, ...]) -> list[str]:
+    """The programs that a command runs and the shells that it forks, by strace."""
+    log = machine.programs.parent / "strace"
+    done = machine.run(
+        ("strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=process", "-e", "signal=none", "-o", str(log), *argv)
+    )
+    assert done.returncode == 0, done.stderr
+    born = re.findall(r"^\d+ +(?:<\.\.\. )?(?:v?fork|clone3?)\b.*= (\d+)$", log.read_text(), re.MULTILINE)
+    ran = dict(re.findall(r'^(\d+) +execve\("(?:[^"]*/)?([^"/]+)"', log.read_text(), re.MULTILINE))
+    return sorted(ran.get(process, "a shell") for process in born)
+
+
+@pytest.mark.requires_program("strace")
+@pytest.mark.parametrize(("in_memory", "most"), [("''", 18), ("yes", 22)])
+def test_a_trial_starts_no_process_that_it_can_do_without(machine: Machine, in_memory: str, most: int) -> None:
+    """To start one takes longer than all that the shell does itself. There used to be 19, and 39 with a file system in
+    memory. Another shell than dash may fork more often."""
+    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    (machine.programs / "sh").symlink_to(dash)
+    (planned,) = opened(machine).trials
+    script = planned.argv[4].replace("in_memory=''", f"in_memory={in_memory}").replace(CGROUPS, f"{CGROUPS}/none")
+    names = started(machine, (*planned.argv[:4], script, *planned.argv[5:]))
+    assert "dd" in names
+    assert len(names) <= most, names
+    assert left(machine) == []
+
+
 # --- what else the box tells ------------------------------------------------------------------------------------------
 
 
@@ -266,9 +308,14 @@ def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
 
 
-def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(machine: Machine) -> None:
+@pytest.mark.parametrize("programs", ["own", "busybox"])
+def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(machine: Machine, programs: str) -> None:
     """The files are 128 KiB while the tool has run, and gone in the last reading; elsewhere nothing is read."""
     plan = opened(machine, workloads={"r": READ})
+    if programs == "busybox":
+        busybox = shutil.which("busybox") or pytest.skip("busybox is not installed")
+        for name in ("find", "awk", "stat", "tar", "head", "tail", "rm", "mkdir", "sh"):
+            (machine.programs / name).symlink_to(busybox)
     files, status, _ = machine.trial(plan.trials[0], plan.trials[0].argv[4].replace("in_memory=''", "in_memory=yes"))
     assert (status, set(files) - ALWAYS) == ("ok", {"memory.txt"})
     found = filled(files["memory.txt"].decode())

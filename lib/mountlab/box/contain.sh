@@ -15,7 +15,13 @@ make_cgroup() {
     # With our number: a run of the same name, by another user or below other roots, has its own.
     cgroup=$1/mountlab-${run##*/}.${out##*/}.$$ members=$1/mountlab-${run##*/}.${out##*/}.$$/$2
     # One that is there was left by a dead process of our number. It is taken only if it can be removed: if it is empty.
-    if mkdir "$cgroup" 2>/dev/null || { rmdir "$cgroup" && mkdir "$cgroup"; } 2>/dev/null; then
+    if [ -d "$cgroup" ] && ! rmdir "$cgroup" 2>/dev/null; then
+        cgroup=''
+        return 1
+    fi
+    # The first time, the same process makes the directories of the trial. They exist even where the cgroup does not.
+    if [ -d "$out" ]; then mkdir "$cgroup"; else mkdir "$out" "$directory" "$cgroup"; fi 2>/dev/null
+    if [ -d "$cgroup" ]; then
         [ "$2" != tasks ] || return 0
         if read -r controllers < "$cgroup/cgroup.controllers"; [ -z "$controllers" ]; then
             { echo threaded > "$cgroup/cgroup.type"; } 2>/dev/null && return
@@ -26,7 +32,8 @@ make_cgroup() {
     return 1
 }
 
-# Sets contained_by, cgroup and around, the words before the tool that give it namespaces of its own.
+# Sets contained_by, cgroup and around, the words before the tool that give it namespaces of its own. Where a cgroup can
+# be tried, makes the directories of the trial, too.
 choose_container() {
     cgroup='' unified='' freezer='' pids='' named=''
     while IFS=: read -r _ names path; do

@@ -37,6 +37,7 @@ keep() {
     read -r self _ < /proc/self/stat
     state running "$self"
     read -r began _ < /proc/uptime
+    case $1:$2 in env:MOUNTLAB_RUN=*) export "${2?}" && shift 2 ;; esac # saves the process of env
     timeout -k 5 "$limit" "$@" > "$job.out" 2> "$job.err"
     status=$?
     read -r ended _ < /proc/uptime

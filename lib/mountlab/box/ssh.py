@@ -324,9 +324,9 @@ def _from_user_config(box: Box, where: str) -> Connection:
     try:
         config.load_ssh_config()
         # The agent opens the door of the box, and is never handed to it, whatever ForwardAgent says.
-        return Connection(
-            box.host, box.user, box.port, config=config, connect_kwargs=dict(_CONNECT), forward_agent=False
-        )
+        # Compressed, what goes each way in a trial fits into what TCP sends at once after a pause: one round trip less.
+        kwargs = {**_CONNECT, "compress": True}
+        return Connection(box.host, box.user, box.port, config=config, connect_kwargs=kwargs, forward_agent=False)
     except SSHException as error:
         raise BoxError("the ssh configuration cannot be read", where="~/.ssh/config", got=str(error)) from error
     except RecursionError as error:

@@ -10,8 +10,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from mountlab.core.errors import KeepError, StoreError
@@ -37,6 +39,8 @@ _REASONS = {
 }
 OPEN_AT_ONCE = 64
 """Files of a directory that are written together."""
+FLUSHED_AT_ONCE = 8
+"""Files that are flushed at the same time: the disk then empties its cache once for several of them."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What file systems say that know no fsync of a directory: their entries are on the disk at once, or never surely."""
 
@@ -202,25 +206,30 @@ def _fill(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _write_together(files: Mapping[Path, bytes]) -> None:
-    """Files that are on the disk when all are: each waits for what the others have begun, and not one for another."""
+    """Write files, and flush them at the same time: none waits for another."""
     with ExitStack() as handles:
         written = []
         for path, data in files.items():
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             handles.callback(os.close, handle)
             _write_all(handle, data)
-            _begin_writing(handle)
             written.append(handle)
-        for handle in written:
-            os.fsync(handle)
+        _flush(written)
 
 
-def _begin_writing(handle: int) -> None:
-    """Let the kernel begin to write what a file has, where it can be told so: Linux does for pages that are not needed
-    any more. Nothing depends on it."""
-    if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+def _flush(handles: Sequence[int]) -> None:
+    """Flush all of these to the disk, and only then raise the first error."""
+    flushed = [_flushers(os.getpid()).submit(os.fsync, handle) for handle in handles]
+    wait(flushed)
+    for each in flushed:
+        each.result()
+
+
+@cache
+def _flushers(_process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process that flush files. They are kept: to start them takes as long as a flush. A
+    forked process has no threads of its parent."""
+    return ThreadPoolExecutor(FLUSHED_AT_ONCE, "mountlab-flush")
 
 
 def new_directory(path: Path, files: Mapping[str, bytes], *, empty: str) -> None:

@@ -7,10 +7,15 @@ refuse() {
     finish
 }
 
-# However much the tool has written into $out: what is brought back has an end.
+# However much the tool has written into $out: what is brought back has an end. Where it goes into a file (job.sh), the
+# kernel limits what tar writes; where it goes into a pipe, head does.
 finish() {
     cd / || exit 95
-    tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"
+    if [ -f /proc/self/fd/1 ]; then
+        trap '' XFSZ
+        ulimit -f "$((largest_archive / 512 + 1))"
+        tar -C "$out" -cf - .
+    else tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"; fi
     exit 0
 }
 
@@ -81,14 +86,39 @@ snapshot() {
 # itself are in no line of /proc/meminfo, and may be hundreds of MiB. What a tool copies from lies in memory, too.
 weigh() {
     [ -n "$in_memory" ] || return 0
+    source=0
+    [ ! -e "$out.data" ] || source=$(stat -c %s "$out.data" 2>/dev/null || echo 0)
     {
         printf '==> %s <==\n' "$1"
-        cat /proc/meminfo
-        awk '$1 == "KernelPageSize:" { size = $2 } $1 == "count:" { n += $2 } END { printf "PerCpuFree: %.0f kB\n", n * size }' \
-            /proc/self/smaps /proc/zoneinfo
-        printf 'Source: %s B\n' "$(stat -c %s "$out.data" || echo 0)"
-        find "$directory" -type f -exec stat -c %s {} + | awk '{ sum += $1 } END { printf "Files: %.0f B\n", sum }'
+        awk 'BEGIN { while (page == "" && (getline < "/proc/self/smaps") > 0) if ($1 == "KernelPageSize:") page = $2 }
+            FILENAME == "/proc/meminfo" { print; next }
+            $1 == "count:" { n += $2 }
+            END { if (page) printf "PerCpuFree: %.0f kB\n", n * page }' /proc/meminfo /proc/zoneinfo
+        printf 'Source: %s B\n' "$source"
     } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
+# The last line of a reading. $*: the sizes of the files.
+weighed() {
+    size=0
+    for each; do size=$((size + each)); done
+    printf 'Files: %s B\n' "$size" 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
+sizes() { find "$directory" -type f -exec stat -c %s {} + 2>/dev/null; }
+
+# One process prints the sizes of the files and removes them, where find can do that.
+# shellcheck disable=SC2046,SC2086 # numbers
+weigh_and_free() {
+    [ -n "$in_memory" ] || return 0
+    weighs=$(find "$directory" -depth -type f -printf '%s\n' , -delete 2>/dev/null)
+    if [ -d "$directory" ]; then
+        [ -n "$weighs" ] || weighs=$(sizes)
+        rm -rf "$directory"
+    fi
+    weighed $weighs
+    weigh freed
+    if [ -d "$directory" ]; then weighed $(sizes); else weighed; fi
 }
 
 # The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
@@ -221,19 +251,21 @@ if [ "$1" = collect ]; then
 fi
 read -r began _ < /proc/uptime
 [ ! -e "$out" ] || exit 95
-if expected_mount; then mounted=yes said=$(mkdir "$out" "$directory" 2>&1); else mounted='' said=$(mkdir "$out" 2>&1); fi
-unmade=$?
+there=''
+[ ! -e "$directory" ] || there=yes
+if expected_mount; then mounted=yes; choose_container; else mounted=''; fi
+[ -d "$out" ] || mkdir "$out" ${mounted:+"$directory"} 2>/dev/null
 cd "$out" || exit 95
 put uptime "$began"
 [ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
-[ "$unmade" = 0 ] || { trouble; refuse "$said"; }
+{ [ -z "$there" ] && [ -d "$directory" ]; } || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
 stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
-{ read -r own; read -r around; } < "$out/st_dev"
-[ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
+{ read -r own; read -r theirs; } < "$out/st_dev"
+[ "$own" = "$theirs" ] || refuse "$directory is not on the file system of $mountpoint"
 put st_dev "$own"
 
-choose_container
 weigh empty
+[ -z "$in_memory" ] || weighed
 logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
@@ -245,6 +277,5 @@ kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"
 [ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
-[ -z "$in_memory" ] || rm -rf "$directory"
-weigh freed
+weigh_and_free
 finish

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,9 @@ from mountlab.sweep.sweep_file import Resolved, resolve
 from mountlab_dev.bench.link import HOST, Link, link
 from mountlab_dev.bench.table import Row, timed
 
-LOCAL_GOAL_S, CACHES_GOAL_S, LINK_GOAL_S = 0.025, 0.15, 0.070
+LOCAL_GOAL_S, CACHES_GOAL_S, LINK_GOAL_S = 0.015, 0.15, 0.055
+PROCESSES_GOAL = 32
+"""What a trial of dd on tmpfs may start, the tool and its containment included."""
 EACH_WAY_S = 0.020
 """Latency of the link: a round trip takes twice as long."""
 OVER_LINK = f"over a link of {EACH_WAY_S * 1000:.0f} ms each way"
@@ -32,14 +35,13 @@ NO_LINK = "needs an embedded box (`embedded: loopback`)"
 class Timed:
     """A journal that also notes what each trial cost."""
 
-    def __init__(self, writer: RunWriter, turns: Callable[[], int] = lambda: 0) -> None:
-        self._writer, self._turns = writer, turns
+    def __init__(self, writer: RunWriter, count: Callable[[], int] = lambda: 0) -> None:
+        self._writer, self._count = writer, count
         self.overhead_s: list[float] = []
         """Of each trial: until its result was here, and on the disk, beyond the time between the tool's two stamps."""
         self.stamps: list[tuple[float, float]] = []
         """When the tool of each trial began and ended, by the box's clock."""
-        self.turns: list[int] = []
-        """How often the link had been crossed when each trial was recorded."""
+        self._counts: list[int] = []
 
     def has(self, trial_id: str) -> bool:
         return self._writer.has(trial_id)
@@ -58,7 +60,12 @@ class Timed:
         began, ended = (int(files[name]) / NS_PER_S for name in ("started_ns", "ended_ns"))
         self.overhead_s.append(trial.elapsed_s - (ended - began) + kept_s)
         self.stamps.append((began, ended))
-        self.turns.append(self._turns())
+        self._counts.append(self._count())
+
+    @property
+    def each_counted(self) -> list[float]:
+        """By how much the count grew from one trial to the next."""
+        return [float(later - earlier) for earlier, later in pairwise(self._counts)]
 
 
 class Silent:
@@ -89,13 +96,19 @@ def a_sweep(workload: Mapping[str, object], repeats: int, *, caches: bool = Fals
     return resolve(raw, where="bench")
 
 
-def measured(connection: SshBox, resolved: Resolved, results: Path, wire: Link | None = None) -> Timed:
-    """Run a sweep on a box that is connected."""
+def measured(connection: SshBox, resolved: Resolved, results: Path, count: Callable[[], int] = lambda: 0) -> Timed:
+    """Run a sweep on a box that is connected. `count` is read when a trial is recorded."""
     session = workflow.planned_on({connection.box.name: connection}, resolved, connection.box, results=results)
     writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
-    journal = Timed(writer, lambda: wire.turns if wire else 0)
+    journal = Timed(writer, count)
     run_sweep(session.plan, session.connection, journal, Silent())
     return journal
+
+
+def processes_started() -> int:
+    """Return how many processes this machine has started since it was booted."""
+    (line,) = (each for each in Path("/proc/stat").read_text().splitlines() if each.startswith("processes "))
+    return int(line.split()[1])
 
 
 # --- the box over a link ----------------------------------------------------------------------------------------------
@@ -126,16 +139,19 @@ def rows(box: Box, repeats: int, scratch: Path) -> Iterator[Row]:
     """Overhead of a trial of dd on a mounted tmpfs. The first trial of each, a warm-up, is not counted."""
     with open_box(box) as connection:
         yield Row("a command on the box (true), outside of a run", timed(lambda: connection.run(("true",)), repeats))
-        quick = measured(connection, a_sweep(DD, repeats), scratch)
+        here = box.embedded == "loopback"
+        quick = measured(connection, a_sweep(DD, repeats), scratch, processes_started if here else lambda: 0)
         dropping = measured(connection, a_sweep(DD, repeats, caches=True), scratch)
     what = "overhead of a trial on a mounted tmpfs"
     yield Row(what, quick.overhead_s[1:], under=LOCAL_GOAL_S)
     yield Row(f"{what}, caches dropped before it", dropping.overhead_s[1:], under=CACHES_GOAL_S)
-    if box.embedded != "loopback":
+    if not here:
         yield Row(f"{what}, {OVER_LINK}", [], why_not=NO_LINK)
         return
+    yield Row(
+        "processes that this machine starts in a trial", quick.each_counted, unit="count", under=PROCESSES_GOAL + 1
+    )
     with over_link(box, scratch, EACH_WAY_S) as (connection, wire):
-        far = measured(connection, a_sweep(DD, repeats), scratch, wire)
-    turns = [float(later - earlier) for earlier, later in zip(far.turns, far.turns[1:], strict=False)]
+        far = measured(connection, a_sweep(DD, repeats), scratch, lambda: wire.turns)
     yield Row(f"{what}, {OVER_LINK}", far.overhead_s[1:], under=LINK_GOAL_S)
-    yield Row("round trips of a trial, counted on the link", turns, unit="count", under=1.5)
+    yield Row("round trips of a trial, counted on the link", far.each_counted, unit="count", under=1.5)
