@@ -11,12 +11,15 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mountlab.core.errors import KeepError, StoreError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 ROOT = Path(__file__).resolve().parents[3]
 UNFINISHED, REPLACED = ".new", ".old"
@@ -219,6 +222,8 @@ def _write_together(files: Mapping[Path, bytes]) -> None:
 
 def _flush(handles: Sequence[int]) -> None:
     """Flush all of these to the disk, and only then raise the first error."""
+    from concurrent.futures import wait
+
     flushed = [_flushers(os.getpid()).submit(os.fsync, handle) for handle in handles]
     wait(flushed)
     for each in flushed:
@@ -229,6 +234,8 @@ def _flush(handles: Sequence[int]) -> None:
 def _flushers(_process: int) -> ThreadPoolExecutor:
     """Return the threads of this process that flush files. They are kept: to start them takes as long as a flush. A
     forked process has no threads of its parent."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(FLUSHED_AT_ONCE, "mountlab-flush")
 
 
