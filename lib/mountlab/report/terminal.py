@@ -11,8 +11,6 @@ from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
 from mountlab.core.text import lines_of
 
-TextRow = Sequence[str]
-
 
 def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
     """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), caveats by code."""
