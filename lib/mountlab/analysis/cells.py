@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
-from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
-from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
+from mountlab.stats import compare_rows, estimate_samples, family
+from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
 from mountlab.stats.sequential import level_after
@@ -390,13 +391,8 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     asked, ratios, late = compared(sweep, measurements, censored)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    columns = (
-        ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
-        together.low_all, together.high_all, together.low_same, together.high_same, together.level_same,
-        together.p_equivalent_adjusted, together.needed, late,
-    )  # fmt: skip
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
+    sides = (each.sides for each in asked)
+    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist()))
 
 
 def compared(
@@ -438,6 +434,11 @@ class Question(NamedTuple):
     label: str
     candidate: str
     baseline: str
+
+    @property
+    def sides(self) -> Sides:
+        """What is compared with what."""
+        return Sides.of(self.workload, self.metric, self.label, baseline=self.baseline, candidate=self.candidate)
 
     def key(self, filesystem: str) -> tuple[str, str, str]:
         """Cell, metric and label of one side."""
@@ -489,58 +490,3 @@ def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str
     for filesystem, cell, metric, label in _rows_of(rows):
         found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
-
-
-def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
-    (
-        ratio,
-        n,
-        paired,
-        p,
-        p_adjusted,
-        low,
-        high,
-        low_all,
-        high_all,
-        low_same,
-        high_same,
-        level_same,
-        p_same,
-        needed,
-        late,
-    ) = found
-    workload, level = asked.workload, sweep.design.level
-    better = workload.own_metrics[asked.metric].better if asked.metric in workload.own_metrics else ""
-    said = verdict(
-        ratio,
-        p_adjusted=p_adjusted,
-        p_equivalent_adjusted=p_same,
-        level=level,
-        more_is_better=workload.metric(asked.metric).better == "higher",
-    )
-    return Comparison(
-        baseline=asked.baseline,
-        candidate=asked.candidate,
-        workload=workload.name,
-        tool=workload.tool,
-        factors=workload.factors,
-        metric=asked.metric,
-        label=asked.label,
-        ratio=math.nan if late and ratio in (0.0, math.inf) else ratio,
-        low=low,
-        high=high,
-        n=n,
-        level=level,
-        p=p,
-        p_adjusted=p_adjusted,
-        method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD,
-        verdict=said,
-        low_all=low_all,
-        high_all=high_all,
-        low_same=low_same,
-        high_same=high_same,
-        level_same=level_same,
-        needed=None if math.isnan(needed) else int(needed),
-        censored=late,
-        better=better,
-    )

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Protocol
 
 import numpy as np
 
 from mountlab.analysis import cells, verdicts
+from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.run_view import Measured
 from mountlab.core import numbers
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
 from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
-from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
-from mountlab.stats.censored import SIGN_METHOD, ranked_ratios
+from mountlab.stats import RATIO_METHOD, compare_rows, family
+from mountlab.stats.censored import ranked_ratios
 
 NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
 
@@ -133,42 +134,11 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    columns = (
-        ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,
-        alone.level_same,
-    )  # fmt: skip
-    ratio, low, high, p, p_same, low_same, high_same, level_same = (float(column[0]) for column in columns)
-    said = verdict(
-        ratio,
-        p_adjusted=p,
-        p_equivalent_adjusted=p_same,
-        level=design.level,
-        more_is_better=higher_is_better(theirs.metric),
+    own = replace(alone, p_adjusted=alone.p, low_all=alone.low, high_all=alone.high, needed=np.full(1, math.nan))
+    about = Sides(
+        theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )
-    found = Comparison(
-        baseline=theirs.baseline,
-        candidate=theirs.candidate,
-        workload=workload.name,
-        tool=workload.tool,
-        factors=theirs.factors,
-        metric=theirs.metric,
-        label=theirs.label,
-        ratio=math.nan if censored and ratio in (0.0, math.inf) else ratio,
-        low=low,
-        high=high,
-        n=int(ratios.n[0]),
-        level=design.level,
-        p=p,
-        p_adjusted=p,
-        verdict=said,
-        method=SIGN_METHOD if censored else RATIO_METHOD,
-        low_all=low,
-        high_all=high,
-        low_same=low_same,
-        high_same=high_same,
-        level_same=level_same,
-        censored=censored,
-    )
+    (found,) = comparisons_of([about], ratios, own, level=design.level, late=[censored], method=RATIO_METHOD)
     return verdicts.together(found)
 
 

@@ -12,6 +12,10 @@ from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 
+SIGNS: Mapping[Verdict, str] = {
+    "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
+}  # fmt: skip
+"""A verdict with a sign for those who skim, in the order in which verdicts are counted."""
 _SENTENCES = 4
 """Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
 
@@ -95,6 +99,13 @@ def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
     """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no speed."""
     own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
     return own or verdict_text(comparison.verdict, smallest_effect)
+
+
+def verdict_or_why(comparison: Comparison, smallest_effect: float) -> str:
+    """The verdict and what would decide it; or why there is none."""
+    if not has_interval(comparison):
+        return f"none: {why_no_interval(comparison)}"
+    return verdict_of(comparison, smallest_effect) + needed(comparison)
 
 
 _OF_OWN_METRICS: Mapping[Verdict, str] = {"faster": "better", "slower": "worse"}
@@ -285,13 +296,18 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
 
 
+def tally(fell: Mapping[Verdict, int], smallest_effect: float, *, none: int = 0) -> str:
+    """'faster in 6, undecided in 3 and without an interval in 1', the last for `none` without a verdict."""
+    parts = [f"{verdict_text(verdict, smallest_effect)} in {fell[verdict]}" for verdict in SIGNS if fell.get(verdict)]
+    return listed([*parts, *([f"without an interval in {none}"] if none else [])])
+
+
 def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
     """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few.
     Without a figure of both sides there is no comparison."""
-    order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
     group = [c for c in group if has_blocks(c)] or group
-    fell = {verdict: [_workload_of(c) for c in group if c.verdict == verdict] for verdict in order}
-    present = [verdict for verdict in order if fell[verdict]]
+    fell = {verdict: [workload_of(c) for c in group if c.verdict == verdict] for verdict in SIGNS}
+    present = [verdict for verdict in SIGNS if fell[verdict]]
     if len(present) == 1:
         return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
     parts = [
@@ -303,7 +319,8 @@ def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
     return f"{listed(parts)} of {len(group)} comparisons"
 
 
-def _workload_of(comparison: Comparison) -> str:
+def workload_of(comparison: Comparison) -> str:
+    """The label of the workload of a comparison."""
     return workload_label(comparison.workload, comparison.factors)
 
 
