@@ -16,6 +16,7 @@ from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
 from mountlab.stats import compare_rows, estimate_samples, family
@@ -207,7 +208,7 @@ def _with_unended(
     sweep: Sweep, measurements: pd.DataFrame, estimates: pd.DataFrame, censored: Censored, *, run_id: str, box: str
 ) -> pd.DataFrame:
     """With a row for each figure of the answer of the cells whose counted trials all ran into the time limit."""
-    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
     ended, factors = set(estimates["cell"].tolist()), factor_names(sweep)
     rows = [
         {
@@ -442,20 +443,22 @@ class Question(NamedTuple):
 
     def key(self, filesystem: str) -> tuple[str, str, str]:
         """Cell, metric and label of one side."""
-        return f"{filesystem}/{self.workload.label}", self.metric, self.label
+        return cell_id(filesystem, self.workload.label), self.metric, self.label
 
 
 def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Question]:
-    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
     return [
         Question(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads
-        if sweep.has_cell(f"{baseline}/{workload.label}")
+        if sweep.has_cell(cell_id(baseline, workload.label))
         for metric in metrics[workload.label]
         if workload.metric(metric).better != "neither"
         for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
-        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}") and not _refused(sweep, fs, workload)
+        if fs.name != baseline
+        and sweep.has_cell(cell_id(fs.name, workload.label))
+        and not _refused(sweep, fs, workload)
     ]
 
 
@@ -482,11 +485,12 @@ def _by_block(
     return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
 
 
-def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+def answer_labels(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
     """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
     every part (the methods of pg_test_fsync), in the order in which they came."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    rows = measurements[["filesystem", "cell", "metric", "label"]].drop_duplicates()
-    for filesystem, cell, metric, label in _rows_of(rows):
-        found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
+    rows = measurements[["cell", "metric", "label"]].drop_duplicates()
+    for cell, metric, label in _rows_of(rows):
+        if own := sweep.combinations.get(cell):
+            found.setdefault((own.workload.label, metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mountlab.checks.caveats import doubt_key, doubt_text
-from mountlab.core.findings import Comparison, PublishedFigure, Verdict
+from mountlab.core.findings import Agreement, Comparison, PublishedFigure, Verdict
+from mountlab.core.names import cell_id as cell_id_
 from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
@@ -16,13 +17,17 @@ SIGNS: Mapping[Verdict, str] = {
     "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
 }  # fmt: skip
 """A verdict with a sign for those who skim, in the order in which verdicts are counted."""
+AGREEMENT_SIGNS: Mapping[Agreement, str] = {
+    "agrees": "✓ agrees", "contradicts": "✗ contradicts", "undecided": "? undecided", "not measured": "not measured",
+}  # fmt: skip
+"""How ours stands to what was published, with a sign."""
 _SENTENCES = 4
 """Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
 
 
 def cell_id(filesystem: str, comparison: Comparison) -> str:
     """The id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
-    return f"{filesystem}/{workload_label(comparison.workload, comparison.factors)}"
+    return cell_id_(filesystem, workload_label(comparison.workload, comparison.factors))
 
 
 def effect(comparison: Comparison) -> float:
@@ -358,3 +363,36 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         f"for {single} ours has no interval, and so no verdict" if single else "",
     ]
     return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
+
+
+def claim_text(theirs: PublishedFigure) -> str:
+    """'11 times', or 'slower', or 'the same within 10 %'."""
+    if theirs.claim is None:
+        return f"{ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
+    return f"the same within {percent(theirs.within)}" if theirs.within is not None else theirs.claim
+
+
+def agreement_text(agreement: Agreement, why: str, *, signs: bool = False) -> str:
+    """How ours stands to what was published, or why it is not compared; with a sign for those who skim."""
+    if why:
+        return f"not compared: {why}"
+    return AGREEMENT_SIGNS[agreement].replace(" ", "\u00a0") if signs else agreement
+
+
+def agreement_sentence(found: Sequence[Agreement]) -> str:
+    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
+    counts: dict[Agreement, int] = {each: found.count(each) for each in ("agrees", "contradicts", "undecided")}
+    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
+    spoken = {
+        "agrees": "agrees with",
+        "contradicts": "contradicts",
+        "undecided": "is undecided for",
+    }
+    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
+    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
+    if not measured:
+        return f"Of {counted(len(found), 'published result')}, none was measured."
+    what = counted(measured, "published result")
+    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {listed(parts)}" + (
+        f"; {absent}." if missing else "."
+    )

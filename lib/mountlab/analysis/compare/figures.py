@@ -148,7 +148,7 @@ def shared_figures(
 
 
 def _own_keys(run: ComparedRun, figures: RunFigures, metrics: Sequence[str]) -> Iterator[tuple[Cell, FigureKey]]:
-    labels = answer_labels(counted(run.measurements))
+    labels = answer_labels(run.sweep, counted(run.measurements))
     for cell in run.sweep.cells:
         workload = cell.workload.label
         for metric in metrics or run.answer_metrics.get(workload, ()):

@@ -117,7 +117,7 @@ def _in_common(first: ComparedRun, run: ComparedRun, figures: Sequence[RunFigure
 
 def _keys(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tuple[Cell, FigureKey]]:
     """The figures that the answers of both runs are about; of a metric that has labels, those of A."""
-    labels = answer_labels(counted(a.measurements))
+    labels = answer_labels(a.sweep, counted(a.measurements))
     for cell in common:
         workload = cell.workload.label
         for metric in a.answer_metrics.get(workload, ()):
