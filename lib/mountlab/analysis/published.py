@@ -13,7 +13,6 @@ import numpy as np
 from mountlab.analysis import cells, verdicts
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.run_view import Measured
-from mountlab.core import numbers
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
 from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
@@ -41,11 +40,6 @@ class Beside:
     agreement: Agreement
     why: str = ""
     """Why it is not compared, where it was measured."""
-
-    @property
-    def said(self) -> str:
-        """How the two stand to each other, with the reason where they are not compared."""
-        return f"not compared: {self.why}" if self.why else self.agreement
 
 
 def beside(run: Compared) -> list[Beside]:
@@ -98,13 +92,6 @@ def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
     if 1 / (1 + smallest_effect) <= theirs.ratio <= 1 + smallest_effect:
         return "same"
     return "faster" if (theirs.ratio > 1) == higher_is_better(theirs.metric) else "slower"
-
-
-def claim_text(theirs: PublishedFigure) -> str:
-    """'11 times', or 'slower', or 'the same within 10 %'."""
-    if theirs.claim is None:
-        return f"{numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
-    return f"the same within {numbers.percent(theirs.within)}" if theirs.within is not None else theirs.claim
 
 
 def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
@@ -203,18 +190,3 @@ def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
 def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """The levels of the other factors, in no order."""
     return frozenset((key, value) for key, value in factors.items() if key not in named)
-
-
-def agreement_sentence(found: Sequence[Beside]) -> str:
-    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
-    counts = {word: sum(each.agreement == word for each in found) for word in ("agrees", "contradicts", "undecided")}
-    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
-    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
-    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
-    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
-    if not measured:
-        return f"Of {numbers.counted(len(found), 'published result')}, none was measured."
-    what = numbers.counted(measured, "published result")
-    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {numbers.listed(parts)}" + (
-        f"; {absent}." if missing else "."
-    )
