@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.analysis.compare.two import Difference, RunComparison, compare_runs
+from mountlab.analysis.compare.differences import Difference
+from mountlab.analysis.compare.two import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
@@ -387,5 +388,5 @@ def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
 
 
 def test_a_difference_is_shown_with_its_unit() -> None:
-    found = replace(compared(), differences=(Difference("machine", "memory_bytes", 2**30, 2**31),))
+    found = replace(compared(), differences=(Difference("machine", "memory_bytes", (2**30, 2**31)),))
     assert "machine: memory: 1.00 GiB in A, 2.00 GiB in B" in compare.comparison_text(found)

@@ -19,7 +19,7 @@ from mountlab.analysis.cells import (
     figure_steps,
     measurement_frame,
 )
-from mountlab.analysis.compare.ratios import common_cells
+from mountlab.analysis.compare.figures import common_cells
 from mountlab.analysis.history import History, Key
 from mountlab.core import numbers
 from mountlab.core.errors import ParameterError, PlanError

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from mountlab.analysis import published as claims
-from mountlab.analysis.published import Beside, agreement, agreement_sentence, beside, claim_text
+from mountlab.analysis.published import Beside, agreement, beside
+from mountlab.analysis.verdicts import agreement_sentence, agreement_text, claim_text
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Agreement, Claim, PublishedFigure, Verdict
 from mountlab.core.model import Design, Filesystem, Sweep, Until, Workload
@@ -165,7 +166,7 @@ def test_a_figure_of_0_has_no_ratio_and_the_row_says_so(zeros: int) -> None:
         assert (found.ours.n, found.agreement, found.why) == (4, "agrees", "")
     else:
         assert (found.ours, found.agreement) == (None, "not measured")
-        assert "0 has no ratio" in found.said
+        assert "0 has no ratio" in agreement_text(found.agreement, found.why)
 
 
 def test_the_interval_beside_the_same_lies_inside_the_bound() -> None:
@@ -185,11 +186,11 @@ def test_claims_as_text() -> None:
 def test_the_sentence_counts() -> None:
     told: list[Agreement] = ["agrees", "agrees", "contradicts", "undecided", "not measured"]
     found = [Beside(theirs(claim="faster"), None, each) for each in told]
-    assert agreement_sentence(found) == (
+    assert agreement_sentence([each.agreement for each in found]) == (
         "Of 4 published results that were measured, ours agrees with 2, contradicts 1 and is undecided for 1; "
         "1 was not measured."
     )
-    assert agreement_sentence(found[-1:]) == "Of 1 published result, none was measured."
+    assert agreement_sentence([each.agreement for each in found[-1:]]) == "Of 1 published result, none was measured."
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from mountlab.analysis.compare.boxes import across_boxes
+from mountlab.analysis.compare.figures import common_cells
 from mountlab.analysis.compare.many import compare_many
-from mountlab.analysis.compare.ratios import common_cells
 from mountlab.analysis.compare.two import compare_runs
 from mountlab.analysis.forecast import forecast
 from mountlab.analysis.gate import judge

@@ -137,7 +137,7 @@ def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) ->
 
 def test_every_caveat_in_the_code_is_in_one_of_the_two_tables() -> None:
     sources = [path.read_text() for path in (disk.ROOT / "lib" / "mountlab").rglob("*.py")]
-    codes = {code for text in sources for code in re.findall(r'Caveat\(\s*code="([a-z-]+)"', text)}
+    codes = {code for text in sources for code in re.findall(r'(?:Caveat\(\s*code=|of_run\(\s*)"([a-z-]+)"', text)}
     assert codes
     assert codes <= {*CHECKS, *OF_SEVERAL_RUNS}
     methods = (disk.ROOT / "METHODS.md").read_text()

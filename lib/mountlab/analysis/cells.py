@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
-from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
-from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
+from mountlab.stats import compare_rows, estimate_samples, family
+from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
 from mountlab.stats.sequential import level_after
@@ -206,7 +208,7 @@ def _with_unended(
     sweep: Sweep, measurements: pd.DataFrame, estimates: pd.DataFrame, censored: Censored, *, run_id: str, box: str
 ) -> pd.DataFrame:
     """With a row for each figure of the answer of the cells whose counted trials all ran into the time limit."""
-    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
     ended, factors = set(estimates["cell"].tolist()), factor_names(sweep)
     rows = [
         {
@@ -390,13 +392,8 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     asked, ratios, late = compared(sweep, measurements, censored)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    columns = (
-        ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
-        together.low_all, together.high_all, together.low_same, together.high_same, together.level_same,
-        together.p_equivalent_adjusted, together.needed, late,
-    )  # fmt: skip
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
+    sides = (each.sides for each in asked)
+    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist()))
 
 
 def compared(
@@ -439,22 +436,29 @@ class Question(NamedTuple):
     candidate: str
     baseline: str
 
+    @property
+    def sides(self) -> Sides:
+        """What is compared with what."""
+        return Sides.of(self.workload, self.metric, self.label, baseline=self.baseline, candidate=self.candidate)
+
     def key(self, filesystem: str) -> tuple[str, str, str]:
         """Cell, metric and label of one side."""
-        return f"{filesystem}/{self.workload.label}", self.metric, self.label
+        return cell_id(filesystem, self.workload.label), self.metric, self.label
 
 
 def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Question]:
-    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
     return [
         Question(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads
-        if sweep.has_cell(f"{baseline}/{workload.label}")
+        if sweep.has_cell(cell_id(baseline, workload.label))
         for metric in metrics[workload.label]
         if workload.metric(metric).better != "neither"
         for label in labels.get((workload.label, metric), ("",))
         for fs in sweep.filesystems
-        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}") and not _refused(sweep, fs, workload)
+        if fs.name != baseline
+        and sweep.has_cell(cell_id(fs.name, workload.label))
+        and not _refused(sweep, fs, workload)
     ]
 
 
@@ -481,66 +485,12 @@ def _by_block(
     return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
 
 
-def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+def answer_labels(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
     """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
     every part (the methods of pg_test_fsync), in the order in which they came."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    rows = measurements[["filesystem", "cell", "metric", "label"]].drop_duplicates()
-    for filesystem, cell, metric, label in _rows_of(rows):
-        found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
+    rows = measurements[["cell", "metric", "label"]].drop_duplicates()
+    for cell, metric, label in _rows_of(rows):
+        if own := sweep.combinations.get(cell):
+            found.setdefault((own.workload.label, metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
-
-
-def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
-    (
-        ratio,
-        n,
-        paired,
-        p,
-        p_adjusted,
-        low,
-        high,
-        low_all,
-        high_all,
-        low_same,
-        high_same,
-        level_same,
-        p_same,
-        needed,
-        late,
-    ) = found
-    workload, level = asked.workload, sweep.design.level
-    better = workload.own_metrics[asked.metric].better if asked.metric in workload.own_metrics else ""
-    said = verdict(
-        ratio,
-        p_adjusted=p_adjusted,
-        p_equivalent_adjusted=p_same,
-        level=level,
-        more_is_better=workload.metric(asked.metric).better == "higher",
-    )
-    return Comparison(
-        baseline=asked.baseline,
-        candidate=asked.candidate,
-        workload=workload.name,
-        tool=workload.tool,
-        factors=workload.factors,
-        metric=asked.metric,
-        label=asked.label,
-        ratio=math.nan if late and ratio in (0.0, math.inf) else ratio,
-        low=low,
-        high=high,
-        n=n,
-        level=level,
-        p=p,
-        p_adjusted=p_adjusted,
-        method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD,
-        verdict=said,
-        low_all=low_all,
-        high_all=high_all,
-        low_same=low_same,
-        high_same=high_same,
-        level_same=level_same,
-        needed=None if math.isnan(needed) else int(needed),
-        censored=late,
-        better=better,
-    )

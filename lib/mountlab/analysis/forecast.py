@@ -19,6 +19,7 @@ from mountlab.analysis.run_view import PilotRun
 from mountlab.analysis.same_cells import aligned_to
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Sweep, Workload
+from mountlab.core.names import cell_id
 from mountlab.filesystems import is_made
 from mountlab.stats import look_level, power, sequential
 from mountlab.sweep.plan import MOUNT_S
@@ -136,10 +137,10 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
 
 def _compared(sweep: Sweep, workload: Workload) -> list[str]:
     """File systems that are compared with the baseline under a workload."""
-    if sweep.baseline is None or not sweep.has_cell(f"{sweep.baseline}/{workload.label}"):
+    if sweep.baseline is None or not sweep.has_cell(cell_id(sweep.baseline, workload.label)):
         return []
     names = [fs.name for fs in sweep.filesystems if fs.name != sweep.baseline]
-    return [name for name in names if sweep.has_cell(f"{name}/{workload.label}")]
+    return [name for name in names if sweep.has_cell(cell_id(name, workload.label))]
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class _Pilot:
         ran = pilot.trials["status"].isin(("ok", "timeout")) & ~pilot.trials["warmup"].astype(bool)
         means = pilot.trials[ran].groupby("cell")["elapsed_s"].mean()
         took = {str(cell): float(s) for cell, s in means.items() if math.isfinite(s)}
-        return cls(sweep, values, answer_metrics(sweep, frame), answer_labels(frame), used, took)
+        return cls(sweep, values, answer_metrics(sweep, frame), answer_labels(sweep, frame), used, took)
 
     def rows(self, workload: Workload) -> list[MetricLabel]:
         """The rows that the answer is about and that the pilot has."""
@@ -186,7 +187,7 @@ class _Pilot:
     def samples(self, workload: Workload, row: MetricLabel) -> Iterator[tuple[str, Mapping[int, float]]]:
         """File system and values by block, for each cell of the sweep that has two or more."""
         for fs in self.sweep.filesystems:
-            cell = f"{fs.name}/{workload.label}"
+            cell = cell_id(fs.name, workload.label)
             values = self.values.get((cell, *row), {})
             if len(values) > 1 and self.sweep.has_cell(cell):
                 yield fs.name, values
@@ -207,7 +208,7 @@ class _Pilot:
                 label=row[1],
                 cv=noise[worst][0],
                 n=noise[worst][1],
-                cell=f"{worst}/{workload.label}",
+                cell=cell_id(worst, workload.label),
                 log_sd=widths.get(widest, math.nan),
                 candidate=widest,
                 pairs=len(ratios.get(widest, ())),
@@ -222,7 +223,7 @@ class _Pilot:
             ratios = [log_ratios(samples[name], base) for name in wanted if name in samples]
             told = [float(np.std(logs, ddof=1)) for logs in ratios if len(logs) > 1]
         else:
-            wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(f"{fs.name}/{workload.label}")]
+            wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(cell_id(fs.name, workload.label))]
             told = [_cv(list(values.values())) for values in samples.values()]
         known = [each for each in told if math.isfinite(each)]
         return known + [max(known)] * (len(wanted) - len(known)) if known else []

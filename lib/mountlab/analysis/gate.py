@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from mountlab.analysis.compare.ratios import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
-from mountlab.analysis.compare.two import caveats_of, differences_of
+from mountlab.analysis.compare.differences import caveats_of, differences, known_areas
+from mountlab.analysis.compare.figures import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import aligned
 from mountlab.checks.ran import fewest_ios, too_few
@@ -143,7 +143,7 @@ def judge(
     judged = [_one(each, found, place) for place, each in enumerate(present)]
     judged += [each for each in without if each]
     common = common_cells(baseline[0].sweep, change[0].sweep)
-    differs = dict.fromkeys(each.area for each in differences_of(baseline[0], change[0], common) if each.known)
+    differs = known_areas(differences(baseline[0], change[:1], [common]))
     return Gate(
         tuple(change),
         tuple(baseline),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Protocol
 
 import numpy as np
 
 from mountlab.analysis import cells, verdicts
+from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.run_view import Measured
-from mountlab.core import numbers
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
 from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
-from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
-from mountlab.stats.censored import SIGN_METHOD, ranked_ratios
+from mountlab.stats import RATIO_METHOD, compare_rows, family
+from mountlab.stats.censored import ranked_ratios
 
 NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
 
@@ -40,11 +40,6 @@ class Beside:
     agreement: Agreement
     why: str = ""
     """Why it is not compared, where it was measured."""
-
-    @property
-    def said(self) -> str:
-        """How the two stand to each other, with the reason where they are not compared."""
-        return f"not compared: {self.why}" if self.why else self.agreement
 
 
 def beside(run: Compared) -> list[Beside]:
@@ -99,13 +94,6 @@ def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
     return "faster" if (theirs.ratio > 1) == higher_is_better(theirs.metric) else "slower"
 
 
-def claim_text(theirs: PublishedFigure) -> str:
-    """'11 times', or 'slower', or 'the same within 10 %'."""
-    if theirs.claim is None:
-        return f"{numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
-    return f"the same within {numbers.percent(theirs.within)}" if theirs.within is not None else theirs.claim
-
-
 def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if theirs.baseline_factors:
         return _of_levels(theirs, run)
@@ -133,42 +121,11 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    columns = (
-        ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,
-        alone.level_same,
-    )  # fmt: skip
-    ratio, low, high, p, p_same, low_same, high_same, level_same = (float(column[0]) for column in columns)
-    said = verdict(
-        ratio,
-        p_adjusted=p,
-        p_equivalent_adjusted=p_same,
-        level=design.level,
-        more_is_better=higher_is_better(theirs.metric),
+    own = replace(alone, p_adjusted=alone.p, low_all=alone.low, high_all=alone.high, needed=np.full(1, math.nan))
+    about = Sides(
+        theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )
-    found = Comparison(
-        baseline=theirs.baseline,
-        candidate=theirs.candidate,
-        workload=workload.name,
-        tool=workload.tool,
-        factors=theirs.factors,
-        metric=theirs.metric,
-        label=theirs.label,
-        ratio=math.nan if censored and ratio in (0.0, math.inf) else ratio,
-        low=low,
-        high=high,
-        n=int(ratios.n[0]),
-        level=design.level,
-        p=p,
-        p_adjusted=p,
-        verdict=said,
-        method=SIGN_METHOD if censored else RATIO_METHOD,
-        low_all=low,
-        high_all=high,
-        low_same=low_same,
-        high_same=high_same,
-        level_same=level_same,
-        censored=censored,
-    )
+    (found,) = comparisons_of([about], ratios, own, level=design.level, late=[censored], method=RATIO_METHOD)
     return verdicts.together(found)
 
 
@@ -233,18 +190,3 @@ def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
 def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """The levels of the other factors, in no order."""
     return frozenset((key, value) for key, value in factors.items() if key not in named)
-
-
-def agreement_sentence(found: Sequence[Beside]) -> str:
-    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
-    counts = {word: sum(each.agreement == word for each in found) for word in ("agrees", "contradicts", "undecided")}
-    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
-    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
-    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
-    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
-    if not measured:
-        return f"Of {numbers.counted(len(found), 'published result')}, none was measured."
-    what = numbers.counted(measured, "published result")
-    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {numbers.listed(parts)}" + (
-        f"; {absent}." if missing else "."
-    )

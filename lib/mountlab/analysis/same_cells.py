@@ -15,6 +15,7 @@ import pandas as pd
 from mountlab.analysis.run_view import Measured
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, Several, Sweep, Workload
+from mountlab.core.names import cell_id
 
 R = TypeVar("R", bound=Measured)
 Same = tuple[str, frozenset[tuple[str, str]]]
@@ -55,7 +56,9 @@ def _aligned(run: R, known: Mapping[Same, Workload]) -> R:
     labels = {label: each.label for label, each in first.items() if each.label != label}
     if not labels:
         return run
-    names = {f"{fs.name}/{old}": f"{fs.name}/{new}" for fs in run.sweep.filesystems for old, new in labels.items()}
+    names = {
+        cell_id(fs.name, old): cell_id(fs.name, new) for fs in run.sweep.filesystems for old, new in labels.items()
+    }
     order = {label: tuple(each.factors) for label, each in first.items()}
     renamed = _Renamed(labels, names, {same_workload(w.name, w.factors): order[w.label] for w in run.sweep.workloads})
     whole: Any = run  # a dataclass: store.Run, which has all of these parts

@@ -189,7 +189,7 @@ class _Look:
 def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
     """The counted rows that the answer is about."""
     frame = counted(measurements)
-    metrics, labels = answer_metrics(sweep, frame), answer_labels(frame)
+    metrics, labels = answer_metrics(sweep, frame), answer_labels(sweep, frame)
     wanted = {
         (cell.id, metric, label)
         for cell in sweep.cells

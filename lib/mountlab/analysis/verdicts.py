@@ -7,18 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mountlab.checks.caveats import doubt_key, doubt_text
-from mountlab.core.findings import Comparison, PublishedFigure, Verdict
+from mountlab.core.findings import Agreement, Comparison, PublishedFigure, Verdict
+from mountlab.core.names import cell_id as cell_id_
 from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 
+SIGNS: Mapping[Verdict, str] = {
+    "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
+}  # fmt: skip
+"""A verdict with a sign for those who skim, in the order in which verdicts are counted."""
+AGREEMENT_SIGNS: Mapping[Agreement, str] = {
+    "agrees": "✓ agrees", "contradicts": "✗ contradicts", "undecided": "? undecided", "not measured": "not measured",
+}  # fmt: skip
+"""How ours stands to what was published, with a sign."""
 _SENTENCES = 4
 """Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
 
 
 def cell_id(filesystem: str, comparison: Comparison) -> str:
     """The id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
-    return f"{filesystem}/{workload_label(comparison.workload, comparison.factors)}"
+    return cell_id_(filesystem, workload_label(comparison.workload, comparison.factors))
 
 
 def effect(comparison: Comparison) -> float:
@@ -95,6 +104,13 @@ def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
     """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no speed."""
     own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
     return own or verdict_text(comparison.verdict, smallest_effect)
+
+
+def verdict_or_why(comparison: Comparison, smallest_effect: float) -> str:
+    """The verdict and what would decide it; or why there is none."""
+    if not has_interval(comparison):
+        return f"none: {why_no_interval(comparison)}"
+    return verdict_of(comparison, smallest_effect) + needed(comparison)
 
 
 _OF_OWN_METRICS: Mapping[Verdict, str] = {"faster": "better", "slower": "worse"}
@@ -285,13 +301,18 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
 
 
+def tally(fell: Mapping[Verdict, int], smallest_effect: float, *, none: int = 0) -> str:
+    """'faster in 6, undecided in 3 and without an interval in 1', the last for `none` without a verdict."""
+    parts = [f"{verdict_text(verdict, smallest_effect)} in {fell[verdict]}" for verdict in SIGNS if fell.get(verdict)]
+    return listed([*parts, *([f"without an interval in {none}"] if none else [])])
+
+
 def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
     """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few.
     Without a figure of both sides there is no comparison."""
-    order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
     group = [c for c in group if has_blocks(c)] or group
-    fell = {verdict: [_workload_of(c) for c in group if c.verdict == verdict] for verdict in order}
-    present = [verdict for verdict in order if fell[verdict]]
+    fell = {verdict: [workload_of(c) for c in group if c.verdict == verdict] for verdict in SIGNS}
+    present = [verdict for verdict in SIGNS if fell[verdict]]
     if len(present) == 1:
         return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
     parts = [
@@ -303,7 +324,8 @@ def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
     return f"{listed(parts)} of {len(group)} comparisons"
 
 
-def _workload_of(comparison: Comparison) -> str:
+def workload_of(comparison: Comparison) -> str:
+    """The label of the workload of a comparison."""
     return workload_label(comparison.workload, comparison.factors)
 
 
@@ -341,3 +363,36 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         f"for {single} ours has no interval, and so no verdict" if single else "",
     ]
     return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
+
+
+def claim_text(theirs: PublishedFigure) -> str:
+    """'11 times', or 'slower', or 'the same within 10 %'."""
+    if theirs.claim is None:
+        return f"{ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
+    return f"the same within {percent(theirs.within)}" if theirs.within is not None else theirs.claim
+
+
+def agreement_text(agreement: Agreement, why: str, *, signs: bool = False) -> str:
+    """How ours stands to what was published, or why it is not compared; with a sign for those who skim."""
+    if why:
+        return f"not compared: {why}"
+    return AGREEMENT_SIGNS[agreement].replace(" ", "\u00a0") if signs else agreement
+
+
+def agreement_sentence(found: Sequence[Agreement]) -> str:
+    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
+    counts: dict[Agreement, int] = {each: found.count(each) for each in ("agrees", "contradicts", "undecided")}
+    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
+    spoken = {
+        "agrees": "agrees with",
+        "contradicts": "contradicts",
+        "undecided": "is undecided for",
+    }
+    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
+    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
+    if not measured:
+        return f"Of {counted(len(found), 'published result')}, none was measured."
+    what = counted(measured, "published result")
+    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {listed(parts)}" + (
+        f"; {absent}." if missing else "."
+    )

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mountlab.analysis import published as claims
 from mountlab.analysis import verdicts
-from mountlab.analysis.published import Beside
+from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
@@ -75,22 +74,18 @@ def told(run: RunView) -> Told:
     compared = [verdicts.together(each) for each in run.comparisons]
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
     if compared:
-        asked = [c for c in compared if c.metric in run.answer_metrics.get(_label(c), ())] or compared
+        asked = [c for c in compared if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())] or compared
         doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
         sentences = verdicts.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
     statuses = Counter(str(each) for each in run.trials["status"])
     return Told(
         question=" ".join(run.sweep.question.split()),
         verdict=sentences[0],
-        beside=claims.beside(run),
+        beside=beside(run),
         caveats=Counter(group.severity for group in grouped(run.caveats)),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
     )
-
-
-def _label(comparison: Any) -> str:
-    return workload_label(comparison.workload, comparison.factors)
 
 
 # ── beforehand, and meanwhile ────────────────────────────────────────────────────────────────────────────────────────
@@ -173,7 +168,7 @@ def verdict(view: BatchView) -> str:
     }  # fmt: skip
     parts = [f"{counts[state]} {word}" for state, word in spoken.items() if counts[state]]
     found = [each for item in view.batch.items for each in _of_item(view, item)]
-    published = f" {claims.agreement_sentence(found)}" if found else ""
+    published = f" {verdicts.agreement_sentence([each.agreement for each in found])}" if found else ""
     return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
 
 
@@ -293,7 +288,8 @@ def published(view: BatchView) -> Html:
         for item in view.batch.items
         if (found := rows[item.id])
     ]
-    sentence = html.paragraph(claims.agreement_sentence([each for found in rows.values() for each in found]))
+    agreements = [each.agreement for found in rows.values() for each in found]
+    sentence = html.paragraph(verdicts.agreement_sentence(agreements))
     table = html.table(head, groups, caption="Published, and what we saw; ratios of candidate to baseline")
     sources = {each.theirs.study: each.theirs.source for found in rows.values() for each in found}
     note = html.paragraph(
@@ -327,20 +323,11 @@ def _published_row(each: Beside) -> list[Text]:
     return [
         what,
         _sides(theirs),
-        claims.claim_text(theirs),
+        verdicts.claim_text(theirs),
         figures.value if figures else numbers.MISSING,
         figures.interval if figures else "",
-        _said(each),
+        verdicts.agreement_text(each.agreement, each.why, signs=True),
     ]
-
-
-def _said(each: Beside) -> str:
-    return each.said if each.why else _AGREEMENTS[each.agreement].replace(" ", "\u00a0")
-
-
-_AGREEMENTS = {
-    "agrees": "✓ agrees", "contradicts": "✗ contradicts", "undecided": "? undecided", "not measured": "not measured",
-}  # fmt: skip
 
 
 def _sides(theirs: PublishedFigure) -> str:

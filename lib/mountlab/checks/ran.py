@@ -136,7 +136,7 @@ def skipped(evidence: Evidence) -> Iterator[Caveat]:
     cells = skips[~skips["reason"].astype(str).str.startswith(SET_ASIDE)].drop_duplicates("cell")
     for filesystem, group in cells.groupby("filesystem", sort=False):
         for reason, of_reason in group.groupby("reason", sort=False):
-            names = ", ".join(cell.removeprefix(f"{filesystem}/") for cell in of_reason["cell"])
+            names = ", ".join(evidence.sweep.combinations[cell].workload.label for cell in of_reason["cell"])
             yield of_filesystem(str(filesystem), "skipped", "warning", f"{names}: not measured. {reason}.")
 
 

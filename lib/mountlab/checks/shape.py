@@ -21,6 +21,7 @@ from mountlab.checks.few import rests_on
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Cell, Sweep
+from mountlab.core.names import cell_id
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_seconds
 from mountlab.stats import holm, shape
@@ -300,7 +301,7 @@ def _not_paired(evidence: Evidence) -> list[Sample]:
     blocks = {(each.cell.id, each.metric, each.label): set(each.blocks) for each in evidence.samples}
     found = []
     for each in evidence.samples:
-        other = blocks.get((f"{baseline}/{each.cell.workload.label}", each.metric, each.label), set())
+        other = blocks.get((cell_id(baseline or "", each.cell.workload.label), each.metric, each.label), set())
         counts = (np.array(len(part)) for part in (other & set(each.blocks), each.blocks, other))
         if other and not is_paired(*counts):
             found.append(each)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
 
 from mountlab.core.metrics import Metric, known_metric
+from mountlab.core.names import cell_id
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -239,7 +240,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        return f"{self.filesystem.name}/{self.workload.label}"
+        return cell_id(self.filesystem.name, self.workload.label)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +323,12 @@ class Sweep(Shown):
         every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
         excluded = frozenset(self.excluded)
         return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+
+    @cached_property
+    def combinations(self) -> dict[str, Cell]:
+        """Every file system under every workload by the id of the cell, with those that are excluded."""
+        every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
+        return {cell.id: cell for cell in every}
 
     @property
     def clients(self) -> tuple[str, ...]:

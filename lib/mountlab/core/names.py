@@ -92,6 +92,12 @@ def metric_heading(metric: str, label: str = "") -> str:
     return noun[0].upper() + noun[1:]
 
 
+def cell_id(filesystem: str, workload: str) -> str:
+    """Return the id of a cell, 'ext4/dd-write', from the name of its file system and the label of its workload;
+    `Sweep.combinations` has the cell of an id."""
+    return f"{filesystem}/{workload}"
+
+
 def workload_label(workload: str, factors: Mapping[str, str]) -> str:
     """'fio rw=read bs=4KiB' from a name and its factors; a workload that already says them is left as it is."""
     missing = [f"{key}={value}" for key, value in factors.items() if f"{key}={value}" not in workload.split()]

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mountlab.analysis.compare.boxes import Across
-from mountlab.analysis.compare.ratios import common_cells
+from mountlab.analysis.compare.figures import common_cells
 from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
 from mountlab.core import disk

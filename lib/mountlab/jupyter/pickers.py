@@ -15,7 +15,7 @@ import pandas as pd
 from mountlab import plots
 from mountlab.core import disk, numbers
 from mountlab.core.errors import AlteredError, InputError, MountlabError, StoreError
-from mountlab.core.names import metric_heading, workload_label
+from mountlab.core.names import cell_id, metric_heading, workload_label
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
@@ -214,7 +214,7 @@ class Slice:
         ]
 
     def _part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        cells = {f"{fs}/{workload}" for fs in self.filesystems for workload in self.workloads}
+        cells = {cell_id(fs, workload) for fs in self.filesystems for workload in self.workloads}
         return frame[(frame["metric"] == self.metric) & frame["cell"].isin(cells)].reset_index(drop=True)
 
     @property

@@ -16,7 +16,7 @@ from tabulate import tabulate
 from mountlab.analysis import verdicts
 from mountlab.core import names
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Sweep
+from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import mean_figures, number
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import sentences
@@ -59,11 +59,10 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTab
         unit = str(own["unit"].iloc[0])
         scale = scale_for(unit, float(own["mean"].abs().max()))
         order = {cell.id: place for place, cell in enumerate(sweep.cells)}
-        columns = (own[name].tolist() for name in ("cell", "filesystem", "mean", "low", "high", "n", "censored"))
-        cells = sorted(zip(*columns, strict=True), key=lambda row: order[row[0]])
+        columns = (own[name].tolist() for name in ("cell", "mean", "low", "high", "n", "censored"))
         rows = [
-            (filesystem, cell.partition("/")[2], _known(mean, low, high, scale.factor), sentences.trial_count(n, late))
-            for cell, filesystem, mean, low, high, n, late in cells
+            _estimate(sweep.combinations[cell], *figures, factor=scale.factor)
+            for cell, *figures in sorted(zip(*columns, strict=True), key=lambda row: order[row[0]])
         ]
         heading = names.metric_heading(str(metric), str(label))
         caption = f"{heading}: mean {PLUS_MINUS} half width of its {sweep.design.level:.0%} interval, n trials"
@@ -71,6 +70,11 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTab
         head = ("file system", "workload", f"{heading.lower()}, {scale.unit}", "n")
         found[f"estimates-{name}"] = PaperTable(caption, head, tuple(rows), frozenset((2, 3)))
     return found
+
+
+def _estimate(cell: Cell, mean: float, low: float, high: float, n: int, late: int, *, factor: float) -> tuple[str, ...]:
+    known, count = _known(mean, low, high, factor), sentences.trial_count(n, late)
+    return (cell.filesystem.name, cell.workload.label, known, count)
 
 
 def _known(mean: float, low: float, high: float, factor: float) -> str:

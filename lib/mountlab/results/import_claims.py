@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mountlab.checks.stated_facts import OptionOfLogs, WorkloadOfLogs
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Scalar
+from mountlab.core.names import cell_id
 from mountlab.core.options import read_value
 from mountlab.core.units import format_bytes
 from mountlab.results.import_file import ImportFile, LogFile
@@ -136,7 +137,7 @@ def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> Param
     ]
     return ParameterError(
         f"logs of one cell differ in {option}",
-        where=f"{log.filesystem}/{log.workload.label}",
+        where=cell_id(log.filesystem, log.workload.label),
         got="; ".join(told),
         allowed=f"one {option} in all logs of a cell: their figures become one mean",
         next_step=f"tell the logs apart: {{{option}}} in the pattern, or an entry of workloads for each",

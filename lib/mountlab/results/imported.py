@@ -17,6 +17,7 @@ from mountlab.core import disk
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, StoreError
 from mountlab.core.model import Box, Measurement, Sweep, Trial
+from mountlab.core.names import cell_id
 from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import import_claims, plain_files, writer
 from mountlab.results.import_claims import CheckedLog
@@ -187,7 +188,7 @@ def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | Non
         trial_id=trial_id,
         block=block,
         warmup=False,
-        cell=f"{log.filesystem}/{log.workload.label}",
+        cell=cell_id(log.filesystem, log.workload.label),
         filesystem=log.filesystem,
         workload=log.workload.name,
         tool=log.workload.tool,

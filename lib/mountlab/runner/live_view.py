@@ -13,7 +13,7 @@ from mountlab.checks.caveats import caveat_line, grouped
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Stop, Sweep, Trial
-from mountlab.core.names import metric_heading
+from mountlab.core.names import cell_id, metric_heading
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Html, Rows, Text
@@ -98,10 +98,10 @@ class _LiveTable:
         rows = []
         for workload in workloads:
             labels = dict.fromkeys(
-                label for fs in self.sweep.filesystems for cell, label in found if cell == f"{fs.name}/{workload}"
+                label for fs in self.sweep.filesystems for cell, label in found if cell == cell_id(fs.name, workload)
             )
             for label in labels or ("",):
-                cells = [f"{fs.name}/{workload}" for fs in self.sweep.filesystems]
+                cells = [cell_id(fs.name, workload) for fs in self.sweep.filesystems]
                 name = f"{workload} ({label})" if label else workload
                 rows.append([name, *(self._figures(cell, found.get((cell, label)), scale.factor) for cell in cells)])
         return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")

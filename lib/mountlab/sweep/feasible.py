@@ -10,6 +10,7 @@ from mountlab.box.helper import not_permitted
 from mountlab.checks import refuse_foreseen
 from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import FILES, Box, Filesystem, Program, Rights, Sweep, Target, everywhere
+from mountlab.core.names import cell_id
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
@@ -222,7 +223,7 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> 
     room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
     target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
     for workload in sweep.workloads:
-        if refusal(fs, workload) or not sweep.has_cell(f"{fs.name}/{workload.label}"):
+        if refusal(fs, workload) or not sweep.has_cell(cell_id(fs.name, workload.label)):
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")

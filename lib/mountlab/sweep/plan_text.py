@@ -165,7 +165,8 @@ def thinned(sweep: Sweep) -> list[str]:
         by_name.setdefault(workload.name, []).append(workload)
     lines = [line for name, group in by_name.items() if (line := _of_factorial(name, group))]
     for fs in sweep.filesystems:
-        gone = [cell.removeprefix(f"{fs.name}/") for cell in sweep.excluded if cell.startswith(f"{fs.name}/")]
+        own = (sweep.combinations.get(cell) for cell in sweep.excluded)
+        gone = [cell.workload.label for cell in own if cell and cell.filesystem.name == fs.name]
         listed = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
         lines += [f"{fs.name}: without {listed}"] if gone else []
     return lines

@@ -25,6 +25,7 @@ from typing import Any
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import Metric
 from mountlab.core.model import COLUMNS, Cell, Filesystem, Sweep, Workload
+from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
 from mountlab.core.units import format_bytes
 from mountlab.tools import TOOLS
@@ -416,8 +417,8 @@ def check_compared(sweep: Sweep, where: str) -> None:
     shared = [
         workload.label
         for workload in sweep.workloads
-        if sweep.has_cell(f"{sweep.baseline}/{workload.label}")
-        and any(sweep.has_cell(f"{name}/{workload.label}") for name in others)
+        if sweep.has_cell(cell_id(sweep.baseline or "", workload.label))
+        and any(sweep.has_cell(cell_id(name, workload.label)) for name in others)
     ]
     if sweep.baseline is not None and others and not shared:
         raise ParameterError(

@@ -7,78 +7,41 @@ runs, told apart from that of the trials inside them. Which run differs from the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mountlab.analysis import verdicts
-from mountlab.analysis.compare.ratios import (
-    CellRatio,
-    Figures,
+from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
+from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ
+from mountlab.analysis.compare.figures import (
+    CellOverRuns,
+    FigureKey,
+    RunFigures,
+    SharedFigure,
     common_cells,
     level_of,
     name_of,
-    ratios_to_first,
-    rule_of,
+    over_runs,
     smallest_effect_of,
 )
-from mountlab.analysis.compare.two import Difference, caveats_of, differences_of
-from mountlab.analysis.run_view import AnsweredRun, ComparedRun
+from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
+from mountlab.analysis.run_view import AnsweredRun
 from mountlab.analysis.same_cells import aligned
+from mountlab.checks.base import of_run
 from mountlab.core.errors import PlanError
-from mountlab.core.findings import Caveat, Comparison, Estimate
+from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell
-from mountlab.core.names import workload_label
-from mountlab.stats import estimate
-from mountlab.stats.between import Spread, alike_p, spread
-from mountlab.stats.sequential import level_after
 
 FEW_RUNS = 5
 """With fewer, the spread between runs is hardly known: its interval spans more than a factor of 3."""
 
 
 @dataclass(frozen=True)
-class CellOverRuns:
-    """One figure of one cell in every run."""
+class CellAgainstFirst(CellOverRuns):
+    """One figure of one cell in every run, and against the first of them."""
 
-    cell: Cell
-    metric: str
-    label: str
-    unit: str
-    estimates: tuple[Estimate | None, ...]
-    """None where a run does not have it."""
-    spread: Spread
-    p_adjusted: float
-    """Of the runs being alike, over all figures together (Holm); NaN where it is not known."""
     ratios: tuple[CellRatio | None, ...]
     """To the first run; None for the first itself, and where a run does not have the figure."""
-
-
-@dataclass(frozen=True)
-class AnswerOverRuns:
-    """One comparison of the sweep in every run, with the verdict of that run."""
-
-    comparisons: tuple[Comparison | None, ...]
-
-    @property
-    def known(self) -> list[Comparison]:
-        """Those that a run has."""
-        return [each for each in self.comparisons if each is not None]
-
-    @property
-    def agrees(self) -> bool:
-        """Whether every run that has it gives the same verdict."""
-        return len({each.verdict for each in self.known}) == 1
-
-
-@dataclass(frozen=True)
-class DifferenceOverRuns:
-    """One thing that is not the same in all runs, as it was kept in each."""
-
-    area: str
-    what: str
-    values: tuple[Any, ...]
-    known: bool
 
 
 @dataclass(frozen=True)
@@ -89,8 +52,8 @@ class ManyRuns:
     names: tuple[str, ...]
     """'A', 'B' and so on, in the order in which they were given."""
     answers: tuple[AnswerOverRuns, ...]
-    cells: tuple[CellOverRuns, ...]
-    differences: tuple[DifferenceOverRuns, ...]
+    cells: tuple[CellAgainstFirst, ...]
+    differences: tuple[Difference, ...]
     caveats: tuple[Caveat, ...]
     level: float
     smallest_effect: float
@@ -108,14 +71,14 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     level = level_of(runs)
     common = [common_cells(first.sweep, other.sweep) for other in others]
     names = tuple(map(name_of, range(len(runs))))
-    differences = differences_over(first, others, common)
+    found = differences(first, others, common)
     return ManyRuns(
         runs=tuple(runs),
         names=names,
         answers=tuple(_answers(runs)),
         cells=tuple(_cells(runs, level)),
-        differences=differences,
-        caveats=tuple(_caveats(runs, names, common, differences)),
+        differences=found,
+        caveats=tuple(_caveats(runs, names, common, found)),
         level=level,
         smallest_effect=smallest_effect_of(runs),
     )
@@ -133,9 +96,6 @@ def _check(runs: Sequence[AnsweredRun]) -> None:
         )
 
 
-# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _answers(runs: Sequence[AnsweredRun]) -> Iterator[AnswerOverRuns]:
     """The comparisons of the first run that another has too, with intervals for all comparisons of a run together."""
     by_run = [{key_of(each): verdicts.together(each) for each in run.comparisons} for run in runs]
@@ -145,132 +105,41 @@ def _answers(runs: Sequence[AnsweredRun]) -> Iterator[AnswerOverRuns]:
             yield found
 
 
-def key_of(comparison: Comparison) -> tuple[str, ...]:
-    """What makes a comparison of one run that of another."""
-    workload = workload_label(comparison.workload, comparison.factors)
-    return comparison.candidate, comparison.baseline, workload, comparison.metric, comparison.label
-
-
-# ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _cells(runs: Sequence[AnsweredRun], level: float) -> list[CellOverRuns]:
+def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFirst]:
     """Every figure that the first run and another one have."""
-    figures = [Figures.whole(run) for run in runs]
-    by_row: dict[tuple[str, str, str], dict[int, CellRatio]] = {}
+    by_key: dict[FigureKey, dict[int, CellRatio]] = {}
     for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
         for each in ratios:
-            by_row.setdefault((each.cell.id, each.comparison.metric, each.comparison.label), {})[place] = each
-    samples = {
-        row: [figures[place].values[row] if place in {0, *ratios} else [] for place in range(len(runs))]
-        for row, ratios in by_row.items()
-    }
-    steps = {row: [each.steps.get(row, 0.0) for each in figures] for row in by_row}
-    spreads = {row: spread(each, level=level, steps=steps[row]) for row, each in samples.items()}
-    adjusted = alike_p(list(spreads.values()), rule_of(runs, level))
-    return [
-        _cell(runs, row, by_row[row], samples[row], steps[row], spreads[row], p, level)
-        for row, p in zip(by_row, adjusted, strict=True)
-    ]
+            by_key.setdefault((each.cell.id, each.metric, each.label), {})[place] = each
+    figures = [RunFigures.whole(run) for run in runs]
+    shared = [_shared(key, own, figures) for key, own in by_key.items()]
+    for found, own in zip(over_runs(runs, shared, level), by_key.values(), strict=True):
+        yield CellAgainstFirst(**vars(found), ratios=tuple(own.get(place) for place in range(len(runs))))
 
 
-def _cell(
-    runs: Sequence[AnsweredRun],
-    row: tuple[str, str, str],
-    ratios: Mapping[int, CellRatio],
-    samples: Sequence[Sequence[float]],
-    steps: Sequence[float],
-    found: Spread,
-    p: float,
-    level: float,
-) -> CellOverRuns:
+def _shared(key: FigureKey, ratios: dict[int, CellRatio], figures: Sequence[RunFigures]) -> SharedFigure:
+    """A figure with the values of the first run and of those that have a ratio to it."""
     one = next(iter(ratios.values()))
-    return CellOverRuns(
-        cell=one.cell,
-        metric=row[1],
-        label=row[2],
-        unit=one.unit,
-        estimates=estimates_of(runs, samples, steps, level=level, unit=one.unit),
-        spread=found,
-        p_adjusted=p,
-        ratios=tuple(ratios.get(place) for place in range(len(samples))),
-    )
-
-
-def estimates_of(
-    runs: Sequence[ComparedRun], samples: Sequence[Sequence[float]], steps: Sequence[float], *, level: float, unit: str
-) -> tuple[Estimate | None, ...]:
-    """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
-    had a stopping rule, and where its figures are rounded to `steps`."""
-    rules = [run.sweep.design.until for run in runs]
-    return tuple(
-        estimate(own, level=level, unit=unit, within=level_after(rule, level), step=step) if own else None
-        for rule, own, step in zip(rules, samples, steps, strict=True)
-    )
-
-
-def furthest(cell: CellOverRuns) -> float:
-    """The largest ratio to the first run, whichever way it goes, as |log|; -1 where there is none."""
-    return max((verdicts.effect(each.comparison) for each in cell.ratios if each), default=-1.0)
-
-
-def differs(cell: CellOverRuns, level: float) -> bool:
-    """Whether the runs differ by more than the trials inside them explain."""
-    return cell.p_adjusted < 1 - level
-
-
-# ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def differences_over(
-    first: AnsweredRun, others: Sequence[AnsweredRun], common: Sequence[Sequence[Cell]]
-) -> tuple[DifferenceOverRuns, ...]:
-    """What is not the same in all runs: for each the value of every run."""
-    found: dict[tuple[str, str], dict[int, Difference]] = {}
-    for place, (other, cells) in enumerate(zip(others, common, strict=True)):
-        for each in differences_of(first, other, cells):
-            found.setdefault((each.area, each.what), {})[place] = each
-    return tuple(_difference(key, own, len(others)) for key, own in found.items())
-
-
-def _difference(key: tuple[str, str], own: Mapping[int, Difference], others: int) -> DifferenceOverRuns:
-    a = next(iter(own.values())).a
-    values = (a, *(own[place].b if place in own else a for place in range(others)))
-    return DifferenceOverRuns(*key, values, known=any(each.known for each in own.values()))
-
-
-# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    values = (own.values[key] if place in {0, *ratios} else () for place, own in enumerate(figures))
+    steps = tuple(own.steps.get(key, 0.0) for own in figures)
+    return SharedFigure(one.cell, one.metric, one.label, one.unit, tuple(values), steps)
 
 
 def _caveats(
-    runs: Sequence[AnsweredRun],
-    names: Sequence[str],
-    common: Sequence[Sequence[Cell]],
-    differences: Sequence[DifferenceOverRuns],
+    runs: Sequence[AnsweredRun], names: Sequence[str], common: Sequence[Sequence[Cell]], found: Sequence[Difference]
 ) -> Iterator[Caveat]:
-    areas = list(dict.fromkeys(each.area for each in differences if each.known))
-    if len(areas) > 1:
-        yield Caveat(
-            code="sides-differ",
-            severity="warning",
-            scope="run",
-            message=f"the runs differ in {len(areas)} respects: {'; '.join(areas)}. What differs from run to run may "
-            "come of any of them. Change one at a time to learn which of them it is.",
-        )
-    yield Caveat(
-        code="runs-not-paired",
-        severity="warning",
-        scope="run",
-        message="the runs share no blocks. Ratios of one run to another hold whatever else changed between them, and "
-        "their intervals know only the spread inside each run: where the spread between runs is large, believe that.",
+    yield from sides_differ(found, runs="the runs", so="What differs from run to run may come of any of them.")
+    yield of_run(
+        "runs-not-paired",
+        "warning",
+        "the runs share no blocks. Ratios of one run to another hold whatever else changed between them, and their "
+        "intervals know only the spread inside each run: where the spread between runs is large, believe that.",
     )
     if len(runs) < FEW_RUNS:
-        yield Caveat(
-            code="few-runs",
-            severity="note",
-            scope="run",
-            message=f"{len(runs)} runs say little about the spread between runs: its interval is wide. Five or more "
-            "tell.",
+        yield of_run(
+            "few-runs",
+            "note",
+            f"{len(runs)} runs say little about the spread between runs: its interval is wide. Five or more tell.",
         )
     for place, (name, run) in enumerate(zip(names, runs, strict=True)):
         cells = {cell.id: cell for own in (common if place == 0 else common[place - 1 : place]) for cell in own}

@@ -65,7 +65,8 @@ def stopping(run: RunView) -> Html:
     keys = swatches(run)
     groups: dict[str, list[list[Text]]] = {}
     for stop in run.stops:
-        filesystem, _, workload = stop.cell.partition("/")
+        cell = run.sweep.combinations[stop.cell]
+        filesystem = cell.filesystem.name
         reached = f"±\u00a0{numbers.percent(stop.half_width)}" if math.isfinite(stop.half_width) else numbers.MISSING
         row = [
             keys.get(filesystem, filesystem),
@@ -75,7 +76,7 @@ def stopping(run: RunView) -> Html:
             stop.metric,
             sentences.stop_text(stop),
         ]
-        groups.setdefault(workload, []).append(row)
+        groups.setdefault(cell.workload.label, []).append(row)
     rows = [Rows(own, workload) for workload, own in groups.items()]
     return html.joined(rule, html.table(head, rows, caption="Why each cell has no more trials; its widest interval"))
 
@@ -106,12 +107,12 @@ def _trial_table(run: RunView, frame: pd.DataFrame, caption: str) -> Html:
         Column("Started"),
         Column("Took, s", "number"),
     ]
-    rows = [_trial_row(row) for row in frame.sort_values("seq").to_dict("records")]
+    rows = [_trial_row(run, row) for row in frame.sort_values("seq").to_dict("records")]
     return html.table(head, [Rows(rows)], caption=caption)
 
 
-def _trial_row(row: Mapping[Any, Any]) -> list[Text]:
-    workload = str(row["cell"]).removeprefix(f"{row['filesystem']}/")
+def _trial_row(run: RunView, row: Mapping[Any, Any]) -> list[Text]:
+    workload = run.sweep.combinations[str(row["cell"])].workload.label
     status = f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
     reason = row["reason"] if isinstance(row["reason"], str) else ""
     return [

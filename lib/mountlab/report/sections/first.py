@@ -13,7 +13,7 @@ from mountlab.checks.caveats import caveat_line, doubts_by_cell, grouped, no_cav
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
-from mountlab.core.names import metric_heading, metric_noun, spoken_code
+from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report import sentences as words
@@ -189,14 +189,14 @@ def _without_rows(run: RunView) -> Iterator[Html]:
     """What has no rows in the table since it cannot be measured, and why."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell, reason in _impossible(run).items():
-        name, _, workload = cell.partition("/")
-        found.setdefault((name, reason), []).append(workload)
+        own = run.sweep.combinations[cell]
+        found.setdefault((own.filesystem.name, reason), []).append(own.workload.label)
     for (name, reason), workloads in found.items():
         yield html.paragraph(f"Not measured: {name} under {numbers.listed(workloads)}. {reason}.", kind="meta")
     for metric in answer_metrics(run):
         for cell, labels in _labels_missing(run, metric).items():
-            name, _, workload = cell.partition("/")
-            what = f"{metric_noun(metric)} of {name} under {workload}"
+            own = run.sweep.combinations[cell]
+            what = f"{metric_noun(metric)} of {own.filesystem.name} under {own.workload.label}"
             yield html.paragraph(f"No {what}: the tool gave none for {numbers.listed(labels)}.", kind="meta")
 
 
@@ -221,7 +221,7 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
         by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
         rows: list[list[Text]] = []
         for name in names:
-            mean, cell = by_name.get(name), f"{name}/{own[0].workload}"
+            mean, cell = by_name.get(name), cell_id(name, own[0].workload)
             if mean is None and cell in no_row:
                 continue
             planned = run.sweep.has_cell(cell)
@@ -256,7 +256,7 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
         by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
-        absent = {name: _absent(run, f"{name}/{own[0].workload}", impossible) for name in names}
+        absent = {name: _absent(run, cell_id(name, own[0].workload), impossible) for name in names}
         rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, absent[name]) for name in names)])
     return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 

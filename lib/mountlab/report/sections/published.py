@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mountlab import plots
 from mountlab.analysis import verdicts
-from mountlab.analysis.published import Beside, agreement_sentence, beside, claim_text
+from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.findings import PublishedFigure
@@ -27,7 +27,8 @@ def published(run: RunView) -> Html:
     )
     plot = html.plot(plots.plot_published(pairs, filesystems=names_of(run))) if pairs else ""
     # The title of the picture says it of the ratios; a claim without figures is not in the picture.
-    sentence = html.paragraph(agreement_sentence(found)) if len(pairs) < len(found) else ""
+    said = html.paragraph(verdicts.agreement_sentence([each.agreement for each in found]))
+    sentence = said if len(pairs) < len(found) else ""
     return html.joined(sentence, note, plot, _published_table(found), _sources(run.published))
 
 
@@ -52,10 +53,10 @@ def _published_row(each: Beside) -> list[Text]:
         theirs.what,
         _published_side(theirs.candidate, theirs.candidate_value, theirs.unit),
         _published_side(theirs.baseline, theirs.baseline_value, theirs.unit),
-        claim_text(theirs),
+        verdicts.claim_text(theirs),
         figures.value if figures else numbers.MISSING,
         figures.interval if figures else "",
-        each.said,
+        verdicts.agreement_text(each.agreement, each.why),
         theirs.study,
     ]
 

@@ -62,6 +62,8 @@ class Mean:
     """One row of the estimates."""
 
     filesystem: str
+    workload: str
+    """Its label."""
     cell: str
     label: str
     unit: str
@@ -72,10 +74,6 @@ class Mean:
     cv: float
     censored: int = 0
     """How many of the n ran into their time limit: then it is a median, or none."""
-
-    @property
-    def workload(self) -> str:
-        return self.cell.removeprefix(f"{self.filesystem}/")
 
     @property
     def row(self) -> str:
@@ -90,9 +88,10 @@ def means_of(run: RunView, metric: str) -> list[Mean]:
         label = row["label"] if isinstance(row["label"], str) else ""
         mean, low, high, cv = (float(row[key]) for key in ("mean", "low", "high", "cv"))
         n, late = int(row["n"]), int(row.get("censored", 0))
-        found.append(Mean(row["filesystem"], row["cell"], label, row["unit"], n, mean, low, high, cv, late))
+        workload = run.sweep.combinations[row["cell"]].workload.label
+        found.append(Mean(row["filesystem"], workload, row["cell"], label, row["unit"], n, mean, low, high, cv, late))
     order = {
-        f"{fs.name}/{w.label}": place
+        names.cell_id(fs.name, w.label): place
         for place, (w, fs) in enumerate(product(run.sweep.workloads, run.sweep.filesystems))
     }
     return sorted(found, key=lambda mean: order.get(mean.cell, len(order)))

@@ -14,19 +14,18 @@ from typing import Any
 from mountlab import plots
 from mountlab.analysis import verdicts
 from mountlab.analysis.compare.ratios import CellRatio
-from mountlab.analysis.compare.two import Difference, RunComparison
-from mountlab.analysis.run_view import ComparedRun
-from mountlab.checks.caveats import caveat_line as caveat_line_
+from mountlab.analysis.compare.two import RunComparison
 from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
-from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Comparison
 from mountlab.core.json import plain
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.text import lines_of
 from mountlab.core.units import scale_for
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Html, Text
+from mountlab.report.views import side_by_side
+from mountlab.report.views.side_by_side import about, difference_name, difference_values
 
 _SENTENCES, _OPEN = 4, 2
 """Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
@@ -48,18 +47,11 @@ def _lines(compared: RunComparison) -> Iterator[str]:
     for name, cells in (("only in A", compared.only_a), ("only in B", compared.only_b)):
         yield from (f"{name if not i else '':12} {cell}" for i, cell in enumerate(cells))
     yield ""
-    yield from _table(compared)
+    head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "verdict")
+    yield from side_by_side.columns(head, (_row(each, compared.smallest_effect) for each in compared.ratios))
     yield ""
     for group in grouped(compared.caveats):
         yield f"{group.severity}: {group.heading}: {group.caveats[0].message}"
-
-
-def about(run: ComparedRun) -> str:
-    """A run in one line: its name, its box, kernel and date."""
-    facts, box = run.info.get("facts", {}), run.info.get("box", {})
-    kernel = f", Linux {facts['kernel']}" if facts.get("kernel") else ""
-    day = str(run.info.get("created_at", "")).partition("T")[0]
-    return f"{run.info.get('run_id', '')} (box {box.get('name', run.sweep.box)}{kernel}{f', {day}' if day else ''})"
 
 
 def _difference_lines(compared: RunComparison) -> Iterator[str]:
@@ -67,36 +59,11 @@ def _difference_lines(compared: RunComparison) -> Iterator[str]:
         yield "in nothing that was kept"
     for each in compared.differences:
         if each.known:
-            yield f"{each.area}: {_name(each)}: {_shown(each, each.a)} in A, {_shown(each, each.b)} in B"
-    unknown = [_name(each) for each in compared.differences if not each.known]
+            a, b = difference_values(each)
+            yield f"{each.area}: {difference_name(each)}: {a} in A, {b} in B"
+    unknown = [difference_name(each) for each in compared.differences if not each.known]
     if unknown:
         yield f"not known of both: {', '.join(unknown)}"
-
-
-def _name(difference: Difference) -> str:
-    return named_difference(difference.what)
-
-
-def _shown(difference: Difference, value: Any) -> str:
-    return shown_fact(difference.what, value, known=difference.known)
-
-
-def named_difference(what: str) -> str:
-    """A key of facts or parameters as people read it."""
-    return what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
-
-
-def shown_fact(what: str, value: Any, *, known: bool) -> str:
-    """What a run tells of it; 'not known' where runs cannot all tell and this one does not."""
-    return fact_text(what, value) if known or value is not None else "not known"
-
-
-def _table(compared: RunComparison) -> Iterator[str]:
-    head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "verdict")
-    rows = [head, *(_row(each, compared.smallest_effect) for each in compared.ratios)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
@@ -110,14 +77,8 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
         figures.value,
         figures.interval,
         f"{each.n_a}, {each.n_b}",
-        _verdict(ours, smallest_effect),
+        verdicts.verdict_or_why(ours, smallest_effect),
     )
-
-
-def _verdict(comparison: Comparison, smallest_effect: float) -> str:
-    if not verdicts.has_interval(comparison):
-        return f"none: {verdicts.why_no_interval(comparison)}"
-    return verdicts.verdict_of(comparison, smallest_effect) + verdicts.needed(comparison)
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:
@@ -127,7 +88,10 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
         "b": compared.b.info.get("run_id"),
         "level": compared.level,
         "smallest_effect": compared.smallest_effect,
-        "differences": [asdict(each) for each in compared.differences],
+        "differences": [
+            {"area": each.area, "what": each.what, "a": each.values[0], "b": each.values[1], "known": each.known}
+            for each in compared.differences
+        ],
         "ratios": [
             {
                 "cell": each.cell.id,
@@ -165,13 +129,8 @@ def runs(compared: RunComparison) -> Html:
 def answer(compared: RunComparison) -> Html:
     """The answer in sentences: how often which verdict fell, then the strongest effects; what differs and the caveats,
     each in a line."""
-    groups = grouped(compared.caveats)
-    caveat_line = html.told(html.link("#Caveats", "Caveats"), caveat_line_(groups))
-    return html.joined(
-        html.box("answer", *(html.paragraph(sentence) for sentence in sentences(compared))),
-        html.paragraph(html.told(html.link("#What-differs", "What differs"), _difference_line(compared)), kind="meta"),
-        html.paragraph(caveat_line, kind=f"alert {groups[0].severity}"),
-    )
+    differs = html.told(html.link("#What-differs", "What differs"), _difference_line(compared))
+    return side_by_side.answer(sentences(compared), compared.caveats, html.paragraph(differs, kind="meta"))
 
 
 def _difference_line(compared: RunComparison) -> str:
@@ -179,19 +138,18 @@ def _difference_line(compared: RunComparison) -> str:
     by_area: dict[str, list[str]] = {}
     for each in compared.differences:
         if each.known:
-            by_area.setdefault(each.area, []).append(_name(each))
-    told = [f"{area} ({', '.join(names)})" for area, names in by_area.items()]
-    return f"{'; '.join(told)}." if told else "nothing that was kept."
+            by_area.setdefault(each.area, []).append(difference_name(each))
+    named = [f"{area} ({', '.join(names)})" for area, names in by_area.items()]
+    return f"{'; '.join(named)}." if named else "nothing that was kept."
 
 
 def sentences(compared: RunComparison) -> list[str]:
     """How often which verdict fell; then the strongest effects that are shown, with what weakens them. Where none is,
     the two that may be strongest."""
     doubts = _doubts(compared)
-    found = [verdicts.together(each.comparison) for each in compared.ratios]
-    ordered = verdicts.strongest_first(found)
+    ordered = verdicts.strongest_first(_together(compared))
     decided = [each for each in ordered if each.verdict != "undecided"]
-    told = [
+    strongest = [
         verdicts.comparison_sentence(
             each,
             smallest_effect=compared.smallest_effect,
@@ -199,22 +157,19 @@ def sentences(compared: RunComparison) -> list[str]:
         )
         for each in (decided or ordered[:_OPEN])[:_SENTENCES]
     ]
-    return [f"{summary(compared)}.", *told]
+    return [f"{summary(compared)}.", *strongest]
 
 
 def summary(compared: RunComparison) -> str:
     """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
-    ratios = [each.comparison for each in compared.ratios]
-    fell = Counter(each.verdict if verdicts.has_interval(verdicts.together(each)) else None for each in ratios)
-    named = {
-        "faster": "faster",
-        "slower": "slower",
-        "same": f"the same within {numbers.percent(compared.smallest_effect)}",
-        "undecided": "undecided",
-        None: "without an interval",
-    }
-    parts = [f"{text} in {fell[verdict]}" for verdict, text in named.items() if fell[verdict]]  # type: ignore[index]
-    return f"Compared with A, B is {numbers.listed(parts)} of {numbers.counted(len(ratios), 'ratio')}"
+    known = [each.verdict for each in _together(compared) if verdicts.has_interval(each)]
+    count = len(compared.ratios)
+    said = verdicts.tally(Counter(known), compared.smallest_effect, none=count - len(known))
+    return f"Compared with A, B is {said} of {numbers.counted(count, 'ratio')}"
+
+
+def _together(compared: RunComparison) -> list[Comparison]:
+    return [verdicts.together(each.comparison) for each in compared.ratios]
 
 
 def _doubts(compared: RunComparison) -> dict[str, list[str]]:
@@ -222,7 +177,7 @@ def _doubts(compared: RunComparison) -> dict[str, list[str]]:
     by_cell = doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
     found: dict[str, list[str]] = {}
     for each in compared.ratios:
-        side, metric = each.comparison, each.comparison.metric
+        side, metric = each.comparison, each.metric
         doubts = by_cell.get(doubt_key(each.cell.id, metric), by_cell.get(each.cell.id, []))
         for name in (side.baseline, side.candidate):
             found[doubt_key(verdicts.cell_id(name, side), metric)] = list(doubts)
@@ -230,24 +185,13 @@ def _doubts(compared: RunComparison) -> dict[str, list[str]]:
 
 
 def differences(compared: RunComparison) -> Html:
-    """What is known to differ, by area; and what nobody can say."""
-    known = [each for each in compared.differences if each.known]
-    unknown = [f"{each.area}: {_name(each)}" for each in compared.differences if not each.known]
-    shown: Text = html.paragraph("Nothing that was kept differs.")
-    if known:
-        groups: dict[str, list[list[Text]]] = {}
-        for each in known:
-            groups.setdefault(each.area, []).append([_name(each), _shown(each, each.a), _shown(each, each.b)])
-        head = [Column("What"), Column("A"), Column("B")]
-        caption = f"{numbers.counted(len(known), 'difference')} in {numbers.counted(len(groups), 'respect')}"
-        shown = html.table(head, [Rows(rows, area) for area, rows in groups.items()], caption=caption)
-    heard = html.details(f"Not known of both runs: {len(unknown)}", html.items(unknown)) if unknown else ""
-    return html.joined(shown, heard)
+    """What is known to differ, by area; and what is not known of both."""
+    return side_by_side.differences(compared.differences, ("A", "B"), "both runs")
 
 
 def overview(compared: RunComparison) -> Html:
     """The ratios as a picture."""
-    found = [verdicts.together(each.comparison) for each in compared.ratios if verdicts.effect(each.comparison) >= 0]
+    found = [each for each in _together(compared) if verdicts.effect(each) >= 0]
     if not found:
         return html.paragraph("No ratio to plot.")
     names = [fs.name for fs in compared.a.sweep.filesystems]
@@ -258,15 +202,14 @@ def overview(compared: RunComparison) -> Html:
 
 def tables(compared: RunComparison) -> Html:
     """One table a metric: both means, the ratio, its interval and verdict, and the doubts about it."""
-    by_metric: dict[str, list[CellRatio]] = {}
-    for each in compared.ratios:
-        by_metric.setdefault(each.comparison.metric, []).append(each)
     doubts = doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
-    return html.joined(*(_metric_table(compared, metric, some, doubts) for metric, some in by_metric.items()))
+    return side_by_side.by_metric(
+        compared.ratios, lambda metric, own: _metric_table(compared.smallest_effect, metric, own, doubts)
+    )
 
 
 def _metric_table(
-    compared: RunComparison, metric: str, ratios: Sequence[CellRatio], doubts: Mapping[str, Sequence[str]]
+    smallest_effect: float, metric: str, ratios: Sequence[CellRatio], doubts: Mapping[str, Sequence[str]]
 ) -> Html:
     means = [abs(value) for each in ratios for value in (each.mean_a, each.mean_b) if math.isfinite(value)]
     scale = scale_for(ratios[0].unit, max(means, default=1))
@@ -281,14 +224,15 @@ def _metric_table(
         Column("Verdict"),
         Column("Caveats"),
     ]
-    groups: dict[str, list[list[Text]]] = {}
-    for each in ratios:
-        label = each.comparison.label
-        heading = f"{each.cell.workload.label} ({label})" if label else each.cell.workload.label
-        doubt = doubts.get(doubt_key(each.cell.id, metric), ())
-        groups.setdefault(heading, []).append(_cells(each, scale.factor, compared.smallest_effect, doubt))
+    rows = (
+        (
+            side_by_side.group_name(each),
+            _cells(each, scale.factor, smallest_effect, doubts.get(doubt_key(each.cell.id, metric), ())),
+        )
+        for each in ratios
+    )
     caption = f"{metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
-    return html.table(head, [Rows(rows, heading) for heading, rows in groups.items()], caption=caption)
+    return side_by_side.table(head, rows, caption)
 
 
 def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Sequence[str]) -> list[Text]:
@@ -302,14 +246,14 @@ def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Seque
         str(each.n_b),
         figures.value,
         figures.interval,
-        _verdict(ours, smallest_effect),
+        verdicts.verdict_or_why(ours, smallest_effect),
         ", ".join(map(spoken_code, doubts)),
     ]
 
 
 def caveats(compared: RunComparison) -> Html:
     """Caveats, worst first."""
-    return html.joined(*(html.caveat_box(group) for group in grouped(compared.caveats)))
+    return side_by_side.caveats(compared.caveats)
 
 
 def only_one(compared: RunComparison) -> Html:

@@ -1,0 +1,118 @@
+"""Ratios that were computed together, as comparisons with their verdicts: of a sweep, of runs, over boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from mountlab.core.findings import Comparison, Verdict
+from mountlab.core.metrics import Better, higher_is_better
+from mountlab.core.model import Workload
+from mountlab.core.names import workload_label
+from mountlab.stats import RATIO_METHOD, WELCH_METHOD, verdict
+from mountlab.stats.censored import SIGN_METHOD
+from mountlab.stats.comparisons import Family, Ratios
+
+_COLUMNS = tuple(field.name for field in fields(Family))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared with what, before any figure of it is known."""
+
+    baseline: str
+    candidate: str
+    workload: str
+    tool: str
+    factors: Mapping[str, str]
+    metric: str
+    label: str = ""
+    better: Better | Literal[""] = ""
+    """Of a metric that the sweep defines."""
+
+    @classmethod
+    def of(cls, workload: Workload, metric: str, label: str, *, baseline: str, candidate: str) -> Sides:
+        own = workload.own_metrics.get(metric)
+        better = own.better if own else ""
+        return cls(baseline, candidate, workload.name, workload.tool, workload.factors, metric, label, better)
+
+    @classmethod
+    def like(cls, comparison: Comparison) -> Sides:
+        return cls(**{field.name: getattr(comparison, field.name) for field in fields(cls)})
+
+
+def comparisons_of(
+    sides: Iterable[Sides],
+    ratios: Ratios,
+    together: Family,
+    *,
+    level: float,
+    late: Sequence[int] | None = None,
+    method: str = "",
+) -> Iterator[Comparison]:
+    """Yield one comparison for each of `sides`, in the order of the ratios.
+
+    `late`: in how many blocks a side ran into the time limit. `method`: that of all ratios without such blocks, where
+    it does not depend on whether they are paired.
+    """
+    columns = [getattr(together, name).tolist() for name in _COLUMNS]
+    censored = [0] * len(ratios.n) if late is None else late
+    first = (ratios.ratio.tolist(), ratios.n.tolist(), ratios.paired.tolist(), censored)
+    for about, ratio, n, paired, own_late, *values in zip(sides, *first, *columns, strict=True):
+        used = SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
+        found = {"ratio": ratio, "n": n, "method": used, "censored": own_late}
+        yield _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level)
+
+
+def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
+    p_same, needed, ratio = found.pop("p_equivalent_adjusted"), found.pop("needed"), found.pop("ratio")
+    said = verdict(
+        ratio,
+        p_adjusted=found["p_adjusted"],
+        p_equivalent_adjusted=p_same,
+        level=level,
+        more_is_better=higher_is_better(about.metric, about.better),
+    )
+    return Comparison(
+        **vars(about),
+        **found,
+        ratio=math.nan if found["censored"] and ratio in (0.0, math.inf) else ratio,
+        level=level,
+        verdict=said,
+        needed=None if math.isnan(needed) else int(needed),
+    )
+
+
+def key_of(comparison: Comparison) -> tuple[str, ...]:
+    """What makes a comparison of one run that of another."""
+    workload = workload_label(comparison.workload, comparison.factors)
+    return comparison.candidate, comparison.baseline, workload, comparison.metric, comparison.label
+
+
+@dataclass(frozen=True)
+class AnswerOverRuns:
+    """One comparison of the sweep in every run, with the verdict and the joint interval of that run."""
+
+    on_each: tuple[Comparison | None, ...]
+    """None where a run does not have it."""
+
+    @property
+    def known(self) -> list[Comparison]:
+        """Those that a run has."""
+        return [each for each in self.on_each if each is not None]
+
+    @property
+    def verdicts(self) -> dict[Verdict, list[int]]:
+        """Verdict to the places of the runs in which it fell."""
+        found: dict[Verdict, list[int]] = {}
+        for place, each in enumerate(self.on_each):
+            if each is not None:
+                found.setdefault(each.verdict, []).append(place)
+        return found
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every run that has it gives the same verdict."""
+        return len(self.verdicts) == 1

@@ -1,0 +1,178 @@
+"""What is known to differ between runs, and what weakens each of them: for two, for many, and across boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.checks.base import of_run
+from mountlab.core.findings import Caveat
+from mountlab.core.model import Cell, Filesystem, Sweep
+from mountlab.sweep import plan_text
+from mountlab.sweep.feasible import needed_programs
+
+AREAS: dict[str, tuple[str, ...]] = {
+    "system": ("kernel", "os"),
+    "machine": (
+        "hostname", "machine", "cpu_model", "cpus", "cpu_governor", "memory_bytes", "swap_bytes", "power",
+        "clocksource", "page_bytes",
+    ),
+    "virtualisation": ("virtualization", "emulated"),
+    "device": ("mount_root_source", "mount_root_fstype", "disk_links"),
+    "rights": ("rights", "user"),
+}  # fmt: skip
+"""What of the facts about a box is held against each other, by what an owner changes at a time."""
+_OF_A_DISK = ("model", "size_bytes", "rotational", "scheduler", "transport", "logical_sector_bytes")
+_NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in all runs."""
+
+    area: str
+    what: str
+    values: tuple[Any, ...]
+    """As it was kept in each run."""
+    known: bool = True
+    """Whether all runs tell. Where one does not, it is not known whether it differs."""
+
+
+def differences(
+    first: ComparedRun, others: Sequence[ComparedRun], common: Sequence[Sequence[Cell]]
+) -> tuple[Difference, ...]:
+    """What is not the same in all runs, worst known causes first: system, machine, virtualisation, device, tools, then
+    what was asked. `common`: the cells that each other run has in common with the first."""
+    found: dict[tuple[str, str], dict[int, Difference]] = {}
+    for place, (other, cells) in enumerate(zip(others, common, strict=True)):
+        for each in _of_two(first, other, cells):
+            found.setdefault((each.area, each.what), {})[place] = each
+    return tuple(_of_all(own, len(others)) for own in found.values())
+
+
+def known_areas(found: Iterable[Difference]) -> list[str]:
+    """In what respects the runs are known to differ."""
+    return list(dict.fromkeys(each.area for each in found if each.known))
+
+
+def _of_all(own: Mapping[int, Difference], others: int) -> Difference:
+    one = next(iter(own.values()))
+    a = one.values[0]
+    values = (a, *(own[place].values[1] if place in own else a for place in range(others)))
+    return replace(one, values=values, known=any(each.known for each in own.values()))
+
+
+def _of_two(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[Difference]:
+    facts = [_facts(each) for each in (a, b)]
+    for area in (*AREAS, "tools"):
+        yield from _of_mappings(area, *(each[area] for each in facts), none_is_unknown=True)
+    for name in dict.fromkeys(cell.filesystem.name for cell in common):
+        both = [next(fs for fs in each.sweep.filesystems if fs.name == name) for each in (a, b)]
+        yield from _of_mappings(f"file system {name}", *(_asked(fs) for fs in both))
+        yield from _of_mappings(f"options of {name} in effect", *(_in_effect(each, name) for each in (a, b)))
+    for label in dict.fromkeys(cell.workload.label for cell in common):
+        yield from _of_mappings(f"workload {label}", *(_of_workload(each.sweep, label) for each in (a, b)))
+    yield from _of_mappings("design", *(_design(each.sweep) for each in (a, b)))
+
+
+def _of_mappings(
+    area: str, a: Mapping[str, Any], b: Mapping[str, Any], *, none_is_unknown: bool = False
+) -> Iterator[Difference]:
+    """What is not the same; what neither knows is no difference."""
+    for key in {**a, **b}:
+        values = (a.get(key), b.get(key))
+        if values[0] != values[1]:
+            yield Difference(area, key, values, known=not none_is_unknown or None not in values)
+
+
+def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
+    """What is known of the box of a run, by area."""
+    facts = run.info.get("facts", {})
+    found = {area: {key: facts.get(key) for key in keys} for area, keys in AREAS.items()}
+    found["machine"] |= {"box": run.info.get("box", {}).get("name")}
+    found["device"] |= _disks(facts)
+    return {**found, "tools": _versions(run)}
+
+
+def _disks(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The disks of a box, without those that are made for a file system."""
+    disks = [each for each in facts.get("block_devices") or [] if each.get("type") == "disk" and each.get("size_bytes")]
+    own = [each for each in disks if not str(each.get("name")).startswith(("loop", "zram", "ram"))]
+    return {
+        f"disk {each.get('name')}": {key: each[key] for key in _OF_A_DISK if each.get(key) not in (None, "")}
+        for each in own
+    }
+
+
+def _versions(run: ComparedRun) -> dict[str, Any]:
+    """Mountlab, and the programs of the box that the sweep needs."""
+    programs = run.info.get("facts", {}).get("programs") or {}
+    needed = [] if run.sweep.imported else [program.name for program in needed_programs(run.sweep)]
+    found = {name: programs.get(name, {}).get("version") for name in needed}
+    return {"mountlab": run.info.get("mountlab_version"), **found}
+
+
+def _asked(fs: Filesystem) -> dict[str, Any]:
+    return {field.name: getattr(fs, field.name) for field in fields(fs) if field.name != "name"}
+
+
+def _of_workload(sweep: Sweep, label: str) -> dict[str, Any]:
+    workload = next(each for each in sweep.workloads if each.label == label)
+    return {**workload.options, "precondition": workload.precondition}
+
+
+def _in_effect(run: ComparedRun, filesystem: str) -> dict[str, Any]:
+    own = [each for each in run.options if each.filesystem == filesystem]
+    return {each.option or each.kernel_says: each.state for each in own}
+
+
+def _design(sweep: Sweep) -> dict[str, Any]:
+    design = sweep.design
+    told = {field.name: getattr(design, field.name) for field in fields(design) if field.name not in _NOT_OF_THE_DESIGN}
+    if design.until is None:
+        return {**told, "until": "no rule"}
+    return {**told, "repeats": "by the rule", "until": plan_text.rule_text(design.until)}
+
+
+# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sides_differ(found: Sequence[Difference], *, runs: str, so: str) -> Iterator[Caveat]:
+    """How many things differ: with more than one, a ratio cannot be put down to one of them."""
+    areas = known_areas(found)
+    if len(areas) > 1:
+        yield of_run(
+            "sides-differ",
+            "warning",
+            f"{runs} differ in {len(areas)} respects: {'; '.join(areas)}. {so} Change one at a time to learn which of "
+            "them it is.",
+        )
+
+
+def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
+    """What weakens a run that is compared: that it is imported or unfinished, its own warnings about these cells."""
+    if run.sweep.imported:
+        yield of_run(
+            "imported",
+            "warning",
+            f"{name} was imported: of its box and its options nothing is known, nor what of them differs.",
+        )
+    if run.info.get("status", "complete") != "complete":
+        yield of_run(
+            "unfinished",
+            "warning",
+            f"{name} is {run.info['status']}: its figures are of the trials so far. Go on with make resume.",
+        )
+    yield from _of_its_cells(name, run, common)
+
+
+def _of_its_cells(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
+    """Warnings and errors of a run about what is compared here."""
+    cells = {cell.id for cell in common}
+    filesystems = {cell.filesystem.name for cell in common}
+    for each in run.caveats:
+        about = {"run": True, "cell": each.subject in cells, "filesystem": each.subject in filesystems}
+        if each.severity != "note" and each.code != "imported" and about.get(each.scope, False):
+            yield replace(each, message=f"in {name}: {each.message}")

@@ -1,0 +1,215 @@
+"""Figures that runs share: by cell, metric and label, with what varies between runs and inside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mountlab.analysis.cells import answer_labels, counted, figure_steps, late_trials
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.analysis.same_cells import same_cell
+from mountlab.core.errors import PlanError
+from mountlab.core.findings import Estimate
+from mountlab.core.model import Cell, Sweep, Until
+from mountlab.stats import estimate, sequential
+from mountlab.stats.between import Spread, alike_p, spread
+
+FigureKey = tuple[str, str, str]
+"""Cell, metric and label."""
+_MOST_NAMED, _LETTERS = 4, 26
+
+
+def name_of(place: int) -> str:
+    """How the runs are called, in the order in which they were named: 'A', 'B', ... 'Z', 'R27'."""
+    return chr(ord("A") + place) if place < _LETTERS else f"R{place + 1}"
+
+
+def level_of(runs: Sequence[ComparedRun]) -> float:
+    """The strictest."""
+    return max(run.sweep.design.level for run in runs)
+
+
+def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
+    """The smallest of those that the sweeps name."""
+    return min(run.sweep.design.smallest_effect for run in runs)
+
+
+def rule_of(runs: Sequence[ComparedRun], level: float) -> Until | None:
+    """The rule by which runs were stopped, or none. Of several stopping rules the one that costs most to correct for;
+    it is enough for the others, too."""
+    rules = [run.sweep.design.until for run in runs if run.sweep.design.until]
+    return max(rules, key=lambda rule: sequential.nominal_level(rule, level), default=None)
+
+
+# ── the cells that runs share ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
+    """The cells of A that B has too. Raises PlanError where there is none."""
+    theirs = {same_cell(cell): cell.id for cell in b.cells}
+    common = [cell for cell in a.cells if same_cell(cell) in theirs]
+    if not common:
+        raise PlanError(
+            "the two runs have no cell in common",
+            where="compare",
+            got=f"B has {_some(sorted(theirs.values()))}",
+            allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
+            next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
+        )
+    _check_definitions(a, b)
+    return common
+
+
+def _check_definitions(a: Sweep, b: Sweep) -> None:
+    """Raise PlanError where two sweeps define a metric of one name differently."""
+    for name in a.own_metrics.keys() & b.own_metrics.keys():
+        ours, theirs = a.own_metrics[name], b.own_metrics[name]
+        if ours != theirs:
+            raise PlanError(
+                "the two runs define a metric differently",
+                where=f"metric {name}",
+                got=f"B has unit {theirs.unit}, better {theirs.better}",
+                allowed=f"as in A: unit {ours.unit}, better {ours.better}",
+                next_step="give the metric another name in one of the sweeps, or measure again by one definition",
+            )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+# ── their figures ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """The counted values of one run, the unit of each, and the step to which it is rounded."""
+
+    values: Mapping[FigureKey, list[float]]
+    units: Mapping[FigureKey, str]
+    steps: Mapping[FigureKey, float]
+
+    @classmethod
+    def of(cls, run: ComparedRun) -> RunFigures:
+        values: dict[FigureKey, list[float]] = {}
+        units: dict[FigureKey, str] = {}
+        frame = counted(run.measurements)
+        columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
+        for cell, metric, label, unit, value in zip(*columns, strict=True):
+            values.setdefault((cell, metric, label), []).append(float(value))
+            units[cell, metric, label] = unit
+        return cls(values, units, figure_steps(run.sweep, run.measurements))
+
+    @classmethod
+    def whole(cls, run: ComparedRun) -> RunFigures:
+        """The same, without a value for cells of which a trial ran into its time limit: runs share no blocks in which
+        such a trial has a rank, and the others alone are the quick ones."""
+        found = cls.of(run)
+        return replace(
+            found,
+            values={
+                (cell, metric, label): [] if late_trials(run.censored, cell, metric) else own
+                for (cell, metric, label), own in found.values.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class SharedFigure:
+    """One figure of a cell, in every run that has it."""
+
+    cell: Cell
+    metric: str
+    label: str
+    unit: str
+    values: tuple[Sequence[float], ...]
+    """The counted ones of each run, in the order of the runs; () of a run without any, or with another unit."""
+    steps: tuple[float, ...]
+    """To which those of each run are rounded; 0 where none shows."""
+
+
+def shared_figures(
+    runs: Sequence[ComparedRun], *, metrics: Sequence[str] = (), whole: bool = False
+) -> list[SharedFigure]:
+    """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
+    name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells of
+    which a trial ran into its time limit."""
+    figures = [RunFigures.whole(run) if whole else RunFigures.of(run) for run in runs]
+    cells: dict[FigureKey, Cell] = {}
+    for run, own in zip(runs, figures, strict=True):
+        for cell, key in _own_keys(run, own, metrics):
+            cells.setdefault(key, cell)
+    order = {name: place for place, name in enumerate(dict.fromkeys(c.id for run in runs for c in run.sweep.cells))}
+    return [_shared(cells[key], key, figures) for key in sorted(cells, key=lambda key: order[key[0]])]
+
+
+def _own_keys(run: ComparedRun, figures: RunFigures, metrics: Sequence[str]) -> Iterator[tuple[Cell, FigureKey]]:
+    labels = answer_labels(run.sweep, counted(run.measurements))
+    for cell in run.sweep.cells:
+        workload = cell.workload.label
+        for metric in metrics or run.answer_metrics.get(workload, ()):
+            keys = ((cell.id, metric, each) for each in labels.get((workload, metric), ("",)))
+            yield from ((cell, key) for key in keys if key in figures.values)
+
+
+def _shared(cell: Cell, key: FigureKey, figures: Sequence[RunFigures]) -> SharedFigure:
+    unit = next(each.units[key] for each in figures if key in each.units)
+    values = (tuple(each.values[key]) if each.units.get(key) == unit else () for each in figures)
+    steps = tuple(each.steps.get(key, 0.0) for each in figures)
+    return SharedFigure(cell, key[1], key[2], unit, tuple(values), steps)
+
+
+def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Samples as rows of one table, NaN where one is shorter than the longest."""
+    table = np.full((len(samples), max(map(len, samples), default=0)), math.nan)
+    for place, sample in enumerate(samples):
+        table[place, : len(sample)] = sample
+    return table
+
+
+# ── how they vary ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CellOverRuns:
+    """One figure of one cell in every run, or on every box."""
+
+    cell: Cell
+    metric: str
+    label: str
+    unit: str
+    estimates: tuple[Estimate | None, ...]
+    """None where a run does not have it."""
+    spread: Spread
+    """Between the runs and inside them."""
+    p_adjusted: float
+    """Of the runs being alike, over all figures together (Holm); NaN where it is not known."""
+
+
+def over_runs(runs: Sequence[ComparedRun], figures: Sequence[SharedFigure], level: float) -> list[CellOverRuns]:
+    """Return how each figure varies between the runs and inside them."""
+    spreads = [spread(each.values, level=level, steps=each.steps) for each in figures]
+    adjusted = alike_p(spreads, rule_of(runs, level))
+    return [
+        CellOverRuns(each.cell, each.metric, each.label, each.unit, _estimates(runs, each, level), found, p)
+        for each, found, p in zip(figures, spreads, adjusted, strict=True)
+    ]
+
+
+def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:
+    """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
+    had a stopping rule, and where its figures are rounded."""
+    rules = [sequential.level_after(run.sweep.design.until, level) for run in runs]
+    return tuple(
+        estimate(own, level=level, unit=figure.unit, within=within, step=step) if own else None
+        for within, own, step in zip(rules, figure.values, figure.steps, strict=True)
+    )
+
+
+def differs(p_adjusted: float, level: float) -> bool:
+    """Whether runs, or boxes, differ by more than the trials inside them explain."""
+    return p_adjusted < 1 - level

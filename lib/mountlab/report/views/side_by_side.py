@@ -1,0 +1,298 @@
+"""What the pages of two runs, of many and of boxes share: who is compared, what differs, figures and verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol, TypeVar
+
+from mountlab.analysis import verdicts
+from mountlab.analysis.compare.boxes import box_of
+from mountlab.analysis.compare.comparisons import AnswerOverRuns
+from mountlab.analysis.compare.differences import Difference, known_areas
+from mountlab.analysis.compare.figures import CellOverRuns, differs
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.checks.caveats import caveat_line, grouped
+from mountlab.core import numbers
+from mountlab.core.fact_words import fact_text
+from mountlab.core.findings import Caveat, Comparison, Estimate
+from mountlab.core.model import Cell
+from mountlab.core.names import metric_noun
+from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.stats.between import Spread
+
+
+class Figure(Protocol):
+    """One figure of a cell."""
+
+    @property
+    def cell(self) -> Cell: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+
+
+class Varying(Protocol):
+    """What may differ from run to run by more than its trials explain."""
+
+    @property
+    def spread(self) -> Spread: ...
+    @property
+    def p_adjusted(self) -> float: ...
+
+
+F = TypeVar("F", bound=Figure)
+V = TypeVar("V", bound=Varying)
+
+# ── the runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def about(run: ComparedRun) -> str:
+    """A run in one line: its name, its box, kernel and date."""
+    kernel = run.info.get("facts", {}).get("kernel")
+    more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", _day(run)) if part)
+    return f"{run.info.get('run_id', '')} (box {box_of(run)}{more})"
+
+
+def _day(run: ComparedRun) -> str:
+    return str(run.info.get("created_at", "")).partition("T")[0]
+
+
+def days(runs: Iterable[ComparedRun]) -> str:
+    """The day of the runs, or the first and the last."""
+    found = sorted(map(_day, runs))
+    return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+
+
+def which_row(name: str, run: ComparedRun, where: str, status: str) -> list[Text]:
+    """The row of a run in the table of which is which; `where`: the box or the machine."""
+    kernel = str(run.info.get("facts", {}).get("kernel") or "not known")
+    day = str(run.info.get("created_at", ""))[:16].replace("T", " ")
+    return [name, str(run.info.get("run_id", "")), where, kernel, day, status]
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def columns(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the lines of a table for the terminal; none where there is no row."""
+    table = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table if len(table) > 1 else ():
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def percent(share: float) -> str:
+    """'3 %', or that it is not known."""
+    return numbers.percent(share) if math.isfinite(share) else numbers.MISSING
+
+
+def in_percent(share: float) -> str:
+    """A share as the number of a column in percent."""
+    return numbers.number(share * 100, 1)
+
+
+def p_text(p: float) -> str:
+    """A p value, or that there is none."""
+    return numbers.MISSING if math.isnan(p) else numbers.p_text(p)
+
+
+def mean_texts(figure: CellOverRuns) -> list[str]:
+    """The mean in each run, with its unit."""
+    return [numbers.quantity(one.mean, figure.unit) if one else numbers.MISSING for one in figure.estimates]
+
+
+def figure_name(figure: Figure) -> str:
+    """'ext4/dd-write (write bandwidth)'."""
+    return f"{figure.cell.id} ({metric_noun(figure.metric, figure.label)})"
+
+
+def group_name(figure: Figure) -> str:
+    """The workload of a figure, and its label where rows have one."""
+    return figure.cell.workload.label + (f" ({figure.label})" if figure.label else "")
+
+
+def answer_name(comparison: Comparison) -> str:
+    """'tmpfs to ext4, dd-write: write bandwidth'."""
+    return f"{pair_name(comparison)}, {row_name(comparison)}"
+
+
+def pair_name(comparison: Comparison) -> str:
+    """'tmpfs to ext4'."""
+    return f"{comparison.candidate} to {comparison.baseline}"
+
+
+def row_name(comparison: Comparison) -> str:
+    """'dd-write: write bandwidth'."""
+    return f"{verdicts.workload_of(comparison)}: {metric_noun(comparison.metric, comparison.label)}"
+
+
+def by_verdict(answer: AnswerOverRuns, names: Sequence[str], smallest_effect: float, where: str) -> str:
+    """'faster in A and B, undecided in C'; `where`: 'in' or 'on'."""
+    fell = {verdict: numbers.listed([names[i] for i in places]) for verdict, places in answer.verdicts.items()}
+    return ", ".join(f"{verdicts.verdict_text(each, smallest_effect)} {where} {own}" for each, own in fell.items())
+
+
+def apart(parts: Iterable[V], level: float) -> tuple[int, list[V]]:
+    """Return how many are known to differ or not, and those that differ by more than their trials explain, the most
+    first."""
+    known = [each for each in parts if not math.isnan(each.p_adjusted)]
+    beyond = [each for each in known if differs(each.p_adjusted, level)]
+    return len(known), sorted(beyond, key=lambda each: -each.spread.between)
+
+
+def how_many_differ(beyond: Sequence[object], of: str) -> str:
+    """'3 of 9 figures differ'."""
+    return f"{len(beyond)} of {of} {'differs' if len(beyond) == 1 else 'differ'}"
+
+
+def difference_name(difference: Difference) -> str:
+    """A key of facts or parameters as people read it."""
+    return difference.what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+
+
+def difference_values(difference: Difference) -> list[str]:
+    """What each run has kept of it; 'not known' where runs cannot all tell and this one does not."""
+    return [
+        fact_text(difference.what, value) if difference.known or value is not None else "not known"
+        for value in difference.values
+    ]
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def figure_json(figure: CellOverRuns) -> dict[str, Any]:
+    """One figure of every run, as data."""
+    return {
+        "cell": figure.cell.id,
+        "metric": figure.metric,
+        "label": figure.label,
+        "unit": figure.unit,
+        "estimates": [one and asdict(one) for one in figure.estimates],
+        "spread": asdict(figure.spread),
+        "p_adjusted": figure.p_adjusted,
+    }
+
+
+# ── the parts of a page ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer(sentences: Iterable[str], found: Sequence[Caveat], *between: Text) -> Html:
+    """The answer in sentences, and the caveats in a line."""
+    groups = grouped(found)
+    link = html.told(html.link("#Caveats", "Caveats"), caveat_line(groups))
+    told = html.box("answer", *map(html.paragraph, sentences))
+    return html.joined(told, *between, html.paragraph(link, kind=f"alert {groups[0].severity}"))
+
+
+def caveats(found: Sequence[Caveat]) -> Html:
+    """Caveats, worst first."""
+    return html.joined(*map(html.caveat_box, grouped(found)))
+
+
+def differences(found: Sequence[Difference], names: Sequence[str], whose: str) -> Html:
+    """What is known to differ, a column a run; and what is not known of `whose`, 'both runs'."""
+    known = [each for each in found if each.known]
+    unknown = [f"{each.area}: {difference_name(each)}" for each in found if not each.known]
+    shown: Text = html.paragraph("Nothing that was kept differs.")
+    if known:
+        respects = numbers.counted(len(known_areas(known)), "respect")
+        rows = ((each.area, [difference_name(each), *difference_values(each)]) for each in known)
+        caption = f"{numbers.counted(len(known), 'difference')} in {respects}"
+        shown = table([Column("What"), *map(Column, names)], rows, caption)
+    more = html.details(f"Not known of {whose}: {len(unknown)}", html.items(unknown)) if unknown else ""
+    return html.joined(shown, more)
+
+
+def table(head: Sequence[Column], rows: Iterable[tuple[str, Sequence[Text]]], caption: str) -> Html:
+    """A table whose rows lie below the heading that comes with each."""
+    groups: dict[str, list[Sequence[Text]]] = {}
+    for heading, row in rows:
+        groups.setdefault(heading, []).append(row)
+    return html.table(head, [Rows(own, heading) for heading, own in groups.items()], caption=caption)
+
+
+def by_metric(figures: Iterable[F], made: Callable[[str, list[F]], Html]) -> Html:
+    """One table a metric."""
+    found: dict[str, list[F]] = {}
+    for each in figures:
+        found.setdefault(each.metric, []).append(each)
+    return html.joined(*(made(metric, own) for metric, own in found.items()))
+
+
+def largest_mean(figures: Iterable[CellOverRuns]) -> float:
+    """The largest mean of all runs, for the scale of a table."""
+    return max(abs(one.mean) for each in figures for one in each.estimates if one)
+
+
+def verdict_cell(comparison: Comparison | None) -> Text:
+    """A ratio above its interval and its verdict."""
+    if comparison is None:
+        return numbers.MISSING
+    figures = verdicts.compared_figures(comparison)
+    if not verdicts.has_interval(comparison):
+        return html.stacked(figures.value, "no interval")
+    return html.stacked(figures.value, f"{figures.interval} {verdicts.SIGNS[comparison.verdict]}")
+
+
+def mean_cell(one: Estimate | None, factor: float, verdict: str = "") -> Text:
+    """A mean above its interval, and a verdict behind that."""
+    if one is None:
+        return numbers.MISSING
+    figures = numbers.mean_figures(one.mean, one.low, one.high, factor=factor)
+    return html.stacked(figures.value, f"{figures.interval or 'no interval'}{verdict}")
+
+
+def overview(*drawn: Html) -> Html:
+    """Pictures beside each other."""
+    return html.columns(*drawn) if drawn else html.paragraph("Nothing to plot.")
+
+
+def answers_picture(
+    answers: Mapping[str, Sequence[Comparison | None]],
+    names: Sequence[str],
+    *,
+    title: str,
+    smallest_effect: float,
+    filesystems: Sequence[str],
+) -> list[Html]:
+    """The ratios of the answer in every run, and how many of them are drawn; nothing without a ratio."""
+    if not any(verdicts.effect(each) >= 0 for own in answers.values() for each in own if each):
+        return []
+    plot = plot_answer_over_runs(answers, names, title=title, smallest_effect=smallest_effect, filesystems=filesystems)
+    room = room_for(len(names))
+    said = f"{room} of {len(answers)} comparisons are drawn; the table below has all of them."
+    return [html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(answers) > room else "")]
+
+
+def figures_picture(
+    cells: Sequence[CellOverRuns], names: Sequence[str], *, title: str, filesystems: Sequence[str], noun: str = "run"
+) -> list[Html]:
+    """Every figure over its mean over the runs; nothing without one above 0."""
+    points = list(_relative(cells))
+    if not points:
+        return []
+    return [html.plot(plot_over_runs(points, names, title=title, filesystems=filesystems, noun=noun))]
+
+
+def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
+    """Every estimate over the mean of its cell's estimates; the figures that differ most first."""
+    several = len({(each.metric, each.label) for each in cells}) > 1
+    for each in sorted(cells, key=most_apart):
+        known = [one.mean for one in each.estimates if one]
+        mean = sum(known) / len(known)
+        group = each.cell.workload.label + (f": {metric_noun(each.metric, each.label)}" if several else "")
+        for place, one in enumerate(each.estimates):
+            if one and mean > 0:
+                parts = (one.mean / mean, one.low / mean, one.high / mean)
+                yield Relative(group, each.cell.filesystem.name, place, *parts)
+
+
+def most_apart(part: Varying) -> float:
+    """The key that sorts those first that differ most from run to run."""
+    return -part.spread.between if math.isfinite(part.spread.between) else 1.0
