@@ -13,9 +13,9 @@ from mountlab.core.model import Workload
 from mountlab.core.names import workload_label
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, verdict
 from mountlab.stats.censored import SIGN_METHOD
-from mountlab.stats.comparisons import Family, Ratios
+from mountlab.stats.comparisons import ComparisonSet, Ratios
 
-_COLUMNS = tuple(field.name for field in fields(Family))
+_COLUMNS = tuple(field.name for field in fields(ComparisonSet))
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Sides:
 def comparisons_of(
     sides: Iterable[Sides],
     ratios: Ratios,
-    together: Family,
+    together: ComparisonSet,
     *,
     level: float,
     late: Sequence[int] | None = None,
