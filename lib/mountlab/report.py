@@ -7,6 +7,7 @@ three seconds, which nobody should wait for who only wants a plan.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,16 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab import across_view, compare_many_view, compare_view, index_view, listing, store
-from mountlab.across import across_boxes
-from mountlab.compare_many import compare_many
-from mountlab.compare_runs import compare_runs
+from mountlab import index_view, listing, store
 from mountlab.disk import clear
 from mountlab.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.foreign import check_plain
 from mountlab.hold import alone, held
 from mountlab.html import JUPYTERLAB_STYLE, Html
-from mountlab.kernels import Kernels, own_loop
+from mountlab.kernels import Kernels, own_loop, prepare
 from mountlab.outline import without_empty_parts
 from mountlab.page import TEMPLATE, page
 from mountlab.plain_files import refuse_others
@@ -49,6 +47,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = store.found(run_path).resolve()
     info = store.read_info(run_path)
+    prepare()
     refuse_others(run_path, store.shown(run_path))  # a link in it would have the notebook written elsewhere
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
@@ -88,6 +87,9 @@ def write_across(
 ) -> Path:
     """Execute the notebook on the runs of one sweep, one a box, and return the path of its page, as `write_comparison`
     does. `missing`: boxes without a run, and why. Raises PlanError where there are not two boxes with figures."""
+    from mountlab import across_view
+    from mountlab.across import across_boxes
+
     paths = [path.resolve() for path in run_paths]
     across = across_boxes([store.load_run(path) for path in paths], missing)
     entry, runs = across_view.entry(across), [str(path) for path in paths]
@@ -114,6 +116,10 @@ def _comparison_name(names: Sequence[str]) -> str:
 def _comparison_entry(paths: Sequence[Path]) -> dict[str, Any]:
     """What the index says of the comparison; its date is that of its newest run, so that it is the same when it is made
     again. Raises PlanError for runs that cannot be compared."""
+    from mountlab import compare_many_view, compare_view
+    from mountlab.compare_many import compare_many
+    from mountlab.compare_runs import compare_runs
+
     loaded = [store.load_run(path) for path in paths]
     if len(loaded) == _TWO:
         two = compare_runs(*loaded)
@@ -171,6 +177,7 @@ def execute(
 
     `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from papermill import PapermillExecutionError, execute_notebook
 
     store.make_directory(executed.parent)
@@ -184,7 +191,7 @@ def execute(
             execute_notebook(
                 notebook, unfinished, parameters=dict(parameters), kernel_name="python3", progress_bar=False,
                 request_save_on_cell_execute=False, execution_timeout=limit_s,
-                kernel_manager_class=own.manager(connection),
+                kernel_manager_class=own.manager(connection), shutdown_kernel="graceful" if kernels else "immediate",
             )  # fmt: skip
 
     try:
