@@ -51,6 +51,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     refuse_others(run_path, store.shown(run_path))  # a link in it would have the notebook written elsewhere
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
+    store.derive_outdated(run_path)
     try:
         with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=store.DERIVE_S):
             clear(run_path, f".{written.name}.*.tmp")

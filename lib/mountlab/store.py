@@ -506,7 +506,9 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
 
 
 def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
-    """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
+    """Read a run. Its figures are those of measurements.parquet while it is as it was written, made from the files that
+    the run has now; else they are derived from the raw output, as always with `as_it_is`. Raw output that is not as it
+    was written is refused either way.
 
     A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
     AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
@@ -517,9 +519,10 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     return run
 
 
-def _read_run(path: Path, *, as_it_is: bool = False) -> Run:
+def _read_run(path: Path, *, as_it_is: bool = False, again: bool = False) -> Run:
+    """`again`: with figures from the raw output."""
     with _readable(path):
-        return _load_run(path, as_it_is=as_it_is)
+        return _load_run(path, as_it_is=as_it_is, again=again)
 
 
 def _say_altered(path: Path, what_then: str) -> None:
@@ -562,13 +565,15 @@ class Figures:
     journal: list[Trial]
     """With the excluded trials marked."""
     read: dict[str, list[Measurement]]
-    """Of each trial, as its tool gave them."""
+    """Of each trial that was parsed, as its tool gave them."""
+    stopped: list[Stop] | None
+    """Why each cell has no more trials, where that is known without them."""
     measurements: pd.DataFrame
     answers: dict[str, tuple[str, ...]]
     truth: dict[str, str]
 
 
-def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
+def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> Figures:
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
     whole = kept.trials
@@ -579,11 +584,24 @@ def _figures(path: Path, *, as_it_is: bool = False) -> Figures:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     if not as_it_is:
         raw_sums.refuse_altered(_altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
-    measurements = analysis.without_partial(
+    known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
+    measurements = known if known is not None else analysis.without_partial(
         analysis.measurement_frame(_measurements(path / "raw", journal, sweep, read))
-    )
+    )  # fmt: skip
     answers = analysis.answer_metrics(sweep, measurements)
-    return Figures(info, sweep, whole, journal, read, measurements, answers, truth)
+    stopped = None if known is None else _stops_said(info, sweep, len(whole))
+    return Figures(info, sweep, whole, journal, read, stopped, measurements, answers, truth)
+
+
+def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
+    """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
+    if sweep.design.until is None:
+        return []
+    said = info.get("stopped", {}) if info.get(chain.ENDING, {}).get("trials") == trials else {}
+    rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
+    if len(rows) < len(sweep.cells) or any(row["half_width"] is None for row in rows):
+        return None
+    return [Stop(**row) for row in rows]
 
 
 def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
@@ -625,10 +643,10 @@ def mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Tr
     return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})
 
 
-def _load_run(path: Path, *, as_it_is: bool) -> Run:
-    own, raw = _figures(path, as_it_is=as_it_is), path / "raw"
+def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
+    own, raw = _figures(path, as_it_is=as_it_is, again=again), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
-    stops = _stops(raw, own.whole, sweep, own.read)
+    stops = _stops(raw, own.whole, sweep, own.read) if own.stopped is None else own.stopped
     censored = analysis.censored_blocks(journal)
     estimates = analysis.estimate_frame(
         sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
@@ -967,9 +985,15 @@ def derive(path: Path | str) -> None:
     path = found(path).resolve()
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
-        run = _read_run(path)
+        run = _read_run(path, again=True)
         _say_altered(path, "the file is written again")
         write_derived(run)
+
+
+def derive_outdated(path: Path) -> None:
+    """Make the derived files of a run where they are missing, or were made from other files than it has now."""
+    if not derived.is_current(path, truth_of(path)):
+        derive(path)
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:
