@@ -8,6 +8,7 @@ itself when there was no order for IDLE_S.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -18,16 +19,20 @@ from typing import Any
 
 IDLE_S = 60.0
 _IMPORTED = (
-    "ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "matplotlib.backends.backend_svg",
-    "mountlab.sections", "mountlab.store", "pyarrow.parquet", "scipy.stats",
+    "ipykernel.kernelapp", "ipykernel.debugger", "ipykernel.ipkernel", "ipykernel.zmqshell", "mountlab.sections",
+    "mountlab.store", "matplotlib.backends.backend_svg", "pyarrow.pandas_compat", "pyarrow.parquet",
+    "scipy.optimize.elementwise", "scipy.stats",
 )  # fmt: skip
 
 
 def serve() -> None:
     """Run a kernel for each line of standard input, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # else the debugger of ipykernel warns
     for name in _IMPORTED:
         import_module(name)
+    gc.collect()
+    gc.freeze()  # what is imported stays: no kernel looks through it
     while (line := _next_order()) and _ran(json.loads(line)):
         pass
 
