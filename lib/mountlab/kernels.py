@@ -4,6 +4,7 @@ hand on the one that runs, so that it can be stopped cleanly."""
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import select
@@ -138,6 +139,7 @@ class KernelServer:
             [sys.executable, "-P", "-m", "mountlab.kernel_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             bufsize=0, start_new_session=True,
         )  # fmt: skip
+        atexit.register(self.end)
 
     @property
     def is_fit(self) -> bool:
@@ -150,11 +152,9 @@ class KernelServer:
         return self._kernel is not None and self._kernel.poll() is None
 
     def end(self) -> None:
-        """End it, and its kernel."""
-        with suppress(BrokenPipeError):
-            self._pipe(self._process.stdin).close()
-        self._pipe(self._process.stdout).close()
-        self._process.wait()
+        """End it at once: it holds nothing that is not somewhere else."""
+        with self._process:
+            self._process.kill()
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], directory: str) -> ForkedKernel | None:
         """Return a new kernel; None where the server has ended meanwhile."""
@@ -200,6 +200,7 @@ def _prepared() -> KernelServer | None:
         return None
     if _server is not None and not _server.is_fit:
         _server.end()
+        atexit.unregister(_server.end)
         _server = None
     _server = _server or KernelServer()
     return _server

@@ -991,8 +991,9 @@ def derive(path: Path | str) -> None:
 
 
 def derive_outdated(path: Path) -> None:
-    """Make the derived files of a run where they are missing, or were made from other files than it has now."""
-    if not derived.is_current(path, truth_of(path)):
+    """Make the derived files of a run with trials where they are missing, or were made from other files than it has
+    now."""
+    if (path / JOURNAL).exists() and not derived.is_current(path, truth_of(path)):
         derive(path)
 
 
