@@ -9,10 +9,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mountlab.filesystems import FAMILIES
+from mountlab.frames import pd
 from mountlab.model import (
     PERCENT_OF,
     Comparison,

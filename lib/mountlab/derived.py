@@ -13,10 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mountlab.disk import read_plain, remove_file, replace_file, shown
 from mountlab.errors import AlteredError, StoreError
+from mountlab.frames import pd
 from mountlab.stamp import FIGURES, LARGEST, figures_in
 
 FILE = "derived.json"

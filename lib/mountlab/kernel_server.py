@@ -55,14 +55,18 @@ def _ran(order: dict[str, Any]) -> bool:
     if alive not in ready:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
+    _answer(os.waitstatus_to_exitcode(status))
     return alive in ready
+
+
+def _answer(number: int) -> None:
+    os.write(1, b"%d\n" % number)
 
 
 def _become_kernel(order: dict[str, Any]) -> None:
     """Go on as the kernel of an order, in a session of its own."""
     os.setsid()
-    print(os.getpid(), flush=True)
+    _answer(os.getpid())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-
 from mountlab import analysis, html, words
+from mountlab.frames import pd
 from mountlab.html import Column, Html, Rows, Text
 from mountlab.model import Caveat, Stop, Sweep, Trial
 from mountlab.units import scale_for

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import pandas as pd
-
 from mountlab.checks import Moved
+from mountlab.frames import pd
 from mountlab.memory_use import Use
 from mountlab.model import Caveat, Comparison, OptionEvidence, PublishedFigure, Stop, Sweep
 from mountlab.tools.fio_series import Series

@@ -15,8 +15,6 @@ from itertools import groupby
 from types import FrameType
 from typing import Any, Protocol
 
-import pandas as pd
-
 from mountlab.box import BoxConnection
 from mountlab.care import clean, kill_run
 from mountlab.clients import Clients
@@ -30,6 +28,7 @@ from mountlab.errors import (
     ParseError,
     ToolError,
 )
+from mountlab.frames import pd
 from mountlab.model import OptionEvidence, Status, Stop, Sweep, Trial
 from mountlab.outcome import Attempts, Ended, Files, Outcome, in_vain, judge, never_ended, set_aside, unpack
 from mountlab.parsing import parsed

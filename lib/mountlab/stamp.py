@@ -15,9 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mountlab.disk import read_plain
+from mountlab.frames import pd
 
 FIGURES = 2
 """Raised whenever a parser reads another figure out of the same raw output: figures that were derived before then are

@@ -23,7 +23,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pydantic import TypeAdapter
 
 from mountlab import analysis, chain, checks, derived, raw_sums, stopping
@@ -47,6 +46,7 @@ from mountlab.evidence import (
     zeroed_at_once,
 )  # fmt: skip
 from mountlab.foreign import check_imported, check_info, check_plain, check_trials, kept_box, known_level
+from mountlab.frames import pd
 from mountlab.hold import FILE as OWNER
 from mountlab.hold import alone, held, holder, sweep
 from mountlab.journal import ACCEPT, Journal, append, mend, read_as_it_is, read_checked

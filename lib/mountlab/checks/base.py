@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import pandas as pd
-
 from mountlab.analysis import figure_steps
 from mountlab.counters import Around
 from mountlab.evidence import Device, DeviceBytes
 from mountlab.filesystems import FAMILIES
+from mountlab.frames import pd
 from mountlab.model import Caveat, Cell, Filesystem, OptionEvidence, Severity, Stop, Sweep
 from mountlab.precondition import Rounds
 from mountlab.tools.fio_series import Series

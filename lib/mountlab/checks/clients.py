@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import pandas as pd
-
 from mountlab.checks.base import Check, Evidence, of_cell
+from mountlab.frames import pd
 from mountlab.model import Caveat, Cell, Estimate, Sweep
 from mountlab.stats import estimate
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-import pandas as pd
-
 from mountlab import stated_facts
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
 from mountlab.errors import in_one_line
+from mountlab.frames import pd
 from mountlab.model import LATENCY_PARTS, PERCENT_OF, Caveat, Cell, Sweep
 from mountlab.outcome import SET_ASIDE
 from mountlab.tools import TOOLS

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
-
 from mountlab.errors import MountlabError, ParseError
+from mountlab.frames import pd
 from mountlab.logs import FORMATS, Known, decoded, read_log
 from mountlab.model import Measurement
 
