@@ -94,16 +94,16 @@ lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no
 	@$(PY) -m mountlab lab $(ARGS)
 
 bench: env ## what Mountlab itself costs, beside others that do the same: about 15 minutes [ARGS="--only trials"]
-	@$(PY) -m mountlab bench $(ARGS)
+	@$(PY) -m mountlab_dev bench $(ARGS)
 
 calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
-	@$(PY) -m mountlab calibrate $(ARGS)
+	@$(PY) -m mountlab_dev calibrate $(ARGS)
 
 docs: env ## make docs/reference again from the code
-	@$(PY) -m mountlab docs $(ARGS)
+	@$(PY) -m mountlab_dev docs $(ARGS)
 
 check: env lint ## linters, types and the fast tests: before every commit
-	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/box --ignore=tests/browser $(ARGS)
+	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
 # Tests on the box mostly wait. Three groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
 # with the rest between them.
@@ -118,12 +118,13 @@ soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the t
 	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
 
 audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
-	@$(PY) -m mountlab audit $(ARGS)
+	@$(PY) -m mountlab_dev audit $(ARGS)
 
 lint: env
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy --no-error-summary
+	@said=$$(.venv/bin/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 	@if ! command -v shellcheck >/dev/null; then echo "shellcheck is not installed: scripts are not checked"; else \
 		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 from faults.table import PAGE, Rows
 from hypothesis import settings
+from mountlab.results import paths
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
-    from mountlab.box import BoxConnection
-    from mountlab.model import Box
+    from mountlab.box.connection import BoxConnection
+    from mountlab.core.model import Box
 
 # How long an example takes says nothing on a machine that others use.
 settings.register_profile("mountlab", deadline=None)
@@ -166,13 +167,12 @@ def results_dir(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def vm_box() -> Box:
     """The box of params/boxes/vm.yml, built: in the user's cache, where it stays for the next time."""
-    from mountlab import store
-    from mountlab.boxes import guest, here, prepare_here
+    from mountlab.box.embedded import guest, here, prepare_here
 
     absent = here.missing(guest.BUILDERS)
     if absent:
         pytest.skip(f"needs {', '.join(program.name for program in absent)}, which is not installed")
-    box = store.load_box("vm")
+    box = paths.load_box("vm")
     prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
     return box
 
@@ -180,7 +180,7 @@ def vm_box() -> Box:
 @pytest.fixture(scope="session")
 def vm_connection(vm_box: Box) -> Iterator[BoxConnection]:
     """The virtual box, started once for all tests on it: they clean up after themselves. For tests marked `box`."""
-    from mountlab.boxes import open_box
+    from mountlab.box.embedded import open_box
 
     with open_box(vm_box) as connection:
         yield connection
@@ -195,8 +195,8 @@ def vm_runs(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> Bo
 
 def share_vm(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """What `vm_runs` does, for fixtures of another scope."""
-    from mountlab import workflow
-    from mountlab.boxes import open_box
+    from mountlab.box.embedded import open_box
+    from mountlab.runner import workflow
 
     @contextmanager
     def shared(box: Box, *, forwards: bool = False) -> Iterator[BoxConnection]:

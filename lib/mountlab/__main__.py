@@ -5,26 +5,27 @@ from __future__ import annotations
 
 import sys
 import warnings
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from traceback import format_exception
 from types import TracebackType
 from typing import Any, TextIO, cast
 
-from mountlab.errors import InputError, MountlabError, MountlabWarning, Stopped
-from mountlab.signals import as_interrupts
-from mountlab.text import Guarded, visible
-from mountlab.verbs import parser
-from mountlab.verbs.shared import Arguments
+from mountlab.cli import parser
+from mountlab.cli.shared import Arguments
+from mountlab.core.errors import InputError, MountlabError, MountlabWarning, Stopped
+from mountlab.core.signals import as_interrupts
+from mountlab.core.text import Guarded, visible
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, made_by: Callable[[], ArgumentParser] = parser) -> int:
     """Run one verb and return its exit code; what goes wrong is one clear error on standard error."""
     sys.excepthook = _uncaught
     with _guarded():
-        parsed = parser().parse_args(arguments)
+        parsed = made_by().parse_args(arguments)
         verb: Callable[[Arguments], int] = parsed.verb
         with warnings.catch_warnings():
             warnings.simplefilter("always", MountlabWarning)

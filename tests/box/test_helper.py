@@ -1,478 +1,630 @@
-"""The helper on a box, used by a real second user: sweeps in his name, and hundreds of attempts to get more of it."""
+"""The helper: in which words it is asked, what it lets pass, and that nothing it refuses is ever run."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
+import shutil
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
-import disks
 import pytest
-import yaml
-from mountlab import helper, store
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from mountlab.__main__ import main
-from mountlab.errors import ParameterError
-from mountlab.model import Box, ScratchDevice
-from ordinary import Ordinary, ordinary_user
-from sweeps import TMPFS, sweep
+from mountlab.box import helper
+from mountlab.box.connection import needs_root
+from mountlab.box.testing import ReplayBox
+from mountlab.core.errors import ParameterError, PlanError
+from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
+from mountlab.filesystems import FAMILIES
+from mountlab.results import paths
+from mountlab.sweep.feasible import check_feasible, without_rights
+from sweeps import EXT4, sweep
 
-pytestmark = [
-    pytest.mark.box,
-    pytest.mark.requires_root,
-    *(pytest.mark.requires_program(name) for name in ("sudo", "visudo", "useradd", "setpriv", "flock")),
-]
-INSTALLED = Path(helper.PROGRAM).parent
-RULE = Path("/etc/sudoers.d/mountlab-helper")
-OWN_BOXES = """
-import os, sys
-from pathlib import Path
-from mountlab import store
-store.PARAMS = Path(os.environ["HOME"], "params")
-"""
-"""Box files of a test's own."""
-RUN_ONLY = "from mountlab import workflow; workflow.run(store.load_sweep(Path(sys.argv[1])))"
-"""Without the report."""
-
-
-@dataclass(frozen=True)
-class Helped:
-    """A user for whom the helper is installed."""
-
-    user: Ordinary
-    mount_root: Path
-    stable: str
-    """The stable name of a scratch device, as helper.conf lists it."""
-    device: str
-
-    def python(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
-        results = f"MOUNTLAB_RESULTS={self.user.home}/results"
-        command = [*self.user.python[:-1], results, self.user.python[-1], "-c", OWN_BOXES + script]
-        return subprocess.run([*command, *words], capture_output=True, text=True, check=False, cwd="/", timeout=120)
-
-    def sh(self, script: str) -> subprocess.CompletedProcess[str]:
-        """A script for sh, run as the user. From a file: an argument has no room for hundreds of commands."""
-        file = self.user.home / "script.sh"
-        file.write_text(script)
-        become = self.user.python[: self.user.python.index("env")]
-        command = [*become, "env", "-i", "PATH=/usr/bin:/bin", f"HOME={self.user.home}", "sh", str(file)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=120)
-
-    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The helper, asked by the user."""
-        return self.sh(shlex.join((*helper.COMMAND, "20", *words)))
-
-    def answers(self, lists: Sequence[Sequence[str]]) -> list[str]:
-        """Exit status and the first word on standard error, for each list of words."""
-        head = 'ask() { said=$("$@" 2>&1 >/dev/null </dev/null); echo "$? ${said%%[!a-z:]*}"; }\n'
-        lines = (f"ask {shlex.join((*helper.COMMAND, *words))}" for words in lists)
-        return self.sh(head + "\n".join(lines)).stdout.splitlines()
-
-
-def install(script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["sh", "-s", "--", *words], input=script, capture_output=True, text=True, check=False, timeout=60
-    )
-
-
-@contextmanager
-def scratch_device(directory: Path) -> Iterator[tuple[str, str]]:
-    """A blank device by a stable name, and what it is called now."""
-    with ExitStack() as undo:
-        made = disks.Disks(directory, undo)
-        device = made.loop()
-        yield str(made.by_id(device)), device
-
-
-@pytest.fixture(scope="module")
-def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
-    if INSTALLED.exists() or RULE.exists():
-        pytest.skip(f"a helper is installed on this machine already ({INSTALLED}, {RULE})")
-    with ordinary_user() as user, scratch_device(tmp_path_factory.mktemp("disk")) as (stable, device):
-        root = Path(f"/var/lib/mountlab-of-{user.name}")
-        scratch = (ScratchDevice(name="data", device=stable),)
-        box = Box(name="local", host="", embedded="loopback", mount_root=str(root), scratch=scratch)
-        boxes = user.home / "params" / "boxes"
-        boxes.mkdir(parents=True)
-        keys = {"embedded": "loopback", "become": "helper", "scratch": {"data": stable}, "mount_root": str(root)}
-        (boxes / "local.yml").write_text(yaml.safe_dump(keys))
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(store, "PARAMS", user.home / "params")
-                assert main(["box", "helper", "local", "--user", user.name, "--as", "root", "--yes"]) == 0
-            yield Helped(user, root, stable, device)
-        finally:
-            install(helper.install_script(user.name, box), "remove")
-            assert not INSTALLED.exists()
-            assert not RULE.exists()
-            (root / ".mountlab").unlink(missing_ok=True)
-            if root.exists():
-                root.rmdir()
-
-
-def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Helped) -> None:
-    every = {"zram": "128MiB", "journal_image": "16MiB", "tunables": {"inode_readahead_blks": 64, "queue/nomerges": 1}}
-    filesystems = {
-        "dir": {"type": "dir"}, "bind": {"type": "bind", "options": ["noatime"]},
-        "ext4": {"type": "ext4", "options": ["noatime", "data=writeback"], **every},
-        "overlay": {"type": "overlay", "over": TMPFS}, "scratch": {"type": "ext4", "device": "data"},
-    }  # fmt: skip
-    claimed = helped.ask("-", "claim.sh", helped.stable, "", "10")
-    assert claimed.stdout.startswith(f"claimed {helped.device} "), claimed.stderr
-    assert "is not among the scratch devices" in helped.ask("-", "claim.sh", helped.device, "", "10").stderr
-    resolved = sweep(filesystems=filesystems, design={"repeats": 1}, baseline="ext4")
-    file = helped.user.home / "x.yml"
-    file.write_text(yaml.safe_dump(dict(resolved.parameters)))
-    done = helped.python(RUN_ONLY, str(file))
-    assert done.returncode == 0, done.stderr
-    (path,) = (file.parent for file in (helped.user.home / "results").glob("*/run.json"))
-    run = store.load_run(path)
-    assert list(run.trials["status"]) == ["ok"] * len(filesystems), list(run.trials["reason"])
-    assert (run.info["facts"]["rights"], run.info["facts"]["user"]) == ("helper", helped.user.name)
-    assert {file.read_text() for file in path.glob("raw/*/cache")} == {"drop_caches\n"}
-    assert [row for row in run.options if row.state in ("ignored", "changed", "added")] == []
-    assert (helped.ask("-", "clean", "list").stdout, helped.mount_root.exists()) == ("", False)
-    assert not Path(f"/dev/shm/mountlab-{helped.user.name}").exists()
-    assert str(helped.mount_root) not in Path("/proc/self/mountinfo").read_text()
-
-
-# --- attempts to get more ---------------------------------------------------------------------------------------------
-
-RUN = "attack"
-
-
-@dataclass(frozen=True)
-class Open:
-    """A run of the user's with an ext4 that is his, and things that are not."""
-
-    helped: Helped
-    loop: str
-    foreign: str
-    """A loop device of root's."""
-    secret: Path
-
-    @property
-    def run_dir(self) -> Path:
-        return self.helped.mount_root / RUN
-
-    def path(self, *parts: str) -> str:
-        return str(self.run_dir.joinpath(*parts))
-
-    def must(self, *words: str) -> str:
-        done = self.helped.ask(RUN, *words)
-        assert done.returncode == 0, (words, done.stderr)
-        return done.stdout.strip()
-
-    def refuses(self, *words: str, because: str) -> None:
-        done = self.helped.ask(RUN, *words)
-        assert done.returncode == 1, done.stdout
-        assert done.stderr.startswith("refused: "), done.stderr
-        assert because in done.stderr
-
-
-@pytest.fixture(scope="module")
-def opened(helped: Helped, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    place = tmp_path_factory.mktemp("of-root")
-    secret, image = place / "secret", place / "disk.img"
-    secret.write_text("secret\n")
-    secret.chmod(0o600)
-    with image.open("xb") as file:
-        file.truncate(2**24)
-    foreign = subprocess.run(
-        ["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    attack = Open(helped, "", foreign, secret)
-    try:
-        attack.must("open.sh", "open", "me 1/2 attack")
-        attack.must("image.sh", attack.path("img", "e.img"), str(2**26), "sparse")
-        loop = attack.must("losetup", "--find", "--show", "--direct-io=off", attack.path("img", "e.img"))
-        attack.must("timed.sh", "mke2fs", "-q", "-F", "-t", "ext4", "-U", OURS, loop)
-        attack.must("mkdir", "-p", attack.path("mnt", "e"))
-        attack.must("mkdir", "-p", attack.path("mnt", "free"))
-        attack.must("timed.sh", "mount", "-t", "ext4", "-o", "noatime", loop, attack.path("mnt", "e"))
-        attack.must("make-dir", attack.path("own"))
-        planted = f"ln -s /etc {attack.path('mnt', 'e', 'link')}; ln -s /etc {attack.path('own', 'link')}"
-        assert helped.sh(planted).returncode == 0
-        yield Open(helped, loop, foreign, secret)
-    finally:
-        helped.sh(f"rm -f {attack.path('own', 'link')}")  # it is the user's, and would stay
-        helped.ask("-", "clean", "clean")
-        subprocess.run(["losetup", "-d", foreign], check=True)
-
-
-CLEAN = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-"""The environment that launch.sh leaves."""
+ROOT, OUT, RUN = "/var/lib/mountlab", "/dev/shm/mountlab-m", "20261120T224617-tiny-local"
+BOX = Box(name="b", host="b", become="helper", mount_root=ROOT, output_root=OUT)
+ASKED = (*helper.COMMAND, "60")
 OURS = "6d6f756e-746c-6162-0000-0000000000aa"
+CHECKS = Path(helper.__file__).with_name("checks.sh")
+SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
 
 
-def commands(opened: Open) -> list[tuple[str, ...]]:
-    """What the helper does for a run, with '@' before each word that an attacker may exchange."""
-    at, loop = opened.path, opened.loop
-    return [
-        ("mount", "-t", "@ext4", "-o", "@noatime", f"@{loop}", f"@{at('mnt', 'free')}"),
-        ("mount", "-t", "@tmpfs", "-o", "@size=1m,mode=755", "@mountlab", f"@{at('mnt', 'free')}"),
-        ("mount", "@--bind", f"@{at('own')}", f"@{at('mnt', 'free')}"),
-        ("timed.sh", "@mount", "-t", "xfs", "-o", "@noatime", f"@{loop}", f"@{at('mnt', 'free')}"),
-        ("strict.sh", "@mount", "-t", "@tmpfs", "-o", "@size=1m", "mountlab", f"@{at('mnt', 'free')}"),
-        ("alone.sh", "@noatime\nsuid", "mount", "-t", "tmpfs", "-o", "size=1m", "@mountlab", f"@{at('mnt', 'e')}"),
-        ("umount", f"@{at('mnt', 'none')}"),
-        ("mkdir", "@-p", f"@{at('mnt', 'e', 'x')}"),
-        ("rmdir", f"@{at('mnt', 'e', 'x')}"),
-        ("rm", "@-f", f"@{at('img', 'none', 'e.img')}"),
-        (
-            "rm",
-            "-rf",
-            "@--one-file-system",
-            f"@{at('own', 'lower')}",
-            f"@{at('own', 'upper')}",
-            f"@{at('own', 'work')}",
-        ),
-        ("make-dir", f"@{at('mnt')}"),
-        ("image.sh", f"@{at('img', 'e', 'f.img')}", "@1024", "@full"),
-        ("losetup", "@--find", "@--show", "@--direct-io=on", f"@{at('own', 'x.img')}"),
-        ("mke2fs", "@-F", "-U", f"@{OURS}", f"@{loop}"),
-        ("timed.sh", "mkfs.xfs", "@-f", "-m", f"@uuid={OURS}", "-l", "@size=16m", f"@{loop}"),
-        ("mkfs.btrfs", "@-f", "-U", f"@{OURS}", f"@{loop}"),
-        ("guard.sh", f"@{loop}", "@", "@"),
-        ("guard.sh", f"@{loop}", "", "", "timed.sh", "@mke2fs", f"@{loop}"),
-        ("borrow.sh", "@setting", f"@{opened.run_dir}", f"@queue:{loop}:queue_depth", "@512"),
-        ("borrow.sh", "@module", f"@{opened.run_dir}", "@pmbd", "@mode=x"),
-        ("borrow.sh", "back", f"@{opened.run_dir}", "@setting", "@/proc/sys/kernel/core_pattern"),
-        ("evidence.sh", f"@{at('mnt', 'e', 'link')}", f"@{loop}"),
-        ("open.sh", "@seize", "@me 1/2 attack"),
-        ("sh", "@-c", "@id"),
-        ("@env", "id"),
-    ]
+# --- in which words ---------------------------------------------------------------------------------------------------
 
 
-def attempts(opened: Open) -> Iterator[tuple[str, ...]]:
-    """Each command with each of its exchangeable words exchanged for each of these."""
-    hostile = [
-        "", "/", "/etc", "/etc/passwd", "/etc/shadow", "/dev/vda", opened.foreign, str(opened.secret), "../../etc",
-        opened.path("mnt", "e", "link"), opened.path("own", "link"), opened.path("..", "..", "..", "etc"),
-        f"{opened.run_dir}/mnt/../../../../etc", f"{opened.loop}/../vda", "-o", "--", "suid", "suid,dev", "size=1,suid",
-        "$(id >/tmp/mountlab-attack)", "`id`", "a\nb", "a b", "*", "command_of", "check_root",
-    ]  # fmt: skip
-    for command in commands(opened):
-        plain = [word.removeprefix("@") for word in command]
-        for number, word in enumerate(command):
-            if word.startswith("@"):
-                yield from ((*plain[:number], each, *plain[number + 1 :]) for each in hostile)
-    for run in ("", ".", "..", "../..", "/", "-x", "lock", "a/b", "a\nb", "$(id)", "x" * 200, "*"):
-        yield ("in", run)
+def spoken(*argv: str) -> tuple[str, ...]:
+    return helper.spoken(argv, BOX, timeout_s=60)
 
 
-ACCOUNTS = ("passwd", "shadow", "group", "gshadow", "subuid", "subgid", "nshadow", ".pwd")
-"""Files of /etc that change where another test makes a user of its own."""
+def marked(*argv: str) -> tuple[str, ...]:
+    return spoken("env", f"MOUNTLAB_RUN={RUN}", *argv)
 
 
-def state_of_the_machine(opened: Open) -> dict[str, object]:
-    """What no attempt may change."""
-    places = (str(opened.helped.mount_root), "/etc", "/usr", "/root", "/home", "/boot", "/opt")
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    watched = [Path("/etc/sudoers"), RULE, opened.secret, *INSTALLED.iterdir()]
-    accounts = [line for line in Path("/etc/passwd").read_text().splitlines() if not line.startswith("mlab")]
-    return {
-        "files": {file: (file.read_bytes(), file.stat().st_mode, file.stat().st_uid) for file in watched},
-        "accounts": accounts,
-        "etc": sorted(file.name for file in Path("/etc").iterdir() if not file.name.startswith(ACCOUNTS)),
-        "mounts": sorted(point for point in mounts if point == "/" or point.startswith(places)),
-        "ours": sorted(str(path) for path in opened.run_dir.rglob("*") if "mnt/e/" not in str(path)),
-        "core_pattern": Path("/proc/sys/kernel/core_pattern").read_text(),
-        "ran": Path("/tmp/mountlab-attack").exists(),
-    }
+def steps_of(fs: Filesystem) -> tuple[Step, ...]:
+    run_dir = f"{ROOT}/{RUN}"
+    place = Place(
+        run_id=RUN,
+        run_dir=run_dir,
+        mountpoint=f"{run_dir}/mnt/{fs.name}",
+        image=f"{run_dir}/img/{fs.name}.img",
+        uuid=OURS,
+        journal_uuid=OURS,
+        device="/dev/disk/by-id/x",
+        journal="/dev/disk/by-id/y",
+    )
+    return FAMILIES[fs.type].steps(fs, place)
 
 
-def test_hundreds_of_hostile_lists_of_words_are_refused_and_change_nothing(opened: Open) -> None:
-    """Of nearly two thousand lists every 16th: all of them take two minutes (MOUNTLAB_ALL_ATTEMPTS=1)."""
-    step = 1 if os.environ.get("MOUNTLAB_ALL_ATTEMPTS") else 16
-    before = state_of_the_machine(opened)
-    lists = [
-        ("20", *words[1:], "mkdir", "-p", "/") if words[0] == "in" else ("20", RUN, *words)
-        for words in islice(attempts(opened), 0, None, step)
-    ]
-    said = opened.helped.answers(lists)
-    assert len(said) == len(lists) > 1500 // step
-    assert [(words, answer) for words, answer in zip(lists, said, strict=True) if answer != "1 refused:"] == []
-    assert state_of_the_machine(opened) == before
+def test_a_script_is_never_sent_to_the_helper_only_its_name() -> None:
+    fs = Filesystem(
+        name="e", type="ext4", image_bytes=2**27, options=("noatime",), tunables={"queue/scheduler": "none"}
+    )
+    sent = [marked(*step.argv) for step in steps_of(fs)] + [spoken(*step.undo) for step in steps_of(fs) if step.undo]
+    assert {command[: len(helper.COMMAND)] for command in sent} == {helper.COMMAND}
+    assert not any("\n" in word for command in sent for word in command)
+    assert [command[5] for command in sent[:3]] == ["image.sh", "losetup", "timed.sh"]
 
 
-@pytest.mark.requires_program("busybox")
-def test_another_shell_refuses_the_same(opened: Open) -> None:
-    """Where /bin/sh is busybox. Asked by root, beside sudo: what is looked at is the same."""
-    lists = list(islice(attempts(opened), 0, None, 40))
-    for words in lists:
-        line = ["busybox", "sh", str(INSTALLED / "helper.sh"), RUN, *words]
-        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd="/", env=CLEAN, timeout=20)
-        assert (done.returncode, done.stderr[:9]) == (1, "refused: "), words
+def test_a_device_of_the_box_is_formatted_below_its_guard() -> None:
+    fs = Filesystem(name="e", type="xfs", device="d")
+    mkfs = next(step for step in steps_of(fs) if step.keep == "mkfs.txt")
+    words = marked(*mkfs.argv)
+    assert words[4:9] == (RUN, "guard.sh", "/dev/disk/by-id/x", "", "")
+    assert words[9:11] == ("timed.sh", "mkfs.xfs")
 
 
-def test_what_hangs_is_ended_at_its_limit_though_the_user_could_not_end_it(opened: Open) -> None:
-    with subprocess.Popen(["flock", str(INSTALLED / "lock"), "sleep", "30"], start_new_session=True) as hanging:
-        try:
-            began = time.monotonic()
-            done = opened.helped.sh(shlex.join((*helper.COMMAND, "1", RUN, "umount", opened.path("mnt", "free"))))
-            assert (done.returncode, time.monotonic() - began < 10) == (124, True)
-        finally:
-            os.killpg(hanging.pid, signal.SIGKILL)
+SMALL = 2**27
+OF_EVERY_FAMILY = [
+    Filesystem(name="tmpfs", type="tmpfs", size_bytes=SMALL),
+    Filesystem(name="ramfs", type="ramfs", size_bytes=SMALL),
+    Filesystem(name="shmfs", type="shmfs", size_bytes=SMALL),
+    Filesystem(name="shm", type="shmfs"),
+    Filesystem(name="huge", type="hugetlbfs", size_bytes=SMALL),
+    Filesystem(name="dir", type="dir"),
+    Filesystem(name="bind", type="bind"),
+    Filesystem(name="btrfs", type="btrfs", zram_bytes=SMALL),
+    *(Filesystem(name=kind, type=kind, image_bytes=SMALL) for kind in ("ext2", "ext3", "ext4", "xfs")),
+    Filesystem(name="log", type="xfs", device="d", journal_device="j"),
+    Filesystem(name="over", type="overlay", over=Filesystem(name="below", type="ext4", image_bytes=SMALL)),
+    Filesystem(name="raw", type="raw", image_bytes=SMALL),
+    Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
+    Filesystem(name="nfs", type="nfs"),
+]
 
 
-def test_other_programs_and_other_ways_of_sudo_are_not_for_the_user(opened: Open) -> None:
-    program = helper.PROGRAM
-    for line in (
-        "sudo -n id", "sudo -n sh -c id", f"sudo -n sh {program}.sh - version", f"sudo -n sh {program} 9 - version",
-        f"sudo -n -s {program} 9 - version", f"sudo -n -i {program} 9 - version", f"sudo -n -E {program} 9 - version",
-        f"sudo -n PATH=/tmp {program} 9 - version", f"sudo -n MKE2FS_CONFIG=/tmp/x {program} 9 - version",
-        f"sudo -n -D /tmp {program} 9 - version", f"sudo -n -R /tmp {program} 9 - version", f"sudo -n -e {program}",
-        f"sudo -n -g disk {program} 9 - version", f"sudo -n -u nobody {program} 9 - version",
-        f"sudo -n {program}/../../../../bin/id", f"sudo -n {program}.sh 9 - version", f"echo id >> {program}",
-        f"echo 'scratch /dev/vda' >> {INSTALLED}/helper.conf", f"mv {INSTALLED} {INSTALLED}.mine",
-        f"ln -s /tmp {opened.run_dir}/mnt/mine", f"touch {opened.run_dir}/borrowed", f"cat {opened.secret}",
-        f"touch {opened.helped.mount_root}/mine", f"ls {opened.run_dir}/img", f"cat < {INSTALLED}/lock",
-        f"dd if={opened.loop} count=1 of=/dev/null",
-    ):  # fmt: skip
-        done = opened.helped.sh(line)
-        assert done.returncode != 0, (line, done.stdout)
+@pytest.mark.parametrize("fs", OF_EVERY_FAMILY, ids=lambda fs: str(fs.name))
+def test_every_step_of_every_family_is_the_helpers_or_the_users_or_the_family_is_refused(fs: Filesystem) -> None:
+    """Or a step that needs root would be run without it, and fail for no reason that anybody could see."""
+    assert {each.type for each in OF_EVERY_FAMILY} == set(FAMILIES)
+    if helper.not_permitted(fs):
+        return
+    commands = [argv for step in steps_of(fs) for argv in (step.argv, step.undo) if argv]
+    asked = [shlex.join(marked(*argv)) for argv in commands]
+    users = [line for line in asked if shlex.join(helper.COMMAND) not in line]
+    assert all("/dev/shm/mountlab-" in line for line in users), users
 
 
-def test_nothing_of_the_callers_environment_directory_input_or_limits_counts(opened: Open) -> None:
-    evil = opened.helped.user.home / "evil"
-    names = "mount id stat awk sh env timeout flock umount mke2fs cat"
-    script = f"""
-        mkdir -p {evil} && cd {evil} || exit 9
-        for name in {names}; do printf '#!/bin/sh\ntouch {evil}/ran\n' > $name; chmod 755 $name; done
-        printf 'touch {evil}/ran\n' > rc; : > checks.sh
-        export PATH={evil}:/usr/bin:/bin ENV={evil}/rc BASH_ENV={evil}/rc MKE2FS_CONFIG={evil}/rc IFS=/
-        export LD_PRELOAD={evil}/rc MOUNTLAB_RUN=x CDPATH=/ TMPDIR={evil} LIBMOUNT_FSTAB={evil}/rc
-        ulimit -f 0
-        echo id | /usr/bin/sudo -n {helper.PROGRAM} 20 {RUN} mkdir -p {opened.path("mnt", "limits")}
-        /usr/bin/sudo -n {helper.PROGRAM} 20 {RUN} rmdir {opened.path("mnt", "limits")}
-    """
-    done = opened.helped.sh(script)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("id", "-u"),
+        ("sh", "-c", "echo", "t0001"),
+        ("apt-get", "install", "fio"),
+        ("mkdir", "-p", "/elsewhere"),
+        ("sh", "-c", "cat", "evidence.sh", "/srv/data"),
+        ("sh", "-c", "cat", "evidence.sh", f"{ROOT}/{RUN}/dir"),
+        ("rm", "-rf", "/"),
+    ],
+)
+def test_what_is_not_the_helpers_runs_as_the_user(argv: tuple[str, ...]) -> None:
+    assert spoken(*argv) == argv
+    trial = ("env", f"MOUNTLAB_RUN={RUN}", *argv)
+    assert spoken(*trial) == trial
+
+
+def test_a_lease_is_the_users_own_and_what_it_runs_may_be_the_helpers() -> None:
+    lease = ("env", f"MOUNTLAB_LEASE={RUN}", "sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", RUN)
+    clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow", "me 1/2 x")
+    *head, text, name = helper.spoken((*lease, *clean), BOX, timeout_s=60)
+    assert (tuple(head), name) == (lease, "mountlab-clean")
+    assert text.endswith(shlex.join((*helper.COMMAND, "600", "-", "clean", "clean", "me 1/2 x")))
+
+
+def test_what_belongs_to_both_is_done_by_both() -> None:
+    opening = ("sh", "-c", "text", "open.sh", "open", f"{ROOT}/{RUN}", f"{OUT}/{RUN}", "me 1/2 x")
+    mine = shlex.join(("sh", "-c", "text", "open.sh", "open", f"{OUT}/{RUN}", f"{OUT}/{RUN}", "me 1/2 x"))
+    theirs = shlex.join((*ASKED, RUN, "open.sh", "open", "me 1/2 x"))
+    gives_back = theirs.replace("open.sh open", "open.sh close")
+    either = f"{theirs} && {{ {mine} || {{ status=$?; {gives_back}; exit $status; }}; }}"
+    assert spoken(*opening) == ("sh", "-c", either), "both roots, or none"
+    closing = tuple("close" if word == "open" else word for word in opening)
+    both = f"{mine.replace('open.sh open', 'open.sh close')}; status=$?; {gives_back} && exit $status"
+    assert spoken(*closing) == ("sh", "-c", both), "the second even where the first fails"
+    looking = ("sh", "-c", "text", "open.sh", "look", ROOT, OUT)
+    asked = shlex.join((*helper.COMMAND, "60", "-", "look"))
+    assert spoken(*looking)[2] == f"{asked} && {shlex.join((*looking[:5], OUT, OUT))}"
+    kill = ("sh", "-c", "text", "mountlab-clean", "kill", "", RUN, "", "", "borrow", "")
+    assert spoken(*kill) == ("sh", "-c", f"{shlex.join(kill)} && {shlex.join((*ASKED, RUN, 'kill'))}")
+
+
+def test_a_directory_of_the_box_is_made_by_the_user_and_one_of_the_run_by_the_helper() -> None:
+    elsewhere = ("sh", "-c", "text", "make-dir", "/srv/mountlab-x", f"{ROOT}/{RUN}")
+    assert spoken(*elsewhere) == ("sh", "-c", "text", "make-dir", "/srv/mountlab-x", f"{OUT}/{RUN}")
+    own = spoken("sh", "-c", "text", "make-dir", f"{ROOT}/{RUN}/dir", f"{ROOT}/{RUN}")
+    assert own[2].startswith(shlex.join((*ASKED, RUN, "make-dir", f"{ROOT}/{RUN}/dir")))
+    gone = spoken("sh", "-c", "text", "remove-dir", f"{ROOT}/{RUN}/dir")
+    assert gone[2].endswith(shlex.join((*ASKED, RUN, "rmdir", f"{ROOT}/{RUN}/dir")))
+
+
+# --- what it says of itself -------------------------------------------------------------------------------------------
+
+
+def introduced(text: str, box: Box = BOX) -> None:
+    helper.check_introduction(helper.read_introduction(text), box, "m")
+
+
+def printed(version: str = "", uid: str = "1000") -> str:
+    return (
+        f"{uid}\n{OUT}\nversion {version or helper.version()}\nuser m\nmount_root {ROOT}\nscratch /dev/disk/by-id/x\n"
+    )
+
+
+def test_the_helper_says_which_it_is_and_what_it_allows() -> None:
+    introduced(printed())
+    found = helper.read_introduction(printed())
+    assert (found.mount_root, found.output_root, found.scratch) == (ROOT, OUT, ("/dev/disk/by-id/x",))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"1000\n{OUT}\n", ("no helper that lets us in", "box helper b")),
+        (printed("0" * 64), ("of another version", "version 000000000000", "box helper b")),
+        (printed(uid="0"), ("root needs no helper", "become: root")),
+        ("", ("no helper that lets us in",)),
+    ],
+)
+def test_a_box_without_the_helper_of_this_version_is_refused_with_the_next_step(
+    text: str, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(ParameterError) as caught:
+        introduced(text)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_another_mount_root_than_the_helpers_is_refused() -> None:
+    with pytest.raises(ParameterError, match="another mount root"):
+        introduced(printed(), Box(name="b", host="b", mount_root="/srv/other"))
+
+
+def test_the_error_of_a_box_without_rights_names_the_helper() -> None:
+    assert "mountlab box helper b" in str(needs_root(("mount",), BOX))
+
+
+# --- what is installed ------------------------------------------------------------------------------------------------
+
+
+def test_the_sudoers_file_permits_one_program() -> None:
+    rules = [line for line in helper.sudoers("m").splitlines() if not line.startswith(("#", "Defaults!"))]
+    assert rules == ["m ALL=(root) NOPASSWD: NOSETENV: /usr/local/lib/mountlab/helper"]
+
+
+@pytest.mark.requires_program("visudo")
+def test_sudo_takes_the_sudoers_file(tmp_path: Path) -> None:
+    file = tmp_path / "rule"
+    file.write_text(helper.sudoers("m"))
+    done = subprocess.run(["visudo", "-c", "-q", "-f", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert not (evil / "ran").exists()
 
 
-def test_a_program_that_is_roots_on_a_file_system_of_the_users_makes_nobody_root(opened: Open) -> None:
-    """The user cannot make one; and where there was one, or a device, it would not count."""
-    shell, device = Path(opened.path("mnt", "e", "shell")), Path(opened.path("mnt", "e", "disk"))
-    subprocess.run(["cp", "/bin/dash", str(shell)], check=True)
-    shell.chmod(0o4755)
-    subprocess.run(["mknod", "-m", "666", str(device), "b", "7", opened.foreign.removeprefix("/dev/loop")], check=True)
-    done = opened.helped.sh(f"{shell} -p -c 'id -u'; dd if={device} of=/dev/null count=1")
-    shell.unlink()
-    device.unlink()
-    assert done.stdout.strip() not in ("", "0")
-    assert "Permission denied" in done.stderr
+def test_the_script_that_installs_it_carries_every_file_whole(tmp_path: Path) -> None:
+    script = helper.install_script("m", BOX).replace('[ "$(id -u)" = 0 ] || fail', "write_files; exit; fail")
+    done = subprocess.run(["sh", "-s"], input=script, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == helper.installed_files()
+    line = "cat -- helper *.sh | sha256sum"
+    digest = subprocess.run(
+        ["sh", "-c", line],
+        cwd=tmp_path,
+        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert digest.split()[0] == helper.version()
 
 
-def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: Open) -> None:
-    image, mine, free = opened.path("img", "e.img"), opened.path("mnt", "e"), opened.path("mnt", "free")
-    attach = ("losetup", "--find", "--show", "--direct-io=off", image)
-    opened.refuses(*attach, because="has a loop device already")
-    opened.must("umount", mine)
-    opened.must("image.sh", opened.path("img", "f.img"), str(2**29), "sparse")
-    other = opened.must("losetup", "--find", "--show", "--direct-io=off", opened.path("img", "f.img"))
-    opened.must("mkfs.xfs", "-f", "-q", other)
-    opened.must("mount", "-t", "ext4", opened.loop, mine)  # what is made elsewhere changes nothing here
-    opened.must("umount", mine)
-    opened.refuses("mke2fs", "-F", "-J", f"device={other}", opened.loop, because="was not made a journal")
-    for kind in ("btrfs", "xfs"):  # among the data of the ext4 could be the super block of one that the user has made
-        opened.refuses("mount", "-t", kind, opened.loop, free, because="is not mounted by the helper")
-    broken = ("mkfs.btrfs", "-f", "-O", "nonsense", opened.loop)
-    assert opened.helped.ask(RUN, *broken).returncode not in (0, 124)
-    opened.refuses("mount", "-t", "btrfs", opened.loop, free, because="is not mounted by the helper")
-    opened.must("mke2fs", "-q", "-F", "-O", "journal_dev", "-b", "4096", other)
-    opened.refuses("mount", "-t", "ext4", other, free, because="is not mounted by the helper")
-    opened.must("mke2fs", "-q", "-F", "-t", "ext4", "-U", OURS, opened.loop)
-    opened.must("mount", "-t", "ext4", opened.loop, mine)
-    opened.refuses("mke2fs", "-F", "-U", OURS, opened.loop, because="is mounted")
-    opened.refuses("mke2fs", "-F", "-U", OURS, opened.foreign, because="is not a device of this run")
-    opened.refuses(
-        "mount", "-t", "ext4", opened.foreign, opened.path("mnt", "free"), because="is not mounted by the helper"
-    )
-    scratch = opened.helped.device
-    subprocess.run(["mke2fs", "-q", "-F", "-U", "11111111-2222-3333-4444-555555555555", scratch], check=True)
-    opened.refuses("mount", "-t", "ext4", scratch, free, because="is not mounted by the helper")  # somebody's data
-    opened.refuses("mke2fs", "-F", "-U", OURS, scratch, because="formatted below the guard only")
-    opened.refuses("guard.sh", scratch, "", "", because="is not among the scratch devices")  # not its stable name
-    opened.refuses("mount", "-t", "tmpfs", "-o", "size=1m", "mountlab", mine, because="is mounted on")
-    opened.refuses(
-        "mount", "-t", "tmpfs", "-o", "noatime", "mountlab", opened.path("mnt", "free"), because="tmpfs of mountlab"
-    )
-    assert "is not a mount point of this run" in opened.helped.ask("another", "umount", mine).stderr
-    assert "refused: " in opened.helped.ask("-", "losetup", "-d", opened.foreign).stderr
-    assert subprocess.run(["losetup", opened.foreign], capture_output=True, check=False).returncode == 0
+@pytest.mark.parametrize("user", ["", "root;id", "a b", "-x", "ALL", "%wheel", "#0", "m\nALL", "../m"])
+def test_a_name_that_means_something_else_to_sudo_is_refused(user: str) -> None:
+    with pytest.raises(ParameterError, match="no name for an ordinary user"):
+        helper.install_script(user, BOX)
 
 
-def test_nobody_but_root_comes_to_the_layers_of_an_overlay(opened: Open) -> None:
-    """A link in their place would be an overlay over anything, that the user may write."""
-    over = opened.path("mnt", "over")
-    below, layers = f"{over}.below", [f"{over}.below/{name}" for name in ("lower", "upper", "work")]
-    options = ",".join(f"{name}dir={path}" for name, path in zip(("lower", "upper", "work"), layers, strict=True))
-    overlay = ("mount", "-t", "overlay", "-o", options, "mountlab", over)
-    for directory in (over, below):
-        opened.must("mkdir", "-p", directory)
-    opened.refuses(*overlay, because="overlay of mountlab")  # nothing is mounted there: anybody could look in
-    opened.must("mount", "-t", "tmpfs", "-o", "size=1m,mode=0777", "mountlab", below)
-    assert opened.helped.sh(f"ls {below} || ln -s /etc {layers[1]}").returncode != 0
-    opened.refuses(*overlay, because="overlay of mountlab")  # without layers
-    opened.must("mkdir", *layers)
-    opened.must(*overlay)
-    assert opened.helped.sh(f"echo mine > {over}/file && cat {over}/file").stdout == "mine\n"
-    assert opened.helped.sh(f"cat {layers[1]}/file").returncode != 0
-    opened.must("umount", over)
-    opened.must("rm", "-rf", "--one-file-system", *layers)
-    opened.must("umount", below)
+@pytest.mark.parametrize(
+    "path", ["relative", "/a b", "/a/../b", "/a;id", "/a\nscratch /dev/sda", "/a$(id)", "/", "/a//b"]
+)
+def test_a_path_that_means_something_else_to_a_shell_is_refused(path: str) -> None:
+    with pytest.raises(ParameterError, match="plain paths only"):
+        helper.install_script("m", Box(name="b", host="b", mount_root=path))
+    if path.startswith("/"):
+        scratch = (ScratchDevice(name="d", device=path),)
+        with pytest.raises(ParameterError, match="plain paths only"):
+            helper.install_script("m", Box(name="b", host="b", scratch=scratch))
 
 
-def test_a_mark_in_the_kernels_log_is_a_number(opened: Open) -> None:
-    number = str(time.time_ns())[-15:].lstrip("0")
-    assert opened.helped.ask("-", "kernel_mark", number).returncode == 0
-    assert f"mountlab: trial failed ({number})" in opened.helped.ask("-", "dmesg").stdout
-    for word in ("", "1)\n<0>panic", "1 2", "-1", "$(id)"):
-        assert opened.helped.ask("-", "kernel_mark", word).stderr.startswith("refused: ")
+def test_the_verb_prints_the_script_for_the_user_of_the_box_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "boxes").mkdir()
+    (tmp_path / "boxes" / "b.yml").write_text(f"host: h\nuser: m\nbecome: helper\nmount_root: {ROOT}\n")
+    monkeypatch.setattr(paths, "PARAMS", tmp_path)
+    assert main(["box", "helper", "b"]) == 0
+    assert capsys.readouterr().out == helper.install_script("m", BOX)
+    (tmp_path / "boxes" / "b.yml").write_text("host: h\n")
+    assert main(["box", "helper", "b"]) == 2
+    assert "box helper b --user mountlab" in capsys.readouterr().err
 
 
-def test_everything_that_is_mounted_makes_nobody_root(opened: Open) -> None:
-    mounted = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    own = [line[5].split(",") for line in mounted if line[4].startswith(f"{opened.run_dir}/")]
-    assert own
-    assert all({"nosuid", "nodev"} <= {*options} for options in own)
+# --- what cannot be had -----------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "raw": Filesystem(name="raw", type="raw", image_bytes=2**27),
+    "pmfs": Filesystem(name="pmfs", type="pmfs", device="x", size_bytes=2**27),
+    "pmbd": Filesystem(name="pmbd", type="ext4", pmbd="pmbd16;"),
+    "image_dir": Filesystem(name="image_dir", type="ext4", image_bytes=2**27, image_dir="/srv"),
+    "bind": Filesystem(name="bind", type="bind", path="/srv"),
+    "overlay": Filesystem(name="overlay", type="overlay", over=Filesystem(name="below", type="dir")),
+}
 
 
-def test_a_helper_that_was_changed_is_another_version(helped: Helped) -> None:
-    def introduced() -> None:
-        printed = helped.sh(helper.PROBE).stdout
-        helper.check_introduction(helper.read_introduction(printed), Box(name="b", host="b"), helped.user.name)
-
-    introduced()
-    checks = INSTALLED / "checks.sh"
-    text = checks.read_text()
-    checks.write_text(f"{text}# changed\n")
-    try:
-        with pytest.raises(ParameterError, match="another version of Mountlab"):
-            introduced()
-    finally:
-        checks.write_text(text)
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_only_root_should_do_is_refused_with_the_reason(name: str) -> None:
+    assert helper.not_permitted(REFUSED[name]).startswith(f"{name}: ")
 
 
-def test_it_is_not_installed_for_who_could_become_root_anyway_nor_where_others_may_write(tmp_path: Path) -> None:
-    for user, root, words in (
-        ("root", "/var/lib/mountlab-x", "no name for|is root, who needs no helper"),
-        ("nobody", "/tmp", "/tmp can be written by others"),
-        ("nobody", str(tmp_path / "link" / "x"), "is a symbolic link"),
-        ("nobody-there", "/var/lib/mountlab-x", "there is no user nobody-there; make one: useradd"),
+def test_what_the_helper_does_is_not_refused() -> None:
+    over_tmpfs = Filesystem(name="t", type="tmpfs", size_bytes=2**27)
+    for fs in (
+        Filesystem(name="e", type="ext4", image_bytes=2**27),
+        Filesystem(name="d", type="dir", path="/srv"),
+        Filesystem(name="b", type="bind"),
+        Filesystem(name="o", type="overlay", over=over_tmpfs),
     ):
-        (tmp_path / "link").unlink(missing_ok=True)
-        (tmp_path / "link").symlink_to(tmp_path)
-        done = install(helper.install_script(user, Box(name="b", host="b", mount_root=root)))
-        assert done.returncode == 1
-        assert any(word in done.stderr for word in words.split("|")), done.stderr
-    assert not RULE.exists() or "nobody" not in RULE.read_text()
+        assert helper.not_permitted(fs) == ""
+
+
+def test_a_sweep_that_the_helper_cannot_mount_is_refused_before_the_start() -> None:
+    resolved = sweep(filesystems={"raw": {"type": "raw", "image": "64MiB"}, "ext4": EXT4}, baseline="ext4")
+    assert list(without_rights(resolved.sweep, "helper")) == ["raw"]
+    with pytest.raises(PlanError, match="does not let us mount raw") as caught:
+        check_feasible(resolved.sweep, BOX, {"rights": "helper", "user": "m"})
+    assert "could have anything mounted from it" in str(caught.value)
+
+
+def test_rights_of_the_helper_are_no_reason_to_refuse_a_command() -> None:
+    box = ReplayBox(BOX, rights="helper").answer(("mount",), "")
+    assert box.run(("mount",), root=True).ok
+
+
+# --- what it lets pass: the checks, under the shells of boxes ---------------------------------------------------------
+
+ALLOWED = {
+    "mount_options": [
+        ("ext4", "noatime,data=writeback,commit=30,nobarrier"), ("ext4", "inode_readahead_blks=64,dax=never"),
+        ("xfs", "noatime,logbsize=64k,allocsize=1m,inode64"), ("btrfs", "compress=zstd:3,space_cache=v2,nodatacow"),
+        ("tmpfs", "size=67108864,huge=within_size,mpol=bind:0,mode=0755"),
+        ("tmpfs", "size=1m,mpol=weighted interleave:0"), ("tmpfs", "size=1m,mpol=prefer (many):0"),
+        ("hugetlbfs", "size=64M,pagesize=2M"),
+        ("ramfs", "data=writeback,size=1g,nobarrier,mode=700"), ("overlay", "index=off,xino=auto,volatile"),
+        ("bind", "ro,noexec"),
+    ],
+    "mke2fs_words": [
+        ("-t", "ext4", "-F", "-q", "-U", OURS, "-b", "4096", "-m", "0.5", "-O", "bigalloc,^has_journal",
+        "/dev/loop0"),
+        ("-q", "-F", "-t", "ext2", "-b", "1024", "-E", "nodiscard", "-U", OURS, "/dev/loop0", "1024"),
+        ("-E", "stride=16,stripe_width=64,lazy_itable_init=0", "-J", "size=4,device=/dev/loop1", "/dev/loop0"),
+    ],
+    "xfs_words": [
+        ("-f", "-q", "-K", "-m", f"reflink=0,uuid={OURS}", "-l", "logdev=/dev/loop1", "/dev/loop0"),
+        ("-d", "sunit=128,swidth=256,agcount=2,noalign", "-n", "version=ci,ftype=1", "-s", "size=4k", "/dev/sda1"),
+    ],
+    "btrfs_words": [("-f", "-q", "-U", OURS, "-d", "single", "--metadata", "dup", "-O", "^no-holes", "/dev/loop0")],
+    "setting_of": [("queue:/dev/loop0:scheduler",), ("queue:/dev/loop0:iosched/low_latency",),
+                   ("fs:ext4:/dev/loop0:inode_readahead_blks",), (f"fs:btrfs:{OURS}:discard/iops_limit",)],
+    "setting_value": [("none",), ("write back",), ("512",)],
+    "plain": [("ext4-made",), (RUN,)],
+}  # fmt: skip
+HOSTILE = {
+    "mount_options": [
+        *product(
+            ["ext4", "xfs", "btrfs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"],
+            [
+                "suid",
+                "dev",
+                "user",
+                "users",
+                "owner",
+                "group",
+                "defaults",
+                "loop",
+                "loop=/dev/loop9",
+                "offset=1",
+                "helper=x",
+                "uhelper=x",
+                "remount",
+                "bind",
+                "rbind",
+                "move",
+                "x-mount.mkdir",
+                "X-mount.owner=1000",
+                "x-systemd.automount",
+                "context=x",
+                "noatime,suid",
+                "suid,noatime",
+                "noatime,,dev",
+                ",noatime",
+                "noatime,",
+                "",
+                "ro\nsuid",
+                "ro suid",
+                "verity.hashdevice=/x",
+                "comment=x",
+                "errors=panic",
+                "uid=1000",
+                "gid=1000",
+                "lowerdir=/",
+                "upperdir=/etc",
+                "mode=4777",
+                "mode=6755",
+                '"noatime,suid"',
+                "size=$(id)",
+                "commit=`id`",
+                "noatime;id",
+                "-o",
+                "--bind",
+            ],
+        ),
+        ("ext4", "journal_path=/dev/sda"),
+        ("ext4", "journal_dev=0x801"),
+        ("ext4", "usrjquota=/etc/passwd"),
+        ("xfs", "logdev=/dev/sda"),
+        ("xfs", "rtdev=/dev/sda"),
+        ("btrfs", "device=/dev/sda"),
+        ("btrfs", "subvol=../x"),
+        ("btrfs", "subvolid=5"),
+        ("btrfs", "degraded"),
+        ("tmpfs", "size=-1"),
+        ("overlay", "userxattr"),
+        ("overlay", "lowerdir+=/etc"),
+        ("overlay", "redirect_dir=follow"),
+        ("overlay", "index=only"),
+        ("nfs", "ro"),
+        ("fuse.sshfs", "ro"),
+        ("", "ro"),
+        ("ext4,xfs", "ro"),
+        ("proc", "ro"),
+        ("sysfs", "ro"),
+        ("/../x", "ro"),
+    ],
+    "mke2fs_words": [
+        ("-d", "/etc", "/dev/loop0"),
+        ("-z", "/etc/x", "/dev/loop0"),
+        ("-l", "/etc/passwd", "/dev/loop0"),
+        ("-L", "label", "/dev/loop0"),
+        ("-n", "/dev/loop0"),
+        ("-S", "/dev/loop0"),
+        ("-F", "-F", "/dev/loop0"),
+        ("-F", "-q", "-F", "/dev/loop0"),
+        ("-FF", "/dev/loop0"),
+        ("-E", "offset=4096", "/dev/loop0"),
+        ("-E", "root_owner=0:0,offset=1", "/dev/loop0"),
+        ("-E", "root_perms=4777", "/dev/loop0"),
+        ("-b",),
+        (),
+        ("-J", "device=../sda", "/dev/loop0"),
+        ("-J", "device=UUID=x", "/dev/loop0"),
+        ("-U", "random", "/dev/loop0"),
+        ("-U", OURS[:-1], "/dev/loop0"),
+        ("-t", "ext4dev", "/dev/loop0"),
+        ("/dev/loop0", "/dev/sda"),
+        ("/dev/loop0", "1024", "-d"),
+        ("-O", "-d", "/dev/loop0"),
+        ("-T", "a/b", "/dev/loop0"),
+        ("-e", "panic", "/dev/loop0"),
+        ("-M", "/etc", "/dev/loop0"),
+        ("-m", "1.2.3", "/dev/loop0"),
+        ("/etc/passwd",),
+        ("--", "/dev/loop0"),
+    ],
+    "xfs_words": [
+        ("-p", "/etc/x", "/dev/loop0"),
+        ("-d", "name=/dev/sda", "/dev/loop0"),
+        ("-d", "file=1,name=/x", "/dev/loop0"),
+        ("-c", "options=/etc/passwd", "/dev/loop0"),
+        ("-r", "rtdev=/dev/sda", "/dev/loop0"),
+        ("-L", "x", "/dev/loop0"),
+        ("-l", "name=/dev/sda", "/dev/loop0"),
+        ("-l", "file", "/dev/loop0"),
+        ("-m", "uuid=random", "/dev/loop0"),
+        ("-d", "agcount=2,name=/x", "/dev/loop0"),
+        ("-N", "/dev/loop0"),
+        ("/dev/loop0", "/dev/sda"),
+        (),
+        ("-d",),
+        ("-d", "/dev/loop0"),
+        ("-f",),
+        ("-l", "internal=0", "/dev/loop0"),
+        ("-l", "logdev=/etc/passwd", "/dev/loop0"),
+        ("-d", "rtinherit=1", "/dev/loop0"),
+        ("-i", "size=`id`", "/dev/loop0"),
+        ("-p/etc", "/dev/loop0"),
+    ],
+    "btrfs_words": [
+        ("--rootdir", "/etc", "/dev/loop0"),
+        ("--rootdir=/etc", "/dev/loop0"),
+        ("-r", "/etc", "/dev/loop0"),
+        ("--shrink", "/dev/loop0"),
+        ("-L", "x", "/dev/loop0"),
+        ("--subvol", "x", "/dev/loop0"),
+        ("-u", "x", "/dev/loop0"),
+        ("/dev/sda", "/dev/loop0"),
+        ("-U", "random", "/dev/loop0"),
+        ("-O", "--rootdir", "/dev/loop0"),
+        (),
+        ("-d", "/etc", "/dev/loop0"),
+        ("--device-uuid", OURS, "/dev/loop0"),
+    ],
+    "setting_of": [
+        ("sysctl:kernel/core_pattern",),
+        ("queue:/dev/loop0:../../x",),
+        ("queue:/dev/loop0:iosched/../x",),
+        ("fs:ext4:/dev/loop0:../../../kernel/x",),
+        ("fs:ext4:/dev/loop0:trigger_fs_error",),
+        ("fs:proc:/dev/loop0:x",),
+        ("fs:btrfs:../../x:y",),
+        ("/proc/sys/kernel/core_pattern",),
+        ("setting",),
+        ("",),
+        ("huge:",),
+        ("queue:sda:x",),
+        ("fs:ext4:/dev/loop0:a//b",),
+        ("fs:xfs:/dev/loop0:errortag/x",),
+        ("queue:/dev/loop0:scheduler\nx",),
+    ],
+    "setting_value": [("",), ("|/tmp/x",), ("-1",), ("a\nb",), (" a",), ("+1",), ("$(id)",), ("x" * 41,)],
+    "plain": [("",), (".",), ("..",), ("-x",), (".x",), ("a/b",), ("a b",), ("a\n",), ("é",), ("x" * 161,), ("a*",)],
+}
+
+
+def answers(shell: list[str], calls: list[tuple[str, tuple[str, ...]]]) -> list[bool]:
+    """What the checks say to each call. PATH is empty: none of them may run a program."""
+    lines = [f"( {shlex.join((name, *words))} ) && echo yes || echo no" for name, words in calls]
+    text = "\n".join([CHECKS.read_text(), *lines])
+    program = shutil.which(shell[0])
+    assert program is not None
+    done = subprocess.run(
+        [program, *shell[1:]],
+        input=text.encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        check=False,
+        env={"LC_ALL": "C", "PATH": "/nonexistent"},
+        cwd="/",
+        timeout=60,
+    )
+    assert done.stderr == b""
+    said = done.stdout.decode().split()
+    assert len(said) == len(calls)
+    return [word == "yes" for word in said]
+
+
+def pairs(table: dict[str, list[tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, words) for name, rows in table.items() for words in rows]
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: str(shell[0]))
+def test_what_sweeps_ask_for_passes_and_what_reaches_further_does_not(shell: list[str]) -> None:
+    allowed, hostile = pairs(ALLOWED), pairs(HOSTILE)
+    said = answers(shell, allowed + hostile)
+    assert [call for call, yes in zip(allowed, said, strict=False) if not yes] == []
+    # these are in effect what is added anyway, or mean nothing to the type
+    assert [call for call, yes in zip(hostile, said[len(allowed) :], strict=True) if yes] == []
+
+
+PIECES = [
+    "suid", "dev", "nosuid", "noatime", "size=1", "/", "..", "/etc", "$(touch /tmp/x)", "`id`", ";", "\n", " ",
+    "=", ",", "-",
+    "--", "-o", "'", '"', "\\", "*", "?", "[", "]", "|", "&", "<", ">", "#", "~", "!", "é", "\x7f", "\x1b",
+    "data=ordered",
+    "loop0", "/dev/", "/dev/sda", OURS, "-d", "-U", "-E", "-J", "-l", "-m", "device=", "logdev=", "name=", "0",
+    "9" * 30,
+]  # fmt: skip
+WORD = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=4).map("".join),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12),
+)
+TYPES = st.sampled_from(["ext4", "xfs", "btrfs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"])
+CALL = st.one_of(
+    st.tuples(st.just("mount_options"), st.tuples(TYPES, WORD)),
+    st.tuples(st.sampled_from(["setting_of", "setting_value", "plain"]), st.tuples(WORD)),
+    st.tuples(st.sampled_from(["mke2fs_words", "xfs_words", "btrfs_words"]), st.lists(WORD, max_size=4).map(tuple)).map(
+        lambda call: (call[0], (*call[1], "/dev/loop0"))
+    ),
+)
+HARMLESS = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:,=^+%/ -")
+SAFE_PATHS = ("/dev/",)
+
+
+def escapes(name: str, words: tuple[str, ...]) -> Iterator[str]:
+    """By rules of the test's own: what of words that passed could reach further than a device of ours."""
+    for word in words:
+        if set(word) - HARMLESS:
+            yield f"{word!r} has characters that mean something"
+        if ".." in word.split("/") and name != "setting_value":
+            yield f"{word!r} goes upwards"
+        for item in word.split(","):
+            key, _, value = item.partition("=")
+            if not name.startswith(("setting", "plain")) and key in (
+                "suid",
+                "dev",
+                "user",
+                "users",
+                "owner",
+                "group",
+                "loop",
+                "helper",
+                "name",
+                "subvol",
+                "remount",
+            ):
+                yield f"{item!r} is dangerous"
+            if name != "setting_of" and "/" in (value or key) and not (value or key).startswith(SAFE_PATHS):
+                yield f"{item!r} is a path"
+    if name == "mke2fs_words" and "-d" in words:
+        yield "a directory to copy"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS[:2], ids=lambda shell: str(shell[0]))
+@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(calls=st.lists(CALL, min_size=60, max_size=90))
+def test_nothing_that_passes_reaches_further_than_a_device_of_ours(
+    shell: list[str], calls: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    for (name, words), yes in zip(calls, answers(shell, calls), strict=True):
+        if yes:
+            assert list(escapes(name, words)) == [], (name, words)
+
+
+@pytest.mark.slow
+def test_all_shells_say_the_same() -> None:
+    calls = pairs(ALLOWED) + pairs(HOSTILE)
+    assert len({tuple(answers(shell, calls)) for shell in SHELLS}) == 1
+
+
+@pytest.mark.parametrize("limit", ["", "0", "-1", "1x", "99999999", "1 id", "$(id)"])
+def test_the_program_takes_a_time_limit_first(limit: str) -> None:
+    launch = Path(helper.__file__).with_name("launch.sh")
+    done = subprocess.run(["sh", str(launch), limit, "-", "version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("refused: ")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: str(shell[0]))
+def test_only_what_the_helper_has_mounted_is_unmounted_by_it(shell: list[str]) -> None:
+    """Below a directory of the user's a name can be exchanged while root goes along it."""
+    text = CHECKS.with_name("umount.sh").read_text()
+    assert text.count("command umount") == 1
+    names = [f"{RUN}/mnt/x", f"{RUN}/mnt/x.below"]
+    others = [f"{RUN}/mnt/x/y", f"{RUN}/own", f"{RUN}/own/mnt", "mnt/x", f"{RUN}/own/mnt/x", f"{RUN}/mnt/a b", "/", ""]
+    calls = [shlex.join(("umount", f"{ROOT}/{name}")) for name in (*names, *others)] + [
+        "umount /boot",
+        "umount /a/mnt/b",
+    ]
+    script = "\n".join([f"mount_root={ROOT}", text.replace("command umount", "printf '%s\\n'"), *calls])
+    program = shutil.which(shell[0])
+    assert program is not None
+    done = subprocess.run([program, *shell[1:]], input=script, text=True, capture_output=True, check=False)
+    assert done.stdout.splitlines() == [f"{ROOT}/{name}" for name in names]
+    assert done.stderr.count("not touched") == len(calls) - len(names)

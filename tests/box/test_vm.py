@@ -1,275 +1,414 @@
-"""The virtual box, for real: DAX, disks by stable names, reboots, host keys, and nothing left behind."""
+"""The virtual box without starting it: command lines, what it is built from, and what is said where it cannot be."""
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-import socket
+import stat
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from mountlab import facts, store, workflow
-from mountlab.box import BoxConnection, connect
-from mountlab.boxes import guest, vm
-from mountlab.errors import BoxError, HostKeyError
-from mountlab.model import Box
-from mountlab.report import write_report
-from ordinary import ordinary_user
-from processes import processes_with
-from processes import soon as soon_after
-from sweeps import sweep
+from mountlab.box.embedded import guest, here, open_box, prepare_here, vm
+from mountlab.box.embedded.guest import Guest
+from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.model import Box, Program
+from mountlab.results import paths
+from mountlab.sweep.box_file import parse_box
+from mountlab.sweep.feasible import all_programs
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
-
-SCRATCH = "/dev/disk/by-id/virtio-mountlab-scratch"
-JOURNAL = "/dev/disk/by-id/virtio-mountlab-journal"
-PMEM = "/dev/disk/by-id/pmem-6d6f756e-746c-6162-0000-6e766469006d"
-STATX_ATTR_DAX = 0x200000
+BOX = Box(name="vm", host="", embedded="vm")
+DEBIAN = {"ID": "debian", "VERSION_CODENAME": "trixie"}
+SCRIPTS = sorted(Path(guest.__file__).parent.glob("*.sh"))
 
 
-def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
-    """What a script says in the guest; its standard error too, where it is meant to fail."""
-    done = box.run(("sh", "-c", script))
-    assert done.ok == ok, done.error_text
-    return done.text if ok else done.error_text
+def program(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
 
 
-soon = partial(soon_after, timeout_s=10.0)
-"""An emulated machine takes longer to go."""
+def options(argv: tuple[str, ...], name: str) -> list[str]:
+    return [value for option, value in itertools.pairwise(argv) if option == name]
 
 
-# --- what it is -------------------------------------------------------------------------------------------------------
+# --- QEMU -------------------------------------------------------------------------------------------------------------
 
 
-def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
-    gathered = facts.gather(vm_connection, [])
-    assert gathered["hostname"] == "mountlab-vm"
-    assert gathered["kernel"].endswith("-cloud-amd64")
-    assert gathered["emulated"] is ("tcg" in sh(vm_connection, "cat /proc/cmdline"))
-    assert gathered["virtualization"] not in (None, "none")
-    assert (gathered["rights"], gathered["cpus"]) == ("root", vm.CPUS)
-    assert gathered["mount_root_fstype"] == "ext4"
-    assert gathered["output_root_fstype"] == "tmpfs"
-    assert gathered["loop_devices"] is True
-    assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered["kernel_filesystems"])
+def machine(directory: str = "/run/session", accelerator: vm.Accelerator = "tcg") -> tuple[str, ...]:
+    return vm.qemu_argv("/bin/qemu", Guest(Path("/cache/key")), Path(directory), port=2222, accelerator=accelerator)
 
 
-def test_the_disks_of_the_box_file(vm_connection: BoxConnection) -> None:
-    names = {scratch.name: scratch.device for scratch in vm_connection.box.scratch}
-    assert names == {"scratch": SCRATCH, "journal": JOURNAL, "pmem": PMEM}
-    sizes = {name: int(sh(vm_connection, f"blockdev --getsize64 {device}")) for name, device in names.items()}
-    assert (sizes["scratch"], sizes["journal"]) == (vm.SCRATCH_BYTES, vm.JOURNAL_BYTES)
-    assert vm.NVDIMM_BYTES - 4 * 2**20 <= sizes["pmem"] < vm.NVDIMM_BYTES  # the header of fsdax
+def test_disks_are_known_by_their_serial_numbers() -> None:
+    devices = options(machine(), "-device")
+    serials = [serial for device in devices for serial in re.findall(r"virtio-blk-pci,.*serial=(\S+)", device)]
+    assert serials == ["mountlab-root", "mountlab-work", "mountlab-scratch", "mountlab-journal"]
+    assert any(device.startswith("nvdimm,") for device in devices)
 
 
-@pytest.mark.parametrize(
-    "module", ["zram", "loop", "overlay", "nd_pmem", "raid1", "dm_mod", "dm_snapshot", "xfs", "btrfs"]
-)
-def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnection, module: str) -> None:
-    assert vm_connection.run(("modprobe", "--dry-run", module)).ok
+def test_its_disks_have_no_command_that_zeroes_blocks() -> None:
+    """So mkfs writes its zeros, as on a hard disk: study D.1 is about what it saves not to."""
+    disks = [device for device in options(machine(), "-device") if device.startswith("virtio-blk-pci")]
+    assert len(disks) == 4
+    assert all("write-zeroes=off" in disk.split(",") for disk in disks)
 
 
-def test_processes_that_nobody_waits_for_are_reaped(vm_connection: BoxConnection) -> None:
-    sh(vm_connection, "for i in 1 2 3; do (sleep 0.1 &) ; done")
-    counted = "grep -l '^State:.Z' /proc/[0-9]*/status | wc -l"
-    assert soon(lambda: sh(vm_connection, counted).strip() == "0")
+def test_what_is_in_the_cache_is_never_written() -> None:
+    drives = options(machine(), "-drive")
+    cached = [drive for drive in drives if "/cache/key/" in drive]
+    assert len(cached) == 2
+    assert all("readonly=on" in drive or "snapshot=on" in drive for drive in cached)
+    assert all("/run/session/" in drive for drive in drives if drive not in cached)
 
 
-# --- DAX --------------------------------------------------------------------------------------------------------------
+def test_it_listens_on_loopback_only_and_reaches_nobody() -> None:
+    (network,) = options(machine(), "-netdev")
+    assert "restrict=on" in network
+    assert re.findall(r"hostfwd=\S+", network) == ["hostfwd=tcp:127.0.0.1:2222-10.0.2.15:22"]
 
 
-@contextmanager
-def mounted(box: BoxConnection, device: str, options: str) -> Iterator[str]:
-    """What /proc/self/mountinfo says of the mount."""
-    sh(box, f"mkdir -p /run/m && mount -o {options} {device} /run/m")
-    try:
-        yield sh(box, "grep ' /run/m ' /proc/self/mountinfo")
-    finally:
-        sh(box, "umount /run/m")
+@pytest.mark.parametrize(("accelerator", "how"), [("tcg", "tcg,thread=multi"), ("kvm", "kvm")])
+def test_the_guest_is_told_whether_it_is_emulated(accelerator: vm.Accelerator, how: str) -> None:
+    argv = machine(accelerator=accelerator)
+    assert options(argv, "-accel") == [how]
+    assert f"mountlab.accelerator={accelerator}" in options(argv, "-append")[0]
 
 
-@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", "mkfs.xfs -q -f"])
-def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str) -> None:
-    sh(vm_connection, f"{mkfs} {PMEM}")
-    try:
-        with mounted(vm_connection, PMEM, "dax=always") as shown:
-            assert "dax=always" in shown
-            told = sh(vm_connection, "echo x >/run/m/file && xfs_io -r -c 'statx -r' /run/m/file")
-            (attributes,) = re.findall(r"stat.attributes = (0x[0-9a-f]+)", told)
-            assert int(attributes, 16) & STATX_ATTR_DAX  # the kernel's word on the file itself
-    finally:
-        sh(vm_connection, f"wipefs -q -a {PMEM}")
+def test_a_comma_in_a_path_does_not_end_an_option() -> None:
+    argv = machine("/run/a,b")
+    assert "file=/run/a,,b/scratch.img,if=none" in " ".join(options(argv, "-drive"))
+    assert "mem-path=/run/a,,b/nvdimm.img,size=" in " ".join(options(argv, "-object"))
 
 
-def test_ext4_refuses_dax_on_a_disk_and_the_kernel_says_why(vm_connection: BoxConnection) -> None:
-    sh(vm_connection, f"mke2fs -q -F -t ext4 {SCRATCH}")
-    try:
-        sh(vm_connection, f"mkdir -p /run/m && mount -o dax=always {SCRATCH} /run/m", ok=False)
-        assert "DAX unsupported by block device" in sh(vm_connection, "dmesg | tail -3")
-    finally:
-        sh(vm_connection, f"wipefs -q -a {SCRATCH}")
+def test_disks_of_a_session_take_no_room_before_they_are_used(tmp_path: Path) -> None:
+    vm.make_disks(tmp_path)
+    sizes = {path.name: path.stat() for path in tmp_path.iterdir()}
+    assert sizes["scratch.img"].st_size == vm.SCRATCH_BYTES
+    assert sum(each.st_blocks for each in sizes.values()) * 512 < 2**20
 
 
-# --- members of arrays and volume groups ------------------------------------------------------------------------------
+def test_the_box_file_names_the_disks_that_the_guest_has() -> None:
+    scratch = {each.name: each.device for each in paths.load_box("vm").scratch}
+    start = (Path(guest.__file__).parent / "guest_start.sh").read_text()
+    uuid = scratch.pop("pmem").removeprefix("/dev/disk/by-id/pmem-")
+    assert f"echo {uuid} >" in start
+    serials = "\n".join(machine())
+    assert scratch.keys() == {"scratch", "journal"}
+    assert all(f"serial={device.removeprefix('/dev/disk/by-id/virtio-')}" in serials for device in scratch.values())
 
 
-def test_an_array_and_a_volume_group_can_be_made_of_its_disks(vm_connection: BoxConnection) -> None:
-    make = "mdadm --quiet --create /dev/md0 --run --level=1 --raid-devices=2 $(readlink -f {}) missing"
-    sh(vm_connection, make.format(JOURNAL))
-    assert "raid1" in sh(vm_connection, "cat /proc/mdstat")
-    sh(vm_connection, f"mdadm --quiet --stop /dev/md0; mdadm --zero-superblock {JOURNAL}")
-    sh(vm_connection, f"pvcreate -qy {JOURNAL} && vgcreate -q test {JOURNAL} && lvcreate -qy -L 64M -n one test")
-    assert "one" in sh(vm_connection, "lvs --noheadings -o lv_name test")
-    sh(vm_connection, f"vgremove -qfy test && pvremove -qy {JOURNAL} && wipefs -q -a {JOURNAL}")
-
-
-# --- it reaches nobody, and only the right one is reached -------------------------------------------------------------
-
-
-def test_the_guest_cannot_reach_this_machine(vm_connection: BoxConnection) -> None:
-    with socket.create_server((vm.HOST, 0)) as server:
-        server.settimeout(0.5)
-        port = server.getsockname()[1]
-        assert not vm_connection.run(("busybox", "nc", "-w", "2", "10.0.2.2", str(port)), timeout_s=10).ok
-        with pytest.raises(TimeoutError):
-            server.accept()
-        with socket.create_connection((vm.HOST, port)):  # the door was open
-            server.accept()[0].close()
-
-
-def test_a_second_one_beside_it_whose_host_key_is_checked(
-    vm_connection: BoxConnection, vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    sh(vm_connection, "touch /run/first")
-    with vm.virtual_box(vm_box) as endpoint:
-        (directory,) = tmp_path.glob("mountlab-vm-*")
-        assert directory.stat().st_mode & 0o777 == 0o700
-        assert endpoint.key_file.stat().st_mode & 0o777 == 0o600
-        second = connect(vm_box, endpoint)
-        assert not second.run(("test", "-e", "/run/first")).ok
-        sh(second, f"blkid -p {SCRATCH}", ok=False)  # blank: its disks are its own
-        second.close()
-        stranger = tmp_path / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
-        listed = tmp_path / "known_hosts"
-        key = stranger.with_suffix(".pub").read_text().split()[1]
-        listed.write_text(f"[{endpoint.host}]:{endpoint.port} ssh-ed25519 {key}\n")
-        with pytest.raises(HostKeyError, match="has CHANGED"):
-            connect(vm_box, replace(endpoint, known_hosts=listed))
-        with pytest.raises(BoxError, match="refused the login"):
-            connect(vm_box, replace(endpoint, key_file=stranger))
-    assert not directory.exists()
-    assert vm_connection.run(("test", "-e", "/run/first")).ok
-
-
-# --- starting, rebooting, stopping ------------------------------------------------------------------------------------
-
-
-def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -> None:
-    devices = (SCRATCH, JOURNAL, PMEM)
-    with vm.virtual_box(vm_box) as endpoint:
-        connection = connect(vm_box, endpoint)
-        for device in devices:
-            assert beginning(connection, device) == "." * 8
-            sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
-        sh(connection, "touch /run/before; (sleep 0.5; reboot -f) >/dev/null 2>&1 &")
-        connection.close()
-        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=60)
-        connection = connect(vm_box, endpoint)
-        assert not connection.run(("test", "-e", "/run/before")).ok
-        assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
-        assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
-        connection.close()
-
-
-def beginning(connection: BoxConnection, device: str) -> str:
-    return sh(connection, f"head -c 8 {device} | tr '\\0' .")
-
-
-def test_it_goes_with_us_even_when_we_are_killed_outright(vm_box: Box) -> None:
-    code = """
-import time
-from mountlab import store
-from mountlab.boxes.vm import virtual_box
-with virtual_box(store.load_box("vm")) as endpoint:
-    print(endpoint.log.parent, flush=True)
-    time.sleep(60)
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        directory = Path(process.stdout.readline().strip())
-        assert len(processes_with(str(directory))) == 2  # QEMU and the watchdog
-        process.kill()
-    assert soon(lambda: not directory.exists())
-    assert soon(lambda: not processes_with(str(directory)))
+# --- KVM or emulation -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("part", "got"),
-    [("root.squashfs", "mountlab: gives up: no root image"), ("initrd", "Kernel panic")],
+    ("script", "boots"),
+    [
+        (f"echo '{vm.STARTS}'", True),
+        ("echo 'something else'", False),
+        (f"echo '{vm.STARTS}'; exit 1", False),
+        ("echo 'failed to set MSR' >&2; kill -ABRT $$", False),
+        (f"echo '{vm.STARTS}'; exec sleep 30", False),
+    ],
+    ids=["boots", "silent", "fails", "aborts", "hangs"],
 )
-def test_a_guest_that_does_not_boot_shows_its_console(
-    vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, got: str
-) -> None:
-    good = guest.built(vm_box).directory
-    for file in good.iterdir():
-        (tmp_path / file.name).symlink_to(file)
-    (tmp_path / part).unlink()
-    (tmp_path / part).write_bytes(bytes(1 << 20))
-    monkeypatch.setattr(vm, "built", lambda _: guest.Guest(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with pytest.raises(BoxError) as caught, vm.virtual_box(vm_box):
-        pass
-    assert caught.value.what == "the virtual box did not boot"
-    assert got in caught.value.got
-    assert got in caught.value.evidence
-    assert f"rm -r {tmp_path} && python -m mountlab box prepare vm" in caught.value.next_step
-    assert list(tmp_path.glob("mountlab-vm-*")) == []
-
-
-# --- a sweep on it ----------------------------------------------------------------------------------------------------
-
-
-def test_every_report_says_that_figures_of_an_emulated_box_are_emulated(
-    vm_runs: BoxConnection, results_dir: Path
-) -> None:
-    small = sweep(filesystems={"ext4": {"type": "ext4", "image": "64MiB"}}, design={"repeats": 1})
-    run = store.load_run(workflow.run(small, box="vm", results=results_dir))
-    assert list(run.trials["status"]) == ["ok"]
-    emulated = "accelerator=tcg" in sh(vm_runs, "cat /proc/cmdline")
-    assert ("emulated" in {caveat.code for caveat in run.caveats}) is emulated
-    page = write_report(run.path).read_text()
-    assert ("the box is emulated" in page) is emulated
-
-
-# --- an ordinary user -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
-@pytest.mark.requires_root
-@pytest.mark.requires_program("useradd")
-@pytest.mark.requires_program("setpriv")
-@pytest.mark.requires_program("newuidmap")
-@pytest.mark.requires_program("mmdebstrap")
-def test_an_ordinary_user_builds_and_runs_one() -> None:
-    code = """
-from mountlab import store
-from mountlab.boxes import open_box, prepare_here
-box = store.load_box("vm")
-prepare_here(box, yes=False, ask=lambda _: False, say=print)
-with open_box(box) as connection:
-    print(connection.run(("id", "-un")).text)
-"""
-    with ordinary_user() as user:
-        if not guest.has_range(Path("/etc/subuid"), user.name, -1):
-            pytest.skip("useradd gives no range of user numbers here")
-        done = subprocess.run([*user.python, "-c", code], capture_output=True, text=True, check=False, cwd="/")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[-2:] == ["root", ""]
-    assert not list(Path(guest.temporary_directory()).glob("mountlab-vm-*/mmdebstrap.*"))
+def test_kvm_is_used_only_where_it_boots_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, boots: bool
+) -> None:
+    monkeypatch.setattr(vm, "PROBE_TIMEOUT_S", 0.5 if "sleep" in script else 10.0)
+    assert vm.kvm_boots(program(tmp_path / "qemu", script), Guest(tmp_path)) is boots
+
+
+@pytest.fixture
+def probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], list[str]]:
+    """A machine with a /dev/kvm that boots or not; gives the list of probes made since."""
+    monkeypatch.setattr(vm, "KVM", tmp_path / "kvm")
+    monkeypatch.setattr(vm, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("first\n")
+
+    def set_up(boots: bool) -> list[str]:
+        made: list[str] = []
+        (tmp_path / "kvm").touch()
+        monkeypatch.setattr(vm, "kvm_boots", lambda qemu, _: bool(made.append(qemu)) or boots)
+        return made
+
+    return set_up
+
+
+@pytest.mark.parametrize(("boots", "accelerator"), [(True, "kvm"), (False, "tcg")])
+def test_kvm_is_tried_once_for_each_boot(
+    probes: Callable[[bool], list[str]], tmp_path: Path, boots: bool, accelerator: str
+) -> None:
+    made, cached = probes(boots), Guest(tmp_path)
+    assert [vm.choose_accelerator("qemu", cached) for _ in range(3)] == [accelerator] * 3
+    assert made == ["qemu"]
+    (tmp_path / "boot_id").write_text("second\n")
+    assert vm.choose_accelerator("qemu", cached) == accelerator
+    assert made == ["qemu"] * 2
+    assert [path.name for path in tmp_path.glob("kvm-*")] == ["kvm-second"]
+
+
+def test_without_a_kvm_device_nothing_is_tried(probes: Callable[[bool], list[str]], tmp_path: Path) -> None:
+    made = probes(True)
+    (tmp_path / "kvm").unlink()
+    assert vm.choose_accelerator("qemu", Guest(tmp_path)) == "tcg"
+    assert made == []
+
+
+def test_the_probe_has_no_disks_and_goes_off_by_itself() -> None:
+    argv = vm.probe_argv("qemu", Guest(Path("/cache/key")))
+    assert options(argv, "-accel") == ["kvm"]
+    assert "-no-reboot" in argv
+    assert "-drive" not in argv
+    assert "mountlab.probe" in options(argv, "-append")[0].split()
+
+
+# --- what it is built from --------------------------------------------------------------------------------------------
+
+
+def test_the_guest_has_every_program_that_a_sweep_may_want() -> None:
+    wanted = {each.packages["apt"] for each in all_programs() if "apt" in each.packages}
+    essential = {"coreutils", "tar", "findutils", "util-linux", "sed", "grep", "diffutils", "bash", "dash"}
+    assert wanted - essential <= set(guest.packages())
+    assert list(guest.packages()) == sorted(set(guest.packages()))
+
+
+def test_the_key_changes_with_all_that_the_guest_is_built_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [guest.key()]
+    assert guest.key() == keys[0]
+    resource = guest.resource
+    with monkeypatch.context() as patch:
+        patch.setattr(guest, "suite", lambda: "sid")
+        keys.append(guest.key())
+    with monkeypatch.context() as patch:
+        patch.setattr(guest, "BASE_PACKAGES", (*guest.BASE_PACKAGES, "one-more"))
+        keys.append(guest.key())
+    for name in guest.RECIPE:
+        with monkeypatch.context() as patch:
+            patch.setattr(guest, "resource", lambda each, name=name: resource(each) + "#" * (each == name))
+            keys.append(guest.key())
+    assert len(set(keys)) == len(keys) == 3 + len(guest.RECIPE)
+    assert guest.key() == keys[0]
+
+
+@pytest.mark.parametrize(
+    ("release", "suite"),
+    [(DEBIAN, "trixie"), ({"ID": "debian"}, "bookworm"), ({"ID": "ubuntu", "VERSION_CODENAME": "noble"}, "bookworm")],
+)
+def test_the_suite_is_that_of_this_machine_where_it_is_debian(
+    monkeypatch: pytest.MonkeyPatch, release: dict[str, str], suite: str
+) -> None:
+    monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: release)
+    assert guest.suite() == suite
+
+
+def test_packages_come_from_where_this_machine_takes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = (
+        "Debian|http://mirror.example/debian/|trixie|main\n"
+        "Example|http://other.example/|stable|main\n"
+        "Debian|cdrom:[Debian 13]/|trixie|main\n"
+        "Debian|http://mirror.example/security/|trixie-security|main\n"
+    )
+    signed = f"deb [signed-by={guest.DEBIAN_KEYS}]"
+    expected = (
+        f"{signed} http://mirror.example/debian/ trixie main",
+        f"{signed} http://mirror.example/security/ trixie-security main",
+    )
+    assert guest.source_lines(targets) == expected
+    monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: DEBIAN)
+    monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(guest, "_output", lambda _: targets)
+    assert guest.sources(BOX) == expected
+    monkeypatch.setattr(guest, "_output", lambda _: "")
+    with pytest.raises(BoxError, match="no package lists of Debian") as caught:
+        guest.sources(BOX)
+    assert caught.value.next_step == "as root: apt-get update"
+
+
+def test_elsewhere_mmdebstrap_chooses_where_packages_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu"})
+    monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
+    assert guest.sources(BOX) == ()
+
+
+def test_the_proxy_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    dumped = 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::cdrom::mount "/media/cdrom/";\n'
+    monkeypatch.setattr(guest, "_output", lambda _: dumped)
+    monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
+    argv = guest.bootstrap_argv(Path("/cache/new"), Path("/var/tmp/x/root.tar"), ())
+    given = [word for word in argv if word.startswith("--aptopt")]
+    assert given == ['--aptopt=Acquire::http::Proxy "http://proxy.example:3142";']
+
+
+@pytest.mark.parametrize(("uid", "mode"), [(0, "--mode=root"), (1000, "--mode=unshare")])
+def test_how_it_is_built_as_root_and_as_an_ordinary_user(monkeypatch: pytest.MonkeyPatch, uid: int, mode: str) -> None:
+    monkeypatch.setattr(guest.os, "geteuid", lambda: uid)
+    argv = guest.bootstrap_argv(Path("/a b/new"), Path("/var/tmp/x/root.tar"), ("deb http://m.example s main",))
+    assert mode in argv
+    assert argv[-3:] == (guest.suite(), "/var/tmp/x/root.tar", "deb http://m.example s main")
+    assert "--customize-hook=tar-in '/a b/new/recipe.tar' /" in argv
+    assert (argv[0] == "unshare") is (uid == 0)
+
+
+# --- where it cannot be -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "mountlab" / "vm"
+
+
+def test_a_box_that_was_not_built_says_how_to_build_it(empty_cache: Path) -> None:
+    with pytest.raises(BoxError) as caught, open_box(BOX):
+        pass
+    assert caught.value.what == "the virtual box is not built"
+    assert caught.value.got == f"no {empty_cache / guest.key()}"
+    assert caught.value.next_step == "python -m mountlab box prepare vm"
+    assert caught.value.exit_code == 3
+
+
+def test_the_cache_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert guest.cache_directory() == tmp_path / ".cache" / "mountlab" / "vm"
+
+
+@pytest.mark.parametrize("system", [("Linux", "aarch64"), ("Darwin", "x86_64")])
+def test_other_machines_are_refused(monkeypatch: pytest.MonkeyPatch, system: tuple[str, str]) -> None:
+    monkeypatch.setattr(guest.os, "uname", lambda: SimpleNamespace(sysname=system[0], machine=system[1]))
+    for attempt in (lambda: guest.built(BOX), lambda: prepare_here(BOX, yes=True, ask=lambda _: True, say=print)):
+        with pytest.raises(BoxError, match="made for x86-64 Linux machines") as caught:
+            attempt()
+        assert caught.value.got == f"{system[0]} on {system[1]}"
+
+
+def test_a_missing_qemu_comes_with_the_command_that_installs_it(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (empty_cache / guest.key()).mkdir(parents=True)
+    monkeypatch.setattr(here, "find_program", lambda name: "/bin/dnf" if name == "dnf" else None)
+    with pytest.raises(BoxError, match="qemu-system-x86_64 is missing") as caught, open_box(BOX):
+        pass
+    assert "dnf install -y qemu-system-x86-core" in caught.value.next_step
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr(here, "find_program", lambda name: None if name in names else f"/bin/{name}")
+
+
+def test_what_is_missing_is_installed_after_asking(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    without(monkeypatch, "mmdebstrap", "qemu-system-x86_64", "sqfstar")
+    monkeypatch.setattr(guest.os, "geteuid", lambda: 0)
+    with pytest.raises(BoxError, match="cannot be built without these programs") as caught:
+        prepare_here(BOX, yes=False, ask=lambda question: bool(asked.append(question)), say=asked.append)
+    (question,) = asked
+    assert "apt-get install -y qemu-system-x86 mmdebstrap squashfs-tools" in question
+    assert caught.value.got == "no qemu-system-x86_64, mmdebstrap, sqfstar"
+    assert caught.value.next_step in question
+    assert not empty_cache.exists()
+
+
+def test_a_box_that_is_built_is_not_built_again(empty_cache: Path) -> None:
+    (empty_cache / guest.key()).mkdir(parents=True)
+    said: list[str] = []
+    prepare_here(BOX, yes=False, ask=lambda question: bool(said.append(question)), say=said.append)
+    assert said == []
+
+
+def test_an_ordinary_user_needs_numbers_to_map_and_is_told_how(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch)
+    monkeypatch.setattr(guest.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(guest.getpass, "getuser", lambda: "alice")
+    monkeypatch.setattr(guest, "has_range", lambda path, *_: path.name == "subgid")
+    monkeypatch.setattr(guest, "DEBIAN_KEYS", Path("/"))
+    with pytest.raises(BoxError, match="needs a range of user and group numbers") as caught:
+        prepare_here(BOX, yes=False, ask=lambda _: False, say=print)
+    assert caught.value.got == "no line for alice in /etc/subuid"
+    assert "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 alice" in caught.value.next_step
+
+
+def test_a_kernel_without_user_name_spaces_is_told(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch)
+    monkeypatch.setattr(guest.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(guest, "has_range", lambda *_: True)
+    monkeypatch.setattr(guest, "DEBIAN_KEYS", Path("/"))
+    refused = subprocess.CompletedProcess((), 1, "", "unshare: unshare failed: Operation not permitted\n")
+    monkeypatch.setattr(guest.subprocess, "run", lambda *_, **__: refused)
+    with pytest.raises(BoxError, match="does not allow ordinary users to make user name spaces") as caught:
+        prepare_here(BOX, yes=False, ask=lambda _: False, say=print)
+    assert caught.value.got == "unshare: unshare failed: Operation not permitted"
+
+
+def test_ranges_are_found_by_name_or_number(tmp_path: Path) -> None:
+    table = tmp_path / "subuid"
+    table.write_text("alice:100000:65536\n1001:165536:65536\n")
+    assert [guest.has_range(table, user, uid) for user, uid in (("alice", 5), ("bob", 1001), ("bob", 5))] == [
+        True,
+        True,
+        False,
+    ]
+    assert not guest.has_range(tmp_path / "absent", "alice", 5)
+
+
+def test_missing_keys_of_the_archive_are_told(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch)
+    monkeypatch.setattr(guest, "DEBIAN_KEYS", Path("/absent.gpg"))
+    with pytest.raises(BoxError, match="keys of Debian's archive are missing") as caught:
+        prepare_here(BOX, yes=False, ask=lambda _: False, say=print)
+    assert caught.value.got == "no /absent.gpg"
+
+
+@pytest.mark.requires_program("ssh-keygen")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the virtual box is made for x86-64 machines")
+def test_a_build_that_fails_shows_why_and_leaves_nothing(
+    empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = program(
+        tmp_path / "mmdebstrap", "echo 'I: downloading packages with apt...' >&2; echo 'E: 404' >&2; exit 25"
+    )
+    find = here.find_program
+    monkeypatch.setattr(here, "find_program", lambda name: find(name) or "/bin/true")
+    monkeypatch.setattr(guest, "bootstrap_argv", lambda *_: (broken,))
+    monkeypatch.setattr(guest, "sources", lambda _: ())
+    monkeypatch.setattr(guest, "DEBIAN_KEYS", Path("/"))
+    monkeypatch.setattr(guest, "has_range", lambda *_: True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    said: list[str] = []
+    with pytest.raises(CommandError) as caught:
+        guest.build(BOX, yes=True, ask=lambda _: False, say=said.append)
+    assert caught.value.what == "mmdebstrap could not build the virtual box"
+    assert (caught.value.got, caught.value.evidence) == ("exit status 25", "E: 404\n")
+    assert said[0] == f"building the virtual box: Debian {guest.suite()}, in {empty_cache / guest.key()}"
+    assert re.fullmatch(r" *\d+ s  downloading packages with apt\.\.\.", said[1])
+    assert list(empty_cache.iterdir()) == []
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+# --- installing on this machine ---------------------------------------------------------------------------------------
+
+
+def test_without_a_package_of_a_program_the_user_is_told_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "find_program", lambda name: "/bin/pacman" if name == "pacman" else None)
+    only_apt = Program(name="mmdebstrap", packages={"apt": "mmdebstrap"}, version=())
+    with pytest.raises(BoxError, match="mmdebstrap: missing, and this machine has no package manager"):
+        here.install(BOX, [only_apt], yes=True, ask=lambda _: True)
+    assert here.install_line([only_apt]) == "what your distribution calls mmdebstrap"
+
+
+def test_a_box_file_may_say_vm() -> None:
+    assert parse_box({"embedded": "vm"}, name="vm", where="vm.yml").embedded == "vm"
+
+
+@pytest.mark.requires_program("shellcheck")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_shellcheck_finds_nothing_in_the_scripts_of_the_boxes(script: Path) -> None:
+    done = subprocess.run(["shellcheck", "--shell=sh", str(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""

@@ -12,8 +12,11 @@ import yaml
 from chromium import needs_chromium
 from chromium import started as chromium
 from labpage import ERRORS, OpenNotebook, copied, jupyterlab
-from mountlab import care, store
-from mountlab.boxes import open_box
+from mountlab.box import care
+from mountlab.box.embedded import open_box
+from mountlab.results import paths
+from mountlab.results.info import read_info
+from mountlab.results.journal import read_journal
 from sweeps import DIR
 
 pytestmark = [
@@ -106,12 +109,12 @@ def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
 
 
 def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenNotebook, run_path: Path) -> None:
-    info, journal = store.read_info(run_path), store.read_journal(run_path)
+    info, journal = read_info(run_path), read_journal(run_path)
     assert info["status"] == "interrupted"
     assert 2 <= len(journal) < TRIALS
     assert notebook.errors() == [], "a person who stops a run is not shown a traceback"
     assert f'run_path = mountlab.resume("{run_path}")' in notebook.output_of(LAST_BEFORE_RUN)
-    with open_box(store.load_box(BOX)) as connection:
+    with open_box(paths.load_box(BOX)) as connection:
         assert care.clean(connection, dry_run=True) == []
 
 
@@ -124,15 +127,15 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
 
 
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
-    before = store.read_journal(run_path)
+    before = read_journal(run_path)
     notebook.insert("run_path = mountlab.resume(run_path); run = mountlab.load_run(run_path)")
     wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of 10 trials")
     notebook.run(notebook.cells.count())
     notebook.wait()
     assert notebook.errors() == []
-    journal = store.read_journal(run_path)
-    assert store.read_info(run_path)["status"] == "complete"
-    assert [trial.trial_id for trial in journal] == store.read_info(run_path)["order"]
+    journal = read_journal(run_path)
+    assert read_info(run_path)["status"] == "complete"
+    assert [trial.trial_id for trial in journal] == read_info(run_path)["order"]
     assert journal[: len(before)] == before
     link = notebook.notebook.get_by_role("link", name="Open the report")
     assert link.get_attribute("href"), "JupyterLab has resolved it"

@@ -8,7 +8,7 @@ import pytest
 from chromium import needs_chromium
 from chromium import started as chromium
 from labpage import OpenNotebook, Server, copied, jupyterlab
-from mountlab import store
+from mountlab.core import disk
 from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
@@ -19,7 +19,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("lab") / "root"
     root.mkdir()
     copied("00_tour.ipynb", root)
-    copied("70_explore.ipynb", root, run_path=str(store.ROOT / "results" / "tour"))
+    copied("70_explore.ipynb", root, run_path=str(disk.ROOT / "results" / "tour"))
     with jupyterlab(root) as running:
         yield running
 

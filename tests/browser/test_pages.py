@@ -15,11 +15,14 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started
-from mountlab import bundle_view, html, index_view, report, store
-from mountlab.bundle import Bundle, PublishedRun
-from mountlab.html import Column, Rows
-from mountlab.index_view import Entry
-from mountlab.page import page as framed
+from mountlab.core import disk
+from mountlab.publish import bundle_view
+from mountlab.publish.bundle import Bundle, PublishedRun
+from mountlab.report import execute, html, index
+from mountlab.report.html import Column, Rows
+from mountlab.report.page import page as framed
+from mountlab.results import store, tables, writer
+from mountlab.results.entries import Entry
 from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import executed_here
 from synthetic_run import SyntheticRun, synthetic_run
@@ -31,7 +34,7 @@ HOSTILE = (
 )
 LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
-TOUR = store.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "results" / "tour"
 
 
 # ── the pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -55,14 +58,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(("one", "two", "three"))
     }
     told = {
-        "report": (report.NOTEBOOK, {"run": "one"}), "two runs": (report.COMPARISON, {"run_a": "one", "run_b": "two"}),
-        "many runs": (report.MANY, {"runs": list(runs)}),
-    }  # fmt: skip
+        "report": (execute.NOTEBOOK, {"run": "one"}),
+        "two runs": (execute.COMPARISON, {"run_a": "one", "run_b": "two"}),
+        "many runs": (execute.MANY, {"runs": list(runs)}),
+    }
     found = {}
     for kind, (notebook, parameters) in told.items():
         executed = executed_here(notebook, parameters, runs, directory)
         found[kind] = directory / f"{kind}.html"
-        found[kind].write_text(report.export(executed, title=f"{kind} {HOSTILE}"))
+        found[kind].write_text(execute.export(executed, title=f"{kind} {HOSTILE}"))
     return {**found, "index": an_index(directory / "results"), "bundle": a_bundle(directory / "bundle.html")}
 
 
@@ -70,17 +74,30 @@ def a_bundle(path: Path) -> Path:
     """The page of a published bundle of two runs and their comparison."""
     runs = tuple(
         PublishedRun(
-            run_id=name, name=LONG, question=f"{LONG} {HOSTILE}", box=HOSTILE, created_at="2026-11-20T10:00:00+00:00",
-            finished_at="2026-11-20T10:20:00+00:00", status="interrupted", sentences=(HOSTILE, LONG),
-            caveats={"error": 1, "warning": 2, "note": 0}, trials=54,
+            run_id=name,
+            name=LONG,
+            question=f"{LONG} {HOSTILE}",
+            box=HOSTILE,
+            created_at="2026-11-20T10:00:00+00:00",
+            finished_at="2026-11-20T10:20:00+00:00",
+            status="interrupted",
+            sentences=(HOSTILE, LONG),
+            caveats={"error": 1, "warning": 2, "note": 0},
+            trials=54,
         )
         for name in ("one", "two")
-    )  # fmt: skip
+    )
     bundle = Bundle(
-        title=f"{LONG} {HOSTILE}", authors=(HOSTILE, "A. Uthor"), licence="CC-BY-4.0", runs=runs,
-        comparisons={"comparisons/one-two": HOSTILE}, replaced=({"kind": "host", "different": 2, "times": 40},),
-        ordinary=("user",), versions=store.versions(), mountlab_version="0.1.0",
-    )  # fmt: skip
+        title=f"{LONG} {HOSTILE}",
+        authors=(HOSTILE, "A. Uthor"),
+        licence="CC-BY-4.0",
+        runs=runs,
+        comparisons={"comparisons/one-two": HOSTILE},
+        replaced=({"kind": "host", "different": 2, "times": 40},),
+        ordinary=("user",),
+        versions=writer.versions(),
+        mountlab_version="0.1.0",
+    )
     path.write_text(bundle_view.index_page(bundle, ["runs/one/report.html", "runs/one/estimates.csv", "SHA256SUMS"]))
     return path
 
@@ -89,7 +106,7 @@ def an_index(results: Path) -> Path:
     """Of five runs, one of which is damaged and one stopped, and of one comparison."""
     whole = results / "20261120T101902-tour-local"
     shutil.copytree(TOUR, whole)
-    store.write_derived(store.load_run(whole))
+    tables.write_derived(store.load_run(whole))
     info = json.loads((whole / "run.json").read_text())
     for place, (box, question) in enumerate([("db1", HOSTILE), ("db1", LONG), ("vm", "Does data=writeback pay?")]):
         path = results / f"2026112{place + 1}T101902-other-{box}"
@@ -107,7 +124,7 @@ def an_index(results: Path) -> Path:
     (results / "compared").mkdir()
     (results / "compared" / "report.html").write_text("")
     (results / "compared" / "entry.json").write_text(json.dumps(entry))
-    return report.write_index(results)
+    return execute.write_index(results)
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +191,10 @@ def test_no_other_script_may_run(browser: Browser, pages: dict[str, Path]) -> No
 
 @each_kind
 @pytest.mark.parametrize(
-    "window", [{"viewport": WIDE, "color_scheme": "light"}, {"viewport": NARROW, "color_scheme": "dark"}],
+    "window",
+    [{"viewport": WIDE, "color_scheme": "light"}, {"viewport": NARROW, "color_scheme": "dark"}],
     ids=["wide-light", "narrow-dark"],
-)  # fmt: skip
+)
 def test_axe_finds_nothing(kind: str, window: dict[str, Any], browser: Browser, pages: dict[str, Path]) -> None:
     with opened(browser, pages[kind], **window) as page:
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
@@ -370,9 +388,15 @@ def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, P
 
 @pytest.mark.parametrize(
     ("name", "value", "count"),
-    [("Box", "db1", 2), ("Sweep", "sweep-2", 1), ("Verdict", "faster", 4), ("Caveats", "Doubt", 3),
-     ("Caveats", "no caveats", 1), ("Kind", "comparisons", 1)],
-)  # fmt: skip
+    [
+        ("Box", "db1", 2),
+        ("Sweep", "sweep-2", 1),
+        ("Verdict", "faster", 4),
+        ("Caveats", "Doubt", 3),
+        ("Caveats", "no caveats", 1),
+        ("Kind", "comparisons", 1),
+    ],
+)
 def test_the_index_is_filtered(name: str, value: str, count: int, browser: Browser, pages: dict[str, Path]) -> None:
     with opened(browser, pages["index"]) as page:
         page.get_by_label(name, exact=True).select_option(label=value)
@@ -392,7 +416,7 @@ def long_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for each in range(700)
     ]
     path = tmp_path_factory.mktemp("long") / "index.html"
-    path.write_text(framed(index_view.body(entries), title="long", kind="index"))
+    path.write_text(framed(index.body(entries), title="long", kind="index"))
     return path
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab import containment, plan
-from mountlab.params import Resolved, resolve
+from mountlab.box import containment
+from mountlab.sweep import plan
+from mountlab.sweep.sweep_file import Resolved, resolve
 
 SCRIPT = r"""#!/bin/sh
 # $1: the way; $2: the directory of the trial. The word that a daemon carries names the mount point: so it is counted.

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mountlab.box import Endpoint
-from mountlab.boxes import guest, here, vm
-from mountlab.boxes.child import free_port, greets, poll, spawn, stop
-from mountlab.boxes.guest import Guest
-from mountlab.boxes.keys import known_hosts
-from mountlab.model import Box
+from mountlab.box.embedded import guest, here, vm
+from mountlab.box.embedded.child import free_port, greets, poll, spawn, stop
+from mountlab.box.embedded.guest import Guest
+from mountlab.box.embedded.keys import known_hosts
+from mountlab.box.ssh import Endpoint
+from mountlab.core.model import Box
 
 BOOT_S = 60.0
 ATTEMPTS = 3
@@ -37,9 +37,13 @@ class Machine:
     @property
     def endpoint(self) -> Endpoint:
         return Endpoint(
-            host=vm.HOST, port=self._port, user="root", key_file=self._guest.client_key,
-            known_hosts=known_hosts(self._directory, self._port, self._guest.host_key), log=self._directory / "console",
-        )  # fmt: skip
+            host=vm.HOST,
+            port=self._port,
+            user="root",
+            key_file=self._guest.client_key,
+            known_hosts=known_hosts(self._directory, self._port, self._guest.host_key),
+            log=self._directory / "console",
+        )
 
     # --- the button ---------------------------------------------------------------------------------------------------
 
@@ -143,7 +147,19 @@ def machine(box: Box, directory: Path) -> Iterator[Machine]:
 
 def over_ssh(config: Path, script: str) -> str:
     """What a script says in the guest, by the ssh of this machine and not by Mountlab's."""
-    argv = ["ssh", "-F", str(config), "-o", f"UserKnownHostsFile={config.parent / 'known_hosts'}",
-            "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "behind", "sh", "-s"]  # fmt: skip
+    argv = [
+        "ssh",
+        "-F",
+        str(config),
+        "-o",
+        f"UserKnownHostsFile={config.parent / 'known_hosts'}",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "ConnectTimeout=30",
+        "behind",
+        "sh",
+        "-s",
+    ]
     environment = {**os.environ, "HOME": str(config.parents[1])}
     return subprocess.run(argv, input=script, capture_output=True, text=True, check=True, env=environment).stdout

@@ -31,7 +31,7 @@ WAYS = (
     Way("is killed", "kill -KILL $$"),
     Way("is killed when it is done", "real; kill -KILL $$", short=True),
     Way("fails when it is done", "real; exit 1"),
-    Way("prints binary", "head -c 300000 /dev/urandom | tee \"${report:-/dev/null}\" | tee /dev/stderr", short=True),
+    Way("prints binary", 'head -c 300000 /dev/urandom | tee "${report:-/dev/null}" | tee /dev/stderr', short=True),
     Way("prints zero bytes", "changed 'tr 0-9 \"\\0\"'"),
     Way("loses the second half of what it says", "changed 'head -c 60'", short=True),
     Way("says the first two lines and no more", "changed 'head -n 2'"),
@@ -40,14 +40,16 @@ WAYS = (
     Way("says that it is not a number", "changed 'sed s/[0-9][0-9]*/nan/g'"),
     Way("answers with another program's words", "echo '{\"a\": [1, 2]}'; echo done >&2"),
     Way("leaves children behind", "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; real", short=True),
-    Way("forks and forks, and all of them talk",
+    Way(
+        "forks and forks, and all of them talk",
         "fork() { for i in 1 2 3 4 5 6; do (eval \"$1\") & done; }; talk='yes $i | head -c 100000; sleep 300'; "
-        "fork 'fork \"$talk\"; sleep 300'; exit 0"),
+        "fork 'fork \"$talk\"; sleep 300'; exit 0",
+    ),
     Way("hangs", "exec sleep 300"),
     Way("hangs, and ignores that it is to end", "trap '' TERM INT HUP; while :; do sleep 1; done"),
     Way("is stopped", "kill -STOP $$"),
     Way("floods its output", "yes | head -c 200000000; exit 0"),
-)  # fmt: skip
+)
 SCRIPT = """#!/bin/sh
 way=
 for word in "$@"; do

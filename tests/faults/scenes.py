@@ -22,9 +22,9 @@ import yaml
 from faults import counting
 from faults.counting import Count, Kept
 from faults.proxy import Link, link
-from mountlab.box import Endpoint
-from mountlab.boxes.loopback import private_sshd
-from mountlab.model import Box
+from mountlab.box.embedded.loopback import private_sshd
+from mountlab.box.ssh import Endpoint
+from mountlab.core.model import Box
 
 LIBRARY = Path(__file__).parents[2] / "lib"
 MEMORY = Path("/dev/shm")
@@ -107,9 +107,13 @@ class Scene:
         """A command that tells the witness of its directory, which has the trial's name, and takes `seconds`."""
         script = f'echo "$1" >>{self.witness}; head -c "$2" /dev/zero >"$1/x"; sleep {seconds:g}; wc -c <"$1/x"'
         return {
-            "tool": "command", "argv": f"sh -c '{script}' seen {{directory}} {{bytes}}", "bytes": 4096, "space": "1MiB",
-            "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}, **options,
-        }  # fmt: skip
+            "tool": "command",
+            "argv": f"sh -c '{script}' seen {{directory}} {{bytes}}",
+            "bytes": 4096,
+            "space": "1MiB",
+            "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
+            **options,
+        }
 
     def left(self) -> Count:
         """What is still there of the scene, results and box files aside."""
@@ -153,9 +157,13 @@ class Zygote:
     def __init__(self) -> None:
         environment = {**os.environ, "PYTHONPATH": str(LIBRARY), "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, bufsize=0, env=environment, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
         assert self.line() == "ready"
 
     def tell(self, line: str) -> None:

@@ -141,8 +141,10 @@ def test_without_an_undisturbed_run_each_trial_is_wanted_once_and_ok(tmp_path: P
     bad = written(tmp_path / "bad", WHOLE[0], WHOLE[0], failed, tail="{")
     found = counting.once(bad, 3)
     assert found.lost == (
-        "t0002: not in the journal, or not ok", "t0003: not in the journal, or not ok", "bad: 1 torn lines",
-    )  # fmt: skip
+        "t0002: not in the journal, or not ok",
+        "t0003: not in the journal, or not ok",
+        "bad: 1 torn lines",
+    )
     assert found.duplicated == ("t0001: 2 times in the journal",)
     assert counting.once(bad, 3, may_fail=["t0002", "t0003"]).lost[0].startswith("t0003")
 
@@ -156,8 +158,10 @@ def test_a_row_replaces_that_of_the_same_fault_and_leaves_the_others() -> None:
     page = "before\n<!-- soak -->\n<!-- end -->\nafter\n"
     page = table.put(page, [NOTHING, Row("link", "cut", 100, (1, 2, 3), 30.0)])
     page = table.put(page, [Row("kill9", "kill -9", 2000, (0, 0, 0), 4000.0)])
-    assert table.lines_of(page) == ["| `kill9`: kill -9 | 2,000 | 0 | 0 | 0 | 67 min |",
-                                    "| `link`: cut | 100 | 1 | 2 | 3 | 30 s |"]  # fmt: skip
+    assert table.lines_of(page) == [
+        "| `kill9`: kill -9 | 2,000 | 0 | 0 | 0 | 67 min |",
+        "| `link`: cut | 100 | 1 | 2 | 3 | 30 s |",
+    ]
     assert page.startswith("before\n<!-- soak -->\n")
     assert page.endswith("\n<!-- end -->\nafter\n")
 

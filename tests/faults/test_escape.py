@@ -15,7 +15,9 @@ from faults.counting import Count
 from faults.escapes import DAEMONS, HELD, SPOILERS, WORLDS
 from faults.scenes import EXT4, TMPFS, Scene, scene
 from faults.table import Report
-from mountlab import care, store, workflow
+from mountlab.box import care
+from mountlab.results import paths
+from mountlab.runner import workflow
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -38,7 +40,7 @@ def unexpected(place: Scene, world: str) -> tuple[str, ...]:
 def measured(world: str, ways: Sequence[str], times: int = 1, **filesystems: dict[str, object]) -> tuple[Count, int]:
     """What is wrong with, and left of, one run in which tools get away; and how many trials that were."""
     with scene() as place, escapes.world(world, place.home / "cgroups"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "PARAMS", place.params)
+        patch.setattr(paths, "PARAMS", place.params)
         patch.setenv("MOUNTLAB_PARAMS", str(place.params))
         patch.setenv("TMPDIR", str(place.temporary))
         workflow.run(escapes.sweep(place.home, ways, times, filesystems), results=place.results)

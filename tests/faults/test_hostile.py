@@ -20,8 +20,8 @@ MANY, WORDS = 10_000, 1_000
 @pytest.mark.parametrize(
     ("fault", "tries", "file", "variable"),
     [
-        ("hostile sweeps and box files", 2 * MANY, "test_hostile_input.py", "MOUNTLAB_HOSTILE"),
-        ("plans of hostile words, read by shells", WORDS, "test_hostile_words.py", "MOUNTLAB_HOSTILE_WORDS"),
+        ("hostile sweeps and box files", 2 * MANY, "sweep/test_hostile_input.py", "MOUNTLAB_HOSTILE"),
+        ("plans of hostile words, read by shells", WORDS, "sweep/test_hostile_words.py", "MOUNTLAB_HOSTILE_WORDS"),
     ],
     ids=["input", "words"],
 )

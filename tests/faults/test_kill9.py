@@ -134,8 +134,8 @@ def test_a_private_sshd_goes_though_we_are_killed_while_it_starts() -> None:
     """Before the watchdog could be told of it."""
     code = """
 import os, signal
-from mountlab.boxes import loopback
-from mountlab.model import Box
+from mountlab.box.embedded import loopback
+from mountlab.core.model import Box
 waits = loopback._wait_for_greeting
 loopback._wait_for_greeting = lambda daemon, port: waits(daemon, port) and os.kill(os.getpid(), signal.SIGKILL)
 with loopback.private_sshd(Box(name="local", host="", embedded="loopback")): pass

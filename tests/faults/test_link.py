@@ -87,9 +87,11 @@ def sabotage(report: Report, *, times: int, in_one_run: int, longest_s: float, r
             saboteur.run(longest_s, min(in_one_run, times - done))
         left = place.left()
         report(
-            "the link drops, resets, stalls, corrupts, or is cut", done, saboteur.count + left,
+            "the link drops, resets, stalls, corrupts, or is cut",
+            done,
+            saboteur.count + left,
             time.monotonic() - started,
-        )  # fmt: skip
+        )
         return saboteur.faults
 
 

@@ -13,9 +13,9 @@ from faults.counting import Count, Kept
 from faults.misbehaviour import MARK, WAYS, Way
 from faults.scenes import TMPFS, Scene, control, scene
 from faults.table import Report
-from mountlab.boxes import loopback
-from mountlab.boxes.loopback import private_sshd
-from mountlab.model import Box
+from mountlab.box.embedded import loopback
+from mountlab.box.embedded.loopback import private_sshd
+from mountlab.core.model import Box
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 

@@ -16,13 +16,16 @@ from faults.counting import Count
 from faults.machine import Machine, machine, over_ssh
 from faults.scenes import DD, TMPFS, Control, control, scene, undisturbed
 from faults.table import Report
-from mountlab.model import Box
+from mountlab.core.model import Box
 from processes import soon
 
 pytestmark = [
-    pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("qemu-system-x86_64"),
-    pytest.mark.requires_program("ssh"), pytest.mark.requires_program("e2fsck"),
-]  # fmt: skip
+    pytest.mark.box,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("qemu-system-x86_64"),
+    pytest.mark.requires_program("ssh"),
+    pytest.mark.requires_program("e2fsck"),
+]
 
 SCRATCH = "/dev/disk/by-id/virtio-mountlab-scratch"
 MOUNT_ROOT, OUTPUT_ROOT = "/var/tmp/mountlab-faults", "/dev/shm/mountlab-faults"
@@ -42,9 +45,10 @@ def keys(*filesystems: str, repeats: int) -> dict[str, Any]:
     """One workload on a disk of its own, on an image, in memory."""
     known = {"disk": {"type": "ext4", "device": "scratch"}, "image": {"type": "ext4", "image": "64MiB"}, "tmpfs": TMPFS}
     return {
-        "filesystems": {name: known[name] for name in filesystems}, "workloads": {"dd": DD},
+        "filesystems": {name: known[name] for name in filesystems},
+        "workloads": {"dd": DD},
         "design": {"repeats": repeats, "warmup": 0, "seed": 7, "trial_timeout": "60s", "drop_caches": False},
-    }  # fmt: skip
+    }
 
 
 class Button:

@@ -18,10 +18,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from mountlab.results import paths
+
 
 def serve() -> None:
     """Fork for each line, until there are no more."""
-    from mountlab import __main__, report, store, workflow  # noqa: F401  (that is what it is for)
+    from mountlab import __main__  # noqa: F401  (that is what it is for)
 
     print("ready", flush=True)
     for line in sys.stdin:
@@ -55,16 +57,16 @@ def _child(asked: dict[str, Any]) -> None:
 
 
 def _do(asked: dict[str, Any]) -> int:
-    from mountlab import store, workflow
     from mountlab.__main__ import main
-    from mountlab.errors import InputError, MountlabError
+    from mountlab.core.errors import InputError, MountlabError
+    from mountlab.runner import workflow
 
     os.environ.update(asked["environment"])
-    store.PARAMS, target = Path(asked["params"]), Path(asked["target"])
+    paths.PARAMS, target = Path(asked["params"]), Path(asked["target"])
     try:
         match asked["do"]:
             case "run":
-                workflow.run(store.load_sweep(target), results=Path(asked["results"]))
+                workflow.run(paths.load_sweep(target), results=Path(asked["results"]))
             case "resume":
                 workflow.resume(target)
             case verb:

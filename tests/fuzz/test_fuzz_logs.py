@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mountlab.errors import MountlabError, ParameterError, TrialError
-from mountlab.logs import FORMATS, Output, decoded, read_log
-from mountlab.logs.base import original
-from mountlab.logs.frame import tidy
-from mountlab.model import METRICS, Measurement
+from mountlab.core.errors import MountlabError, ParameterError, TrialError
+from mountlab.core.metrics import METRICS
+from mountlab.core.model import Measurement
+from mountlab.tools.logs import FORMATS, Output, decoded, read_log
+from mountlab.tools.logs.base import original
+from mountlab.tools.logs.frame import tidy
 
 DATA = Path(__file__).parents[1] / "data"
 NOT_LOGS = ("help-3.33.txt", "languages.tsv", "settled")

@@ -15,8 +15,9 @@ from mountlab.checks.base import Check, Evidence, Facts, Told, fills_memory
 from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
-from mountlab.errors import PlanError
-from mountlab.model import Caveat, Severity, Sweep
+from mountlab.core.errors import PlanError
+from mountlab.core.findings import Caveat, Severity
+from mountlab.core.model import Sweep
 
 __all__ = [
     "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
@@ -39,54 +40,66 @@ CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
 """Caveat code to check."""
 OF_SEVERAL_RUNS: dict[str, Told] = {
     "runs-not-paired": Told(
-        severity="warning", about="Two runs share no blocks: whatever changed between them is in every ratio.",
+        severity="warning",
+        about="Two runs share no blocks: whatever changed between them is in every ratio.",
         advice="Run A and B again, in turns, before a small ratio is believed.",
     ),
     "sides-differ": Told(
-        severity="warning", about="Two runs differ in more than one respect.", advice="Change one thing at a time.",
+        severity="warning",
+        about="Two runs differ in more than one respect.",
+        advice="Change one thing at a time.",
     ),
     "sides-alike": Told(
-        severity="note", about="Nothing that was kept differs between two runs.",
+        severity="note",
+        about="Nothing that was kept differs between two runs.",
         advice="Take the ratios for how much a run differs from its repetition.",
     ),
     "few-runs": Told(
-        severity="note", about="So few runs say little about the spread between runs.",
+        severity="note",
+        about="So few runs say little about the spread between runs.",
         advice="Run it five times or more.",
     ),
     "box-missing": Told(
-        severity="warning", about="A box of the sweep has no figures: what holds over boxes is said without it.",
+        severity="warning",
+        about="A box of the sweep has no figures: what holds over boxes is said without it.",
         advice="Look at its reason; `batch --resume` tries it again.",
     ),
     "not-on-all-boxes": Told(
-        severity="warning", about="Some figures are not there on every box.",
+        severity="warning",
+        about="Some figures are not there on every box.",
         advice="Look at the failed and left-out cells of the box that has none.",
     ),
     "timed-out-ratios": Told(
-        severity="warning", about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
+        severity="warning",
+        about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
         advice="See what stalls there, or raise design.trial_timeout.",
     ),
     "one-machine": Told(
-        severity="warning", about="Boxes that are one machine, by its host name and processor, are counted as several.",
+        severity="warning",
+        about="Boxes that are one machine, by its host name and processor, are counted as several.",
         advice="Name each machine once: what holds over boxes is about machines.",
     ),
     "few-boxes": Told(
-        severity="note", about="So few boxes say little about other boxes.",
+        severity="note",
+        about="So few boxes say little about other boxes.",
         advice="Take five or more, as unlike each other as those that the answer is to hold for.",
     ),
     "one-run-a-box": Told(
-        severity="note", about="Each box was measured in one run: what differs from run to run is part of what differs "
-        "between boxes.",
+        severity="note",
+        about="Each box was measured in one run: what differs from run to run is part of what differs between boxes.",
         advice="Repeat the sweep on one box, and compare its runs, to learn how much that is.",
     ),
     "imported": Told(
-        severity="warning", about="One of them was imported: what differs is not known.",
+        severity="warning",
+        about="One of them was imported: what differs is not known.",
         advice="Measure both with Mountlab before you decide.",
     ),
     "unfinished": Told(
-        severity="warning", about="One of them is not complete: its figures are of the trials so far.",
+        severity="warning",
+        about="One of them is not complete: its figures are of the trials so far.",
         advice="Go on with `make resume`.",
     ),
-}  # fmt: skip
+}
 """Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
@@ -144,10 +157,13 @@ def refuse_foreseen(sweep: Sweep, facts: Facts) -> None:
     errors = [each for each in foresee(sweep, facts) if each.severity == "error"] if sweep.design.strict else []
     if errors:
         raise PlanError(
-            "what is planned cannot be trusted", where="design.strict: true", got=named(errors),
-            allowed="a sweep without foreseeable warnings", next_step=f"{errors[0].code}: {errors[0].message} "
+            "what is planned cannot be trusted",
+            where="design.strict: true",
+            got=named(errors),
+            allowed="a sweep without foreseeable warnings",
+            next_step=f"{errors[0].code}: {errors[0].message} "
             "Or leave strict away, and the warnings will stand in the report.",
-        )  # fmt: skip
+        )
 
 
 def named(caveats: Sequence[Caveat]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mountlab.model import Design, Scalar, Workload
+from mountlab.core.model import Design, Scalar, Workload
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_jobs import jobs_of
 from mountlab.tools.fio_options import READS, WRITES

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from mountlab.analysis import figure_steps
-from mountlab.counters import Around
-from mountlab.evidence import Device, DeviceBytes
+from mountlab.core.findings import Caveat, OptionEvidence, Severity
+from mountlab.core.frames import pd
+from mountlab.core.model import Cell, Filesystem, Stop, Sweep
 from mountlab.filesystems import FAMILIES
-from mountlab.frames import pd
-from mountlab.model import Caveat, Cell, Filesystem, OptionEvidence, Severity, Stop, Sweep
-from mountlab.precondition import Rounds
+from mountlab.filesystems.counters import Around
+from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.tools.fio_series import Series
+from mountlab.tools.precondition import Rounds
 
 Facts = Mapping[str, Any]
 Side = Literal["read", "write"]
@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything that the checks look at. Frames have the columns of Run (mountlab.store)."""
+    """Everything that the checks look at. Frames have the columns of Run (mountlab.results.store)."""
 
     sweep: Sweep
     trials: pd.DataFrame
@@ -74,6 +74,8 @@ class Evidence:
     """What of the run was altered after it was written, and was accepted."""
     has_checksums: bool = True
     """Whether an alteration could have been noticed: not in a run of an earlier version."""
+    steps: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
 
     @cached_property
     def counted(self) -> Mapping[str, list[str]]:
@@ -103,11 +105,6 @@ class Evidence:
     def device_names(self) -> Mapping[Device, str]:
         """'8:0' to 'sda'."""
         return {number: name for each in self.around.values() for number, name in each.names.items()}
-
-    @cached_property
-    def steps(self) -> Mapping[tuple[str, str, str], float]:
-        """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
-        return figure_steps(self.sweep, self.measurements)
 
     @cached_property
     def samples(self) -> list[Sample]:

@@ -21,10 +21,11 @@ from mountlab.checks.base import (
     of_trials,
     standing,
 )
-from mountlab.evidence import Device, DeviceBytes
-from mountlab.model import Caveat, Cell, Severity, Sweep
+from mountlab.core.findings import Caveat, Severity
+from mountlab.core.model import Cell, Sweep
+from mountlab.core.units import MIB, format_bytes
+from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
-from mountlab.units import MIB, format_bytes
 
 FLUSH = (
     "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync, filebench: a workload that flushes, such as "
@@ -51,12 +52,17 @@ def cached_reads(evidence: Evidence) -> Iterator[Caveat]:
         if min(shares) < CACHED_BELOW:
             asked = cell.workload.options.get("cache") == "warm"
             yield of_cell(
-                cell, "cache-served", "note" if asked else "warning",
+                cell,
+                "cache-served",
+                "note" if asked else "warning",
                 f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
-                + (", as was asked for with cache: warm. This is not the speed of the device."
-                   if asked else ". This is not the speed of the device: read more than the memory holds, or cold."),
+                + (
+                    ", as was asked for with cache: warm. This is not the speed of the device."
+                    if asked
+                    else ". This is not the speed of the device: read more than the memory holds, or cold."
+                ),
                 metrics="read_",
-            )  # fmt: skip
+            )
 
 
 def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
@@ -64,12 +70,14 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
     for cell, shares in _shares(evidence, "write"):
         if min(shares) < CACHED_BELOW:
             yield of_cell(
-                cell, "not-flushed", "warning",
+                cell,
+                "not-flushed",
+                "warning",
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
                 "still in the page cache or was overwritten there. "
                 f"{FLUSH}",
                 metrics=_of_side(evidence, cell, "write_"),
-            )  # fmt: skip
+            )
 
 
 def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -78,11 +86,13 @@ def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
         loose = [each for each in streams(cell.workload) if each.writes and not each.flushed]
         if loose and not in_memory(cell.filesystem):
             yield of_cell(
-                cell, "not-flushed", "warning",
+                cell,
+                "not-flushed",
+                "warning",
                 "nothing flushes what it writes before its clock stops: it will measure the page cache, as far as "
                 f"that takes the writes. {FLUSH}",
                 metrics="" if cell.workload.tool == "fs_mark" else "write_",
-            )  # fmt: skip
+            )
 
 
 def _shares(evidence: Evidence, side: Side) -> Iterator[tuple[Cell, list[float]]]:
@@ -146,13 +156,19 @@ def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
         if why and size < memory and not in_memory(cell.filesystem):
             asked = cache_state(cell.workload, sweep.design) == "warm"
             yield of_cell(
-                cell, "fits-in-memory", "note" if asked else "warning",
+                cell,
+                "fits-in-memory",
+                "note" if asked else "warning",
                 f"this reads {format_bytes(float(size))} buffered on a box with {format_bytes(memory)} of memory, "
                 f"and {why}: it measures the page cache. "
-                + ("That was asked for." if asked else "Read more than the memory holds, read past the cache "
-                   "(direct), or say cache: warm where that is what you want to know."),
+                + (
+                    "That was asked for."
+                    if asked
+                    else "Read more than the memory holds, read past the cache "
+                    "(direct), or say cache: warm where that is what you want to know."
+                ),
                 metrics="read_" if cell.workload.tool in ("dd", "fio") else "",
-            )  # fmt: skip
+            )
 
 
 def _why_cached(cell: Cell, sweep: Sweep) -> str:
@@ -188,11 +204,13 @@ def direct_not_honoured(evidence: Evidence) -> Iterator[Caveat]:
         ]
         if shares and max(shares) >= CACHED_ABOVE:
             yield of_cell(
-                cell, "direct-not-honoured", "warning",
+                cell,
+                "direct-not-honoured",
+                "warning",
                 f"direct I/O was asked for, and yet {_range(shares)} of what was read and written was in the page "
                 "cache afterwards: the file system took it through the cache (ext4 does so with data=journal, and for "
                 "inline or encrypted files). Figures are of the cache too; choose another mode, or compare buffered.",
-            )  # fmt: skip
+            )
 
 
 def _distinct(evidence: Evidence, cell: Cell, trial_id: str) -> float:
@@ -206,20 +224,24 @@ def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     for cell in sweep.cells:
         if not sweep.imported and in_memory(cell.filesystem) and asks_direct(cell.workload):
             yield of_cell(
-                cell, "direct-not-honoured", "note",
+                cell,
+                "direct-not-honoured",
+                "note",
                 f"direct I/O was asked for, and {cell.filesystem.type} lives in memory: it takes the request and has "
                 "no device to go to. Held against a device, the two do not do the same.",
-            )  # fmt: skip
+            )
 
 
 def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
     """File systems of which nobody here can tell whether the page cache answered."""
     for name, why in evidence.unseen.items():
         yield of_filesystem(
-            name, "cache-not-checked", "warning",
+            name,
+            "cache-not-checked",
+            "warning",
             f"{why}, so whether reads came from the page cache and writes reached a device could not be "
             "checked. Measure on a device whose bytes the kernel counts.",
-        )  # fmt: skip
+        )
 
 
 def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -228,20 +250,23 @@ def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
         method = cell.workload.options.get("sync")
         if cell.workload.tool == "fs_mark" and method in FLUSH_THE_MACHINE:
             yield of_cell(
-                cell, "syncs-everything", "warning",
+                cell,
+                "syncs-everything",
+                "warning",
                 f"sync: {method} calls sync(), which flushes every file system of the machine: what others left to "
                 "write is in its time. Use fsync, post or post_reverse, or a box on which nothing else writes.",
-            )  # fmt: skip
+            )
 
 
 def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
     """Without root the caches of the box cannot be dropped."""
     if facts.get("rights") == "none" and sweep.design.drop_caches:
         yield of_run(
-            "caches-not-dropped", "note",
+            "caches-not-dropped",
+            "note",
             "without root only the pages of the measured files could be evicted (posix_fadvise), not "
             "directories, inodes or the cache below a loop device.",
-        )  # fmt: skip
+        )
 
 
 # --- the device's own cache -------------------------------------------------------------------------------------------
@@ -259,12 +284,14 @@ def implausible(evidence: Evidence) -> Iterator[Caveat]:
             severity: Severity = "warning" if _bare(evidence.facts) else "note"
             speed, limit = max(row[1] for row in rows), rows[0][2]
             yield of_cell(
-                cell, "implausible", severity,
+                cell,
+                "implausible",
+                severity,
                 f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
                 f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
                 "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
                 metrics=f"{side}_",
-            )  # fmt: skip
+            )
 
 
 def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Side, float, float, str]]:
@@ -311,9 +338,7 @@ def _no_traffic(evidence: Evidence) -> str | None:
 
 def _residency_unknown(evidence: Evidence) -> str | None:
     """Blind only where direct I/O was asked for, of cold files on a device, and nobody looked."""
-    asked = any(
-        asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells
-    )  # fmt: skip
+    asked = any(asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells)
     why = "what of the files was in the page cache was not asked (fincore of util-linux tells it)"
     return from_counters("resident_bytes", why)(evidence) if asked else None
 

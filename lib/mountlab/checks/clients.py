@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from mountlab.checks.base import Check, Evidence, of_cell
-from mountlab.frames import pd
-from mountlab.model import Caveat, Cell, Estimate, Sweep
+from mountlab.core.findings import Caveat, Estimate
+from mountlab.core.frames import pd
+from mountlab.core.model import Cell, Sweep
 from mountlab.stats import estimate
 
 STRAGGLES = 0.8
@@ -79,11 +80,13 @@ def straggling(evidence: Evidence) -> Iterator[Caveat]:
         if share.straggles:
             mean, low, high = share.bounds
             yield of_cell(
-                share.cell, "straggler", "warning",
+                share.cell,
+                "straggler",
+                "warning",
                 f"client {share.client} had {mean:.0%} ({low:.0%} to {high:.0%}, n = {len(share.ratios)}) of the "
                 f"{share.metric.replace('_', ' ')} that the other clients have in the middle: the whole is bounded by "
                 "it, and latencies mix two kinds of clients. Look at its network and its load, or leave it out.",
-            )  # fmt: skip
+            )
 
 
 def apart(evidence: Evidence) -> Iterator[Caveat]:
@@ -95,11 +98,13 @@ def apart(evidence: Evidence) -> Iterator[Caveat]:
             part = median(rows.min(axis=1) / rows.max(axis=1)) if len(rows) else 1.0
             if part < APART:
                 yield of_cell(
-                    cell, "clients-apart", "warning",
+                    cell,
+                    "clients-apart",
+                    "warning",
                     f"the quickest client was done after {part:.0%} of the time of the slowest (median of {len(rows)} "
                     "trials), and the rates of all together are over that whole time: for the rest of it fewer clients "
                     "asked. Give the workload a time instead of an amount: runtime, with time_based.",
-                )  # fmt: skip
+                )
 
 
 def _too_few(evidence: Evidence) -> str | None:
@@ -110,11 +115,16 @@ def _too_few(evidence: Evidence) -> str | None:
 
 CHECKS: Sequence[Check] = (
     Check(
-        code="straggler", find=straggling, severities=("warning",), blind=_too_few,
+        code="straggler",
+        find=straggling,
+        severities=("warning",),
+        blind=_too_few,
         advice="Look at the network and the load of that client, or leave it out of `clients`.",
     ),
     Check(
-        code="clients-apart", find=apart, severities=("warning",),
+        code="clients-apart",
+        find=apart,
+        severities=("warning",),
         advice="Give the workload a time (`runtime`, `time_based`) instead of an amount.",
     ),
-)  # fmt: skip
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_cell, of_run
+from mountlab.core.findings import Caveat, Severity
+from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.filesystems.without_effect import foreseen
-from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep, Workload
 from mountlab.tools import written
 from mountlab.tools.filebench import draws_places
 from mountlab.tools.fio_jobs import jobs_of
@@ -40,17 +41,20 @@ def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Cavea
         severity, layer = _layer(cell.filesystem, facts, held)
         if layer:
             yield of_cell(
-                cell, "compressible-data", severity,
+                cell,
+                "compressible-data",
+                severity,
                 f"{cell.workload.tool} writes {text}, and {layer}: fewer bytes are stored and moved than the figure "
                 f"counts. {_ADVICE}",
-            )  # fmt: skip
+            )
     tools = list(dict.fromkeys(cell.workload.tool for cell, _ in cells if not in_memory(cell.filesystem)))
     if tools and facts.get("virtualization") not in (None, "none"):
         yield of_run(
-            "compressible-data", "note",
+            "compressible-data",
+            "note",
             f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
             f"virtual disk may store it in less, or not at all, which nothing here shows. {_ADVICE}",
-        )  # fmt: skip
+        )
 
 
 def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity, str]:
@@ -60,9 +64,10 @@ def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity
         return "warning", "zram compresses it"
     idle = foreseen(lower.type, lower.options, str(facts.get("kernel") or ""))
     asked = [
-        word for word in lower.options
+        word
+        for word in lower.options
         if word.startswith("compress") and not word.endswith(("=no", "=none")) and word not in idle
-    ]  # fmt: skip
+    ]
     if asked:
         return "warning", f"the mount option {asked[-1]} compresses it"
     own_directory = lower.image_dir or lower.path
@@ -79,10 +84,12 @@ def will_replay(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     for cell in () if sweep.imported else sweep.cells:
         if cell.workload.tool == "filebench" and draws_places(cell.workload):
             yield of_cell(
-                cell, "trials-replayed", "note",
+                cell,
+                "trials-replayed",
+                "note",
                 "filebench takes no seed for the files, places and sizes that its operations draw: each of its "
                 "processes draws one fixed sequence in every trial. Trials differ in it by the order of threads only.",
-            )  # fmt: skip
+            )
         if names := _own_seeds(cell.workload):
             yield _replayed(cell, f"the sweep sets {', '.join(names)}", _OWN_SEED)
 
@@ -102,10 +109,12 @@ def _replayed(cell: Cell, why: str, advice: str) -> Caveat:
     drawn = any(str(job.options["rw"]).startswith("rand") for job in rows)
     what = "places and data" if drawn else "data"
     return of_cell(
-        cell, "trials-replayed", "warning" if drawn else "note",
+        cell,
+        "trials-replayed",
+        "warning" if drawn else "note",
         f"{why}: every trial repeats the same random {what}. The trials are repetitions of one sequence and no sample "
         f"of the workload, and what a cache below keeps of one trial serves the next. {advice}",
-    )  # fmt: skip
+    )
 
 
 def _chooses(workload: Workload) -> bool:
@@ -136,4 +145,4 @@ CHECKS = (
         find=replayed,
         foresee=will_replay,
     ),
-)  # fmt: skip
+)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from mountlab.checks.base import SIDES, Check, Evidence, Facts, from_counters, in_memory, of_cell, of_trials
 from mountlab.checks.caches import bytes_of, disk_of
 from mountlab.checks.shape import drifting
-from mountlab.model import Caveat, Cell, Filesystem, Severity, Sweep
-from mountlab.units import MIB, format_bytes
+from mountlab.core.findings import Caveat, Severity
+from mountlab.core.model import Cell, Filesystem, Sweep
+from mountlab.core.units import MIB, format_bytes
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
@@ -27,11 +28,13 @@ def other_io(evidence: Evidence) -> Iterator[Caveat]:
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
         if foreign:
             yield of_cell(
-                cell, "other-io", "warning",
+                cell,
+                "other-io",
+                "warning",
                 f"{of_trials(list(foreign), trials)} the device moved up to "
                 f"{format_bytes(float(max(foreign.values())))} that were not the trial's: others used it at the same "
                 "time. Their share of it is missing in the figures: stop them, or give the box a scratch device.",
-            )  # fmt: skip
+            )
 
 
 def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
@@ -65,11 +68,13 @@ def kernel_messages(evidence: Evidence) -> Iterator[Caveat]:
         if found:
             first = next(iter(found.values()))[0]
             yield of_cell(
-                cell, "kernel-message", "warning",
+                cell,
+                "kernel-message",
+                "warning",
                 f"{of_trials(list(found), trials)} the kernel logged a warning or an error that concerns it: "
-                f"\"{first[:160]}\". Time that the kernel spends on trouble is in the figures: see dmesg on the box, "
+                f'"{first[:160]}". Time that the kernel spends on trouble is in the figures: see dmesg on the box, '
                 "mend it, and run again.",
-            )  # fmt: skip
+            )
 
 
 def _names_below(evidence: Evidence, trial_id: str) -> list[str]:
@@ -94,11 +99,13 @@ def lazy_init(evidence: Evidence) -> Iterator[Caveat]:
         running = [trial_id for trial_id, each in trials if each.lazy_init]
         if running and asks_lazy_init(cell.filesystem):
             yield of_cell(
-                cell, "lazy-init", "warning",
+                cell,
+                "lazy-init",
+                "warning",
                 f"{of_trials(running, trials)} the kernel was still writing its inode tables (its thread "
                 "ext4lazyinit, and mkfs was asked for lazy_itable_init): the first minutes after such a mkfs are "
                 "taxed. Leave the option away, as Mountlab does unless told otherwise, or warm up until it is done.",
-            )  # fmt: skip
+            )
 
 
 def asks_lazy_init(fs: Filesystem) -> bool:
@@ -112,10 +119,12 @@ def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     for cell in sweep.cells:
         if asks_lazy_init(cell.filesystem):
             yield of_cell(
-                cell, "lazy-init", "warning",
+                cell,
+                "lazy-init",
+                "warning",
                 "its mkfs leaves the inode tables to a thread of the kernel (lazy_itable_init), which writes them "
                 "while the trials run: the first minutes are taxed. Leave the option away, unless it is the question.",
-            )  # fmt: skip
+            )
 
 
 def zeroed_by_device(evidence: Evidence) -> Iterator[Caveat]:
@@ -124,10 +133,13 @@ def zeroed_by_device(evidence: Evidence) -> Iterator[Caveat]:
         size = evidence.zeroes.get(cell.filesystem.name, 0)
         if size:
             yield of_cell(
-                cell, "zeroed-by-device", "warning",
+                cell,
+                "zeroed-by-device",
+                "warning",
                 f"its device zeroes blocks without writing them, up to {format_bytes(float(size))} by one command "
-                f"(queue/write_zeroes_max_bytes), and mkfs uses that. {_NOTHING_SAVED}", metrics=MKFS_TIME,
-            )  # fmt: skip
+                f"(queue/write_zeroes_max_bytes), and mkfs uses that. {_NOTHING_SAVED}",
+                metrics=MKFS_TIME,
+            )
 
 
 def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -136,10 +148,13 @@ def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     for cell in _timed_at_mkfs(sweep, asked):
         if (cell.filesystem.over or cell.filesystem).image_bytes:
             yield of_cell(
-                cell, "zeroed-by-device", "warning",
+                cell,
+                "zeroed-by-device",
+                "warning",
                 "a loop device zeroes blocks without writing them (fallocate() of its image), and mkfs uses that. "
-                + _NOTHING_SAVED, metrics=MKFS_TIME,
-            )  # fmt: skip
+                + _NOTHING_SAVED,
+                metrics=MKFS_TIME,
+            )
 
 
 def _timed_at_mkfs(sweep: Sweep, metrics: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
@@ -170,13 +185,15 @@ def discards(evidence: Evidence) -> Iterator[Caveat]:
             asked = "discard" in cell.filesystem.options
             severity: Severity = "note" if asked else "warning"
             yield of_cell(
-                cell, "discards", severity,
+                cell,
+                "discards",
+                severity,
                 f"{of_trials(affected, trials)} the device was told to forget up to "
                 f"{format_bytes(float(max(sizes.values())))} (TRIM), "
                 + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
                 + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
                 "trim before the run, not in it.",
-            )  # fmt: skip
+            )
 
 
 def garbage_collection(evidence: Evidence) -> Iterator[Caveat]:
@@ -187,12 +204,14 @@ def garbage_collection(evidence: Evidence) -> Iterator[Caveat]:
         slower = (last < first) == (sample.cell.workload.metric(sample.metric).better == "higher")
         if sample.metric.startswith("write") and slower and _on_flash(evidence, sample.cell, sample.trials[0]):
             yield of_cell(
-                sample.cell, "garbage-collection", "note",
+                sample.cell,
+                "garbage-collection",
+                "note",
                 f"{sample.name} became worse over the run, on a device that does not rotate: a flash device that has "
                 "used up its clean blocks has to make new ones while it writes. Trim or erase it before the run, "
                 "write it full twice first (precondition), or compare in that state on purpose.",
                 metrics=sample.metric,
-            )  # fmt: skip
+            )
 
 
 def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:

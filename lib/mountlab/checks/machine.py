@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mountlab.box.containment import LAST_RESORT
 from mountlab.checks.base import (
     Check,
     Evidence,
@@ -15,10 +16,10 @@ from mountlab.checks.base import (
     share,
     standing,
 )
-from mountlab.containment import LAST_RESORT
-from mountlab.counters import Around
-from mountlab.model import Caveat, Sweep
-from mountlab.units import MIB, format_bytes, format_seconds
+from mountlab.core.findings import Caveat
+from mountlab.core.model import Sweep
+from mountlab.core.units import MIB, format_bytes, format_seconds
+from mountlab.filesystems.counters import Around
 
 BUSY_SHARE, BUSY_TRIAL = 0.10, 0.25
 """Others who take more than this share of all processors, over the trials of a cell or in one of them, slow them."""
@@ -55,11 +56,13 @@ def busy(evidence: Evidence) -> Iterator[Caveat]:
             waited = f"; tasks waited for a processor in {share(min(1.0, waiting))} of the time" if waiting else ""
             waited += f"; the load was {worst.load:.1f} before it" if worst.load is not None else ""
             yield of_cell(
-                cell, "box-busy", "warning",
+                cell,
+                "box-busy",
+                "warning",
                 f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "
                 f"the worst of its {len(known)} trials{waited}. They slow what is measured, and by chance more in one "
                 "cell than in another: run again when the box is quiet, or with more blocks.",
-            )  # fmt: skip
+            )
 
 
 def _is_busy(each: Around) -> bool:
@@ -78,10 +81,12 @@ def stolen(evidence: Evidence) -> Iterator[Caveat]:
         mean = sum(part * each for part, each in known) / seconds if seconds else 0.0
         if mean > STOLEN_SHARE and mean * seconds > TELLING_S:
             yield of_cell(
-                cell, "time-stolen", "warning",
+                cell,
+                "time-stolen",
+                "warning",
                 f"the hypervisor gave {share(mean)} of the processors' time to other machines while it ran (steal). "
                 "Its figures depend on these neighbours: measure at another hour, or on a machine of your own.",
-            )  # fmt: skip
+            )
 
 
 def throttled(evidence: Evidence) -> Iterator[Caveat]:
@@ -90,11 +95,13 @@ def throttled(evidence: Evidence) -> Iterator[Caveat]:
         hot = [(trial_id, each.throttled) for trial_id, each in trials if each.throttled]
         if hot:
             yield of_cell(
-                cell, "throttled", "warning",
+                cell,
+                "throttled",
+                "warning",
                 f"{of_trials([trial_id for trial_id, _ in hot], trials)} the processors were slowed because they were "
                 f"too hot ({sum(count for _, count in hot)} times by the kernel's count). The later a trial, the "
                 "slower: cool the box, or leave it pauses.",
-            )  # fmt: skip
+            )
 
 
 def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Caveat]:
@@ -102,21 +109,23 @@ def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Caveat]:
     governor = facts.get("cpu_governor")
     if governor and any(name in SCALING_GOVERNORS for name in str(governor).split(", ")):
         yield of_run(
-            "frequency-scaling", "note",
+            "frequency-scaling",
+            "note",
             f"the processors change their speed with the load (governor {governor}): trials that wait for a device "
             "may run on slow ones, and short trials before they are fast. Set `performance` while you measure "
             "(cpupower frequency-set -g performance), or compare only what is as long and as busy.",
-        )  # fmt: skip
+        )
 
 
 def on_battery(_: Sweep, facts: Facts) -> Iterator[Caveat]:
     """A box that saves power."""
     if str(facts.get("power") or "").startswith("battery"):
         yield of_run(
-            "on-battery", "warning",
+            "on-battery",
+            "warning",
             f"the box ran on its {facts['power']} when the run began: it saves power, and the more so the emptier it "
             "is. Plug it in.",
-        )  # fmt: skip
+        )
 
 
 # --- memory and time --------------------------------------------------------------------------------------------------
@@ -135,12 +144,14 @@ def swapping(evidence: Evidence) -> Iterator[Caveat]:
         ]
         if affected:
             yield of_cell(
-                cell, "swapping", "warning",
+                cell,
+                "swapping",
+                "warning",
                 f"{of_trials(affected, trials)} memory was short: the box moved up to "
                 f"{format_bytes(float(max(sizes)))} between memory and swap, and tasks waited for memory in up to "
                 f"{share(min(1.0, max(waits)))} of the time. The device had that to do too: use a smaller working set, "
                 "or stop what fills the memory.",
-            )  # fmt: skip
+            )
 
 
 def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Caveat]:
@@ -148,10 +159,11 @@ def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Caveat]:
     used = facts.get("swap_used_bytes")
     if used:
         yield of_run(
-            "swap-in-use", "note",
+            "swap-in-use",
+            "note",
             f"{format_bytes(float(used))} of the box's memory lay in swap when the run began: memory has been short, "
             "and may be again. `swapoff -a && swapon -a` brings it back, where there is room.",
-        )  # fmt: skip
+        )
 
 
 def clock_steps(evidence: Evidence) -> Iterator[Caveat]:
@@ -165,11 +177,13 @@ def clock_steps(evidence: Evidence) -> Iterator[Caveat]:
         if steps:
             largest = max(steps.values(), key=abs)
             yield of_cell(
-                cell, "clock-stepped", "warning",
+                cell,
+                "clock-stepped",
+                "warning",
                 f"{of_trials(list(steps), trials)} the box's wall clock was set while it ran, by up to "
                 f"{format_seconds(abs(largest))} {'forwards' if largest > 0 else 'backwards'}. A tool that goes by it "
                 "(fs_mark does) is wrong by as much: let the clock settle (chronyc waitsync) and run again.",
-            )  # fmt: skip
+            )
 
 
 def virtual_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
@@ -177,22 +191,24 @@ def virtual_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
     kind = facts.get("virtualization")
     if kind not in (None, "none") and not facts.get("emulated"):
         yield of_run(
-            "virtualised", "note",
+            "virtualised",
+            "note",
             f"the box is a virtual machine or a container ({kind}): its disks may be files in the cache of a host, and "
             "its neighbours are not seen. drop_caches empties this machine's caches only. Take it as what such a "
             "machine gives, not as the speed of the hardware.",
-        )  # fmt: skip
+        )
 
 
 def emulated_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
     """The processor of the box is a program."""
     if facts.get("emulated"):
         yield of_run(
-            "emulated", "warning",
+            "emulated",
+            "warning",
             "the box is emulated: a program plays its processor and its disks. The figures show that things "
             "work, not how fast they are, and even ratios may come out differently on a real machine. "
             "Measure there before you decide.",
-        )  # fmt: skip
+        )
 
 
 def uncontained(evidence: Evidence) -> Iterator[Caveat]:
@@ -201,10 +217,11 @@ def uncontained(evidence: Evidence) -> Iterator[Caveat]:
     loose = held.count(LAST_RESORT)
     if loose:
         yield of_run(
-            "not-contained", "note",
+            "not-contained",
+            "note",
             f"in {loose} of {len(held)} trials the box allowed neither a cgroup nor a PID namespace. What a tool left "
             "running was found by its environment; a daemon that empties its own is not. Look for one on the box.",
-        )  # fmt: skip
+        )
 
 
 CHECKS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, of_filesystem
-from mountlab.model import Caveat, Severity
-from mountlab.read_back import became, ineffective
+from mountlab.core.findings import Caveat, Severity
+from mountlab.filesystems.read_back import became, ineffective
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
@@ -14,10 +14,12 @@ def ineffective_options(evidence: Evidence) -> Iterator[Caveat]:
     severity: Severity = "error" if evidence.sweep.design.on_ineffective == "error" else "warning"
     for option in ineffective(evidence.options):
         yield of_filesystem(
-            option.filesystem, "option-not-in-effect", severity,
+            option.filesystem,
+            "option-not-in-effect",
+            severity,
             f"{option.option} was asked for and {became(option)}: the kernel says {option.kernel_says}. "
             "Figures are of the file system without it; remove the option, or use a file system that has it.",
-        )  # fmt: skip
+        )
 
 
 def invisible_options(evidence: Evidence) -> Iterator[Caveat]:
@@ -28,10 +30,12 @@ def invisible_options(evidence: Evidence) -> Iterator[Caveat]:
             unseen.setdefault(option.filesystem, []).append(option.option)
     for filesystem, names in unseen.items():
         yield of_filesystem(
-            filesystem, "option-not-visible", "note",
+            filesystem,
+            "option-not-visible",
+            "note",
             f"{', '.join(names)}: asked for, not refused, and shown nowhere by the kernel. Defaults are often "
             "not shown; nothing here can confirm that it is in effect.",
-        )  # fmt: skip
+        )
 
 
 CHECKS = (

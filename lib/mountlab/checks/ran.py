@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from mountlab import stated_facts
+from mountlab.checks import stated_facts
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
-from mountlab.errors import in_one_line
-from mountlab.frames import pd
-from mountlab.model import LATENCY_PARTS, PERCENT_OF, Caveat, Cell, Sweep
-from mountlab.outcome import SET_ASIDE
+from mountlab.checks.outcome import SET_ASIDE
+from mountlab.core.errors import in_one_line
+from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
+from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
+from mountlab.core.model import Cell, Sweep
+from mountlab.core.units import format_seconds
+from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
-from mountlab.tools.histograms import FEWEST_BEYOND, enough, ios_needed
-from mountlab.units import format_seconds
 
 NO_FIGURE = ("failed", "invalid")
 NEAR_LIMIT = 0.5
@@ -28,11 +30,14 @@ def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
         whole = not all_of[cell]["status"].isin(("ok", "excluded")).any()
         later = _set_aside(all_of[cell])
         yield Caveat(
-            code="failed-trials", severity="error", scope="cell", subject=str(cell),
+            code="failed-trials",
+            severity="error",
+            scope="cell",
+            subject=str(cell),
             message=f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
-        )  # fmt: skip
+        )
 
 
 def _set_aside(trials: pd.DataFrame) -> int:
@@ -48,13 +53,16 @@ def timed_out(evidence: Evidence) -> Iterator[Caveat]:
         late, n = _counted(group), _counted(group) + len(evidence.counted.get(str(cell), ()))
         names, later = ", ".join(map(str, group["trial_id"])), _set_aside(all_of[cell])
         yield Caveat(
-            code="timed-out", severity="warning", scope="cell", subject=str(cell),
+            code="timed-out",
+            severity="warning",
+            scope="cell",
+            subject=str(cell),
             message=f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
             f"least that long, and count as that. {_figure_with(late, n)} "
             + (f"All of its trials did, so that it was set aside: {later} were not run any more. " if later else "")
             + f"See raw/{group.iloc[0]['trial_id']} for what stalled; raise trial_timeout only if the work takes so "
             "long.",
-        )  # fmt: skip
+        )
 
 
 def _counted(trials: pd.DataFrame) -> int:
@@ -80,11 +88,13 @@ def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
         expected_s = TOOLS[cell.workload.tool].expected_s(cell.workload)
         if expected_s > NEAR_LIMIT * limit_s:
             yield of_cell(
-                cell, "timed-out", "warning",
+                cell,
+                "timed-out",
+                "warning",
                 f"a trial is expected to take about {format_seconds(expected_s)}, and is ended after "
                 f"{format_seconds(limit_s)} (design.trial_timeout). A trial that is ended has no value, and the figure "
                 "of its cell is then a median, or none. Set trial_timeout to several times what a trial takes.",
-            )  # fmt: skip
+            )
 
 
 def retried_trials(evidence: Evidence) -> Iterator[Caveat]:
@@ -94,10 +104,13 @@ def retried_trials(evidence: Evidence) -> Iterator[Caveat]:
         names = [str(name) for name in group["trial_id"]]
         told = of_trials(names, list(evidence.trials.index[evidence.trials["cell"] == cell]))
         yield Caveat(
-            code="retried", severity="note", scope="cell", subject=str(cell),
+            code="retried",
+            severity="note",
+            scope="cell",
+            subject=str(cell),
             message=f"{told} the first attempt failed for a reason that may pass, and a later one gave the figure: see "
             f"raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
-        )  # fmt: skip
+        )
 
 
 def excluded_trials(evidence: Evidence) -> Iterator[Caveat]:
@@ -107,10 +120,13 @@ def excluded_trials(evidence: Evidence) -> Iterator[Caveat]:
         told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
         left = len(evidence.counted.get(str(cell), ()))
         yield Caveat(
-            code="excluded", severity="warning", scope="cell", subject=str(cell),
+            code="excluded",
+            severity="warning",
+            scope="cell",
+            subject=str(cell),
             message=f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
             "not fit can show anything: look at every trial, and see whether the answer stands with them.",
-        )  # fmt: skip
+        )
 
 
 def skipped(evidence: Evidence) -> Iterator[Caveat]:
@@ -129,10 +145,11 @@ def left_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
         names = ", ".join(sweep.left_out)
         reasons = sorted({reason.partition(": ")[2] for reason in sweep.left_out.values()})
         yield of_run(
-            "left-out", "warning",
+            "left-out",
+            "warning",
             f"{names} were left out: {'; '.join(reasons)}. What could be written without that was "
             "measured in their place.",
-        )  # fmt: skip
+        )
 
 
 def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
@@ -155,11 +172,14 @@ def _missing_here(evidence: Evidence) -> Iterator[Caveat]:
                 absent = [label for label in known if label not in own[cell.id]]
                 if absent and cell.id in labels:
                     yield of_cell(
-                        cell, "figures-missing", "note",
+                        cell,
+                        "figures-missing",
+                        "note",
                         f"{metric} has no figure{_for(absent)}, which others of the sweep have: the output of the tool "
                         "holds none here. (For one, pg_test_fsync prints n/a where a file system takes no direct I/O.) "
-                        "It is missing, not zero.", metrics=metric,
-                    )  # fmt: skip
+                        "It is missing, not zero.",
+                        metrics=metric,
+                    )
 
 
 def _missing_in_some(evidence: Evidence) -> Iterator[Caveat]:
@@ -173,11 +193,13 @@ def _missing_in_some(evidence: Evidence) -> Iterator[Caveat]:
         lacking = len(trials - {*ids})
         if metric in evidence.answer_metrics[cells[name].workload.label] and 0 < lacking < len(trials):
             yield of_cell(
-                cells[name], "figures-missing", "warning",
+                cells[name],
+                "figures-missing",
+                "warning",
                 f"{lacking} of its {len(trials)} trials have no figure of {metric}{_for([label])}: the estimate is of "
                 "the others, which may be the faster ones or the slower ones. Look at the raw output of both.",
                 metrics=metric,
-            )  # fmt: skip
+            )
 
 
 def _for(labels: list[str]) -> str:
@@ -194,9 +216,10 @@ def few_ios(evidence: Evidence) -> Iterator[Caveat]:
         lacks = [
             (metric, ios)
             for metric in _PERCENTILES
-            if metric not in known.get(cell.id, {}) and (ios := fewest.get((cell.id, metric.split("_")[0])))
+            if metric not in known.get(cell.id, {})
+            and (ios := fewest.get((cell.id, metric.split("_")[0])))
             and not enough(ios, PERCENT_OF[metric])
-        ]  # fmt: skip
+        ]
         for metric, ios in lacks:
             if metric in evidence.sweep.metrics:
                 yield of_cell(cell, "few-operations", "warning", f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
@@ -259,11 +282,13 @@ def not_precise(evidence: Evidence) -> Iterator[Caveat]:
             key = "max" if stop.reason == "max reached" else "budget"
             seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
             yield of_cell(
-                cells[stop.cell], "not-precise", "note",
+                cells[stop.cell],
+                "not-precise",
+                "note",
                 f"after {stop.blocks} blocks the half width is {seen}, and ± {until.half_width:.1%} was asked for "
                 f"({stop.reason}). The interval is right, and wider than was wanted: raise until.{key}, or make trials "
                 "longer or the box quieter.",
-            )  # fmt: skip
+            )
 
 
 def imported(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
@@ -272,17 +297,19 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
         return
     known = stated_facts.read(facts)
     yield of_run(
-        "imported", "warning",
+        "imported",
+        "warning",
         f"these figures were read from logs that nobody here saw being made. {_options_known(known)} The state of the "
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
         "Mountlab before you decide.",
-    )  # fmt: skip
+    )
     for text in stated_facts.differing(known or {}):
         yield of_run(
-            "imported", "warning",
+            "imported",
+            "warning",
             f"the logs of the file systems state different options under {text}. A ratio between these file systems is "
             "of both together: compare logs with the same option, or give each a workload of its own.",
-        )  # fmt: skip
+        )
 
 
 def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> str:

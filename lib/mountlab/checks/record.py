@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.checks.base import Check, Evidence, of_run
-from mountlab.model import Caveat
+from mountlab.core.findings import Caveat
 
 _NAMED = 3
 """Alterations that a caveat names."""
@@ -17,16 +17,19 @@ def altered(evidence: Evidence) -> Iterator[Caveat]:
         said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""
         yield of_run(
-            "altered", "warning",
+            "altered",
+            "warning",
             f"what was measured was altered after it was written: {said}{rest}. The figures are those of the altered "
             "files, and nothing shows what they were before: measure again before you decide.",
-        )  # fmt: skip
+        )
 
 
 def _no_checksums(evidence: Evidence) -> str | None:
-    return None if evidence.has_checksums else (
-        "an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed"
-    )  # fmt: skip
+    return (
+        None
+        if evidence.has_checksums
+        else ("an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed")
+    )
 
 
 CHECKS = (

@@ -16,15 +16,17 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab import words
 from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
-from mountlab.model import Caveat, Cell, Severity, Sweep
+from mountlab.checks.few import rests_on
+from mountlab.core import numbers
+from mountlab.core.findings import Caveat, Severity
+from mountlab.core.model import Cell, Sweep
+from mountlab.core.numbers import listed
+from mountlab.core.units import format_seconds
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_series import Series
-from mountlab.units import format_seconds
-from mountlab.words import listed
 
 FEW = 5
 NOISY_CV = 0.10
@@ -120,7 +122,7 @@ def _few(cell: Cell, n: int, statistic: str) -> Iterator[Caveat]:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield of_cell(cell, "too-few", "error", message)
     elif n < FEW:
-        why = _RESTS.get(statistic) or words.rests_on(n)
+        why = _RESTS.get(statistic) or rests_on(n)
         yield of_cell(
             cell, "too-few", "warning", f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more."
         )
@@ -160,10 +162,12 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
         if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
             error = clock_s / 2 / elapsed[cell.id]
             yield of_cell(
-                cell, "too-short", "note",
+                cell,
+                "too-short",
+                "note",
                 f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
                 f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
-            )  # fmt: skip
+            )
 
 
 def rounded(evidence: Evidence) -> Iterator[Caveat]:
@@ -173,12 +177,15 @@ def rounded(evidence: Evidence) -> Iterator[Caveat]:
         if step / 2 > CLOCK_SHARE * mean > 0 and _spread(sample.values) < step / 2:
             unit = sample.cell.workload.metric(sample.metric).unit
             yield of_cell(
-                sample.cell, "rounded", "note",
-                f"{sample.name} is {words.quantity(mean, unit)}, and rounding may put each figure off by up to "
-                f"{words.quantity(step / 2, unit)} ({step / 2 / mean:.1%}). The trials differ by less, so that "
+                sample.cell,
+                "rounded",
+                "note",
+                f"{sample.name} is {numbers.quantity(mean, unit)}, and rounding may put each figure off by up to "
+                f"{numbers.quantity(step / 2, unit)} ({step / 2 / mean:.1%}). The trials differ by less, so that "
                 "more trials do not average it out; the intervals contain it. Take a figure that is less rounded (a "
-                "rate, a mean), or give each operation more work.", metrics=sample.metric,
-            )  # fmt: skip
+                "rate, a mean), or give each operation more work.",
+                metrics=sample.metric,
+            )
 
 
 # --- shape ------------------------------------------------------------------------------------------------------------
@@ -193,11 +200,14 @@ def outlying(evidence: Evidence) -> Iterator[Caveat]:
         if far:
             told = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
             yield of_cell(
-                sample.cell, "outlier", "note",
+                sample.cell,
+                "outlier",
+                "note",
                 f"{sample.name} of some trials is far from the median of the cell: {told}. They count: nothing is "
                 "dropped by itself. See what else happened then; where you know that it was not the file system, "
-                "exclude them with that reason (exclude.yml in the run's directory).", metrics=sample.metric,
-            )  # fmt: skip
+                "exclude them with that reason (exclude.yml in the run's directory).",
+                metrics=sample.metric,
+            )
 
 
 def _no_scale(evidence: Evidence) -> str | None:
@@ -217,13 +227,15 @@ def bimodal(evidence: Evidence) -> Iterator[Caveat]:
     for each in _suspicious(evidence, "two_modes", shape.two_modes_p):
         sample = each.sample
         yield of_cell(
-            sample.cell, "two-modes", each.severity,
+            sample.cell,
+            "two-modes",
+            each.severity,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
             "where hardly any trial is, and the interval covers less than it says. Look at every trial for what they "
             "differ in (order, place on the device, a cache that is hit or not), and make it a factor."
             + each.by_chance,
             metrics=sample.metric,
-        )  # fmt: skip
+        )
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -250,21 +262,25 @@ def drift(evidence: Evidence) -> Iterator[Caveat]:
         first, last = _ends(levels)
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield of_run(
-                "drift", "warning",
+                "drift",
+                "warning",
                 f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
                 "from the first to the last third of the blocks (Mann-Kendall): the box changed while it was "
                 f"measured. {_in_ratios(evidence, evidence.samples)} Means depend on when the run was "
                 "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users).",
-            )  # fmt: skip
+            )
     for each in drifting(evidence):
         sample, (first, last) = each.sample, _ends(each.sample.values)
         yield of_cell(
-            sample.cell, "drift", each.severity,
+            sample.cell,
+            "drift",
+            each.severity,
             f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
             f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
-            "filling or ageing device, heat, a cache)." + each.by_chance, metrics=sample.metric,
-        )  # fmt: skip
+            "filling or ageing device, heat, a cache)." + each.by_chance,
+            metrics=sample.metric,
+        )
 
 
 def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
@@ -306,21 +322,25 @@ def step(evidence: Evidence) -> Iterator[Caveat]:
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
             yield of_run(
-                "step", "warning",
+                "step",
+                "warning",
                 f"over all cells together the figures changed by {_change(after, before)} after {at} blocks, and "
                 "stayed there (Pettitt): the box was in two states. See what happened on it then, and measure again "
                 "in one state.",
-            )  # fmt: skip
+            )
     for each in _suspicious(evidence, "step", shape.step_p):
         sample, (at, _) = each.sample, shape.step(each.sample.values)
         before, after = median(sample.values[:at]), median(sample.values[at:])
         if abs(after - before) > smallest * abs(before):
             yield of_cell(
-                sample.cell, "step", each.severity,
+                sample.cell,
+                "step",
+                each.severity,
                 f"{sample.name} changed by {_change(after, before)} at block {sample.blocks[at]} "
                 f"({sample.trials[at]}) and stayed there (Pettitt): the mean is of two states. See what happened on "
-                "the box then, and measure again in one state." + each.by_chance, metrics=sample.metric,
-            )  # fmt: skip
+                "the box then, and measure again in one state." + each.by_chance,
+                metrics=sample.metric,
+            )
 
 
 def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
@@ -330,12 +350,14 @@ def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
         sample = each.sample
         if (sample, "warning") not in drifts and (sample, each.severity) not in drifts:
             yield of_cell(
-                sample.cell, "autocorrelated", each.severity,
+                sample.cell,
+                "autocorrelated",
+                each.severity,
                 f"{sample.name} of one block is like that of the next (rank von Neumann ratio over "
                 f"{len(sample.values)} trials): n counts them as independent, so the interval is too narrow. Leave "
                 "more time between blocks, or find what lasts longer than one of them." + each.by_chance,
                 metrics=sample.metric,
-            )  # fmt: skip
+            )
 
 
 # --- steady state -----------------------------------------------------------------------------------------------------
@@ -351,12 +373,13 @@ def cold_start(evidence: Evidence) -> Iterator[Caveat]:
     if not found.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
         yield of_run(
-            "warm-up-too-short", "warning",
+            "warm-up-too-short",
+            "warning",
             f"over all cells the first block was {_change(levels[0], later)} off the later ones, and the first five "
             f"were not steady (excursion {found.excursion:.0%}, limit {shape.MAX_EXCURSION:.0%}; slope "
             f"{found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still warming up. Set design.warmup to "
             "more blocks, or exclude the first with that reason.",
-        )  # fmt: skip
+        )
 
 
 def _levels_of_many(evidence: Evidence) -> list[float]:
@@ -403,30 +426,37 @@ def unsteady(evidence: Evidence) -> Iterator[Caveat]:
         if len(bad) > len(judged) / 2:
             worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
             yield of_cell(
-                cell, "not-steady", "warning",
+                cell,
+                "not-steady",
+                "warning",
                 f"{of_trials(list(bad), list(judged))} the bandwidth was not steady: over five equal parts of the "
                 f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
                 f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
                 "trial is: run longer, with ramp_time, or with precondition.",
-            )  # fmt: skip
+            )
 
 
 def _never_steady(evidence: Evidence) -> Iterator[Caveat]:
     """Cells whose rounds beforehand ended without a steady state."""
     for cell in evidence.sweep.cells:
-        known = {each: evidence.preconditioned[each] for each in evidence.counted.get(cell.id, ())
-                 if each in evidence.preconditioned}  # fmt: skip
+        known = {
+            each: evidence.preconditioned[each]
+            for each in evidence.counted.get(cell.id, ())
+            if each in evidence.preconditioned
+        }
         bad = {trial_id: rounds for trial_id, rounds in known.items() if not rounds.steady.ok}
         if bad:
             worst = max(bad.values(), key=lambda each: len(each.levels))
             why = f", and then one failed: {worst.failed}" if worst.failed else ""
             yield of_cell(
-                cell, "not-steady", "warning",
+                cell,
+                "not-steady",
+                "warning",
                 f"{of_trials(list(bad), list(known))} the rounds before it were not steady after {len(worst.levels)} "
                 f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
                 f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
                 "(precondition), or longer ones.",
-            )  # fmt: skip
+            )
 
 
 def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:

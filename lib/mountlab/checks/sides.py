@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_filesystem, of_run, standing
-from mountlab.evidence import Device
+from mountlab.core.findings import Caveat
+from mountlab.core.model import Filesystem, Sweep
+from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_made
-from mountlab.model import Caveat, Filesystem, Sweep
-from mountlab.units import format_bytes
+from mountlab.filesystems.evidence import Device
 
 SIMILAR_SIZE = 1.1
 """Sizes that differ by less than this factor do not count as different."""
@@ -33,9 +34,11 @@ def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
 
 def _in_memory(name: str, fstype: str) -> Caveat:
     return of_filesystem(
-        name, "image-in-memory", "warning",
+        name,
+        "image-in-memory",
+        "warning",
         f"its image lies on {fstype}, so no disk is measured. Set mount_root in the box file to a directory on a disk.",
-    )  # fmt: skip
+    )
 
 
 def loop_images(evidence: Evidence) -> Iterator[Caveat]:
@@ -45,11 +48,13 @@ def loop_images(evidence: Evidence) -> Iterator[Caveat]:
             known = evidence.backing_types[fs.name]
             below = "a file system that the kernel does not show" if known == "unknown" else known
             yield of_filesystem(
-                fs.name, "loop-image", "note",
+                fs.name,
+                "loop-image",
+                "note",
                 f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
                 f"{below}, so figures include that file system and the loop "
                 "driver. For the disk alone give the box a scratch device.",
-            )  # fmt: skip
+            )
 
 
 def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -57,10 +62,12 @@ def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     for fs in sweep.filesystems:
         if fs.type == "ramfs" and fs.size_bytes:
             yield of_filesystem(
-                fs.name, "size-not-enforced", "note",
+                fs.name,
+                "size-not-enforced",
+                "note",
                 f"ramfs knows no size limit; Mountlab kept every workload below {format_bytes(fs.size_bytes)} "
                 "by its plan.",
-            )  # fmt: skip
+            )
 
 
 def historic_names(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
@@ -69,10 +76,12 @@ def historic_names(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
         if fs.type == "shmfs":
             where = "mounted with that source" if fs.size_bytes else "the box's own, in a directory below /dev/shm"
             yield of_filesystem(
-                fs.name, "historic-name", "note",
+                fs.name,
+                "historic-name",
+                "note",
                 "shmfs is the name that tmpfs had in kernel 2.4, and lives on in the source column of old "
                 f"fstab lines: what was measured is a tmpfs, {where}.",
-            )  # fmt: skip
+            )
 
 
 # --- compared sides ---------------------------------------------------------------------------------------------------
@@ -104,10 +113,12 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
             differences.append(f"options that the kernel added by itself ({own}; {theirs})")
         if len(differences) > 1:
             yield of_filesystem(
-                fs.name, "sides-differ", "note",
+                fs.name,
+                "sides-differ",
+                "note",
                 f"it differs from the baseline {baseline.name} in {len(differences)} things: {'; '.join(differences)}. "
                 "The ratio is of all of them together; to tell one from another, change one at a time.",
-            )  # fmt: skip
+            )
 
 
 def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str]) -> Iterator[str]:
@@ -145,12 +156,13 @@ def made_once(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
     made = [fs.name for fs in sweep.filesystems if is_made(fs)]
     if design.fresh_filesystem == "never" and design.repeats > 1 and len(sweep.filesystems) > 1 and made:
         yield of_run(
-            "made-once", "warning",
+            "made-once",
+            "warning",
             f"{', '.join(made)}: made once for all blocks (fresh_filesystem: never). How one making of a file system "
             "differs from the next (its place on the device, what was allocated where) is then part of every ratio "
             "between file systems, and of no interval: more blocks do not help. A small difference may be one of two "
             "makings. Set fresh_filesystem: block; `make plan` tells what that costs.",
-        )  # fmt: skip
+        )
 
 
 def _backing(fs: Filesystem) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mountlab.core.model import Filesystem
 from mountlab.filesystems.base import Family
 from mountlab.filesystems.btrfs import Btrfs
 from mountlab.filesystems.directory import Bind, Directory
@@ -12,12 +13,23 @@ from mountlab.filesystems.overlay import Overlay
 from mountlab.filesystems.pmfs import Pmfs
 from mountlab.filesystems.raw import Raw
 from mountlab.filesystems.xfs import Xfs
-from mountlab.model import Filesystem
 
 _PLAIN: tuple[Family, ...] = (
-    Directory(), Bind(), Tmpfs(), Shmfs(), Ramfs(), Hugetlbfs(), Ext4(), Ext3(), Ext2(), Xfs(), Btrfs(), Raw(), Pmfs(),
+    Directory(),
+    Bind(),
+    Tmpfs(),
+    Shmfs(),
+    Ramfs(),
+    Hugetlbfs(),
+    Ext4(),
+    Ext3(),
+    Ext2(),
+    Xfs(),
+    Btrfs(),
+    Raw(),
+    Pmfs(),
     Nfs(),
-)  # fmt: skip
+)
 FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
 """File system type to family."""
 FAMILIES["overlay"] = Overlay(dict(FAMILIES))

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.core.units import format_bytes
 from mountlab.filesystems.base import script_argv, script_step, timed_step
 from mountlab.filesystems.directory import made_directory
-from mountlab.model import Filesystem, Place, Program, Step, everywhere
-from mountlab.units import format_bytes
 
 LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
 BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
@@ -36,16 +36,20 @@ def check(fs: Filesystem, *, smallest: int, where: str) -> None:
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) != 1:
         raise ParameterError(
-            f"{fs.type} needs one device", where=where, got=" and ".join(given) or "none",
+            f"{fs.type} needs one device",
+            where=where,
+            got=" and ".join(given) or "none",
             allowed="image: SIZE (a loop image that Mountlab makes), device: NAME (a scratch device of the box), "
             "zram: SIZE (compressed memory) or pmbd: MODE (a device of the pmbd module)",
-        )  # fmt: skip
+        )
     for key, size in (("image", fs.image_bytes), ("zram", fs.zram_bytes)):
         if size is not None and size < smallest:
             raise ParameterError(
-                f"too small for {fs.type}", where=f"{where}.{key}", got=format_bytes(float(size)),
+                f"too small for {fs.type}",
+                where=f"{where}.{key}",
+                got=format_bytes(float(size)),
                 allowed=f"{format_bytes(float(smallest))} or more",
-            )  # fmt: skip
+            )
     _check_journal(fs, where)
 
 
@@ -102,9 +106,13 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
     own = (made_directory(image.rpartition("/")[0], place, fs.image_dir),) if fs.image_dir else ()
     blocks = "full" if fs.preallocate else "sparse"
     make = script_step(
-        "image.sh", image, str(size), blocks, undo=("rm", "-f", image),
+        "image.sh",
+        image,
+        str(size),
+        blocks,
+        undo=("rm", "-f", image),
         why="the image, " + ("all its blocks allocated beforehand" if fs.preallocate else "sparse"),
-    )  # fmt: skip
+    )
     attach = Step(
         argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
         why="a loop device on the image",
@@ -117,23 +125,40 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
 def _scratch(device: str | None, identity: str, binds: str) -> Step:
     assert device is not None
     return script_step(
-        "guard.sh", device, "", identity, guard=True, binds=binds, keep=f"guard-{binds}.txt",
+        "guard.sh",
+        device,
+        "",
+        identity,
+        guard=True,
+        binds=binds,
+        keep=f"guard-{binds}.txt",
         why="the device must be claimed for Mountlab, and nothing may use it",
-    )  # fmt: skip
+    )
 
 
 def _zram(fs: Filesystem, place: Place) -> Step:
     return script_step(
-        "borrow.sh", "zram", place.run_dir, str(fs.zram_bytes), fs.zram_algorithm or "", binds="device",
-        why="a compressed device in memory", undo=script_argv("borrow.sh", "back", place.run_dir, "zram", DEVICE),
-    )  # fmt: skip
+        "borrow.sh",
+        "zram",
+        place.run_dir,
+        str(fs.zram_bytes),
+        fs.zram_algorithm or "",
+        binds="device",
+        why="a compressed device in memory",
+        undo=script_argv("borrow.sh", "back", place.run_dir, "zram", DEVICE),
+    )
 
 
 def _pmbd(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     load = script_step(
-        "borrow.sh", "module", place.run_dir, "pmbd", f"mode={fs.pmbd}", why="the module that makes the device",
+        "borrow.sh",
+        "module",
+        place.run_dir,
+        "pmbd",
+        f"mode={fs.pmbd}",
+        why="the module that makes the device",
         undo=script_argv("borrow.sh", "back", place.run_dir, "module", "pmbd"),
-    )  # fmt: skip
+    )
     name = Step(argv=("readlink", "-e", PMBD_DEVICE), why="the device that the module made", binds="device")
     return (load, name)
 

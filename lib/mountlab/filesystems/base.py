@@ -7,9 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from mountlab.evidence import split_options
+from mountlab.core.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
+from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.without_effect import foreseen
-from mountlab.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
 
 MOUNT = Program(name="mount", packages=everywhere("util-linux", apt="mount"), version=("mount", "--version"))
 NOT_MOUNTED = ""
@@ -204,9 +204,14 @@ def directory_step(directory: str, why: str = "the mount point, in the run's own
 
 
 def script_step(
-    script: str, *arguments: str, why: str, keep: str | None = None, guard: bool = False, binds: str | None = None,
+    script: str,
+    *arguments: str,
+    why: str,
+    keep: str | None = None,
+    guard: bool = False,
+    binds: str | None = None,
     undo: tuple[str, ...] | None = None,
-) -> Step:  # fmt: skip
+) -> Step:
     """A step that runs one of the shell scripts beside this file on the box."""
     return Step(argv=script_argv(script, *arguments), why=why, keep=keep, guard=guard, binds=binds, undo=undo)
 
@@ -229,5 +234,5 @@ def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, .
 
 
 def evidence_step(root: str, *devices: str) -> Step:
-    """Reads back what the kernel says of the file system that holds `root`; see mountlab.evidence."""
+    """Reads back what the kernel says of the file system that holds `root`; see mountlab.filesystems.evidence."""
     return script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")

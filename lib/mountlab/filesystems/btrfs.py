@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mountlab.core.model import Filesystem, Place, Program, everywhere
+from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.device import DeviceFamily
-from mountlab.model import Filesystem, Place, Program, everywhere
-from mountlab.units import MIB
 
 
 class Btrfs(DeviceFamily):

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Program, Step
+from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import MOUNT, MountedFamily, directory_step, mount_step, script_argv, script_step
-from mountlab.model import Filesystem, Place, Program, Step
-from mountlab.units import MIB
 
 _TUNABLE = re.compile(r"(queue/)?[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\Z")
 
@@ -42,9 +42,11 @@ class DeviceFamily(MountedFamily):
         for name in fs.tunables:
             if not _TUNABLE.match(name):
                 raise ParameterError(
-                    "not a tunable", where=f"{where}.tunables", got=name,
+                    "not a tunable",
+                    where=f"{where}.tunables",
+                    got=name,
                     allowed=f"a name below /sys/fs/{self.type}/DEVICE, such as inode_readahead_blks, or queue/NAME",
-                )  # fmt: skip
+                )
 
     def _check_mkfs(self, fs: Filesystem, where: str) -> None:
         """Options that are known, with their arguments, and no path: else a word could name another device."""
@@ -110,9 +112,14 @@ class DeviceFamily(MountedFamily):
         queue = name.startswith("queue/")
         file = f"queue:{DEVICE}:{name.removeprefix('queue/')}" if queue else f"fs:{self.sysfs_name(place)}:{name}"
         return script_step(
-            "borrow.sh", "setting", place.run_dir, file, value, why=f"set {name} for the time of the mount",
+            "borrow.sh",
+            "setting",
+            place.run_dir,
+            file,
+            value,
+            why=f"set {name} for the time of the mount",
             undo=script_argv("borrow.sh", "back", place.run_dir, "setting", file),
-        )  # fmt: skip
+        )
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         """Of an image: less a tenth and 64 MiB for what the file system keeps. Of a device: only the box can tell."""

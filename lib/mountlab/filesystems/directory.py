@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.filesystems.base import (
     ANYTHING,
     MOUNT,
@@ -13,7 +14,6 @@ from mountlab.filesystems.base import (
     timed_step,
 )
 from mountlab.filesystems.made import made
-from mountlab.model import Filesystem, Place, Program, Step
 
 MAKE = """
 umask 077
@@ -100,8 +100,10 @@ class Bind(Directory):
         if wrong:
             raise ParameterError(
                 "a bind mount heeds the options of a mount point only, and takes all others without a word",
-                where=f"{where}.options", got=", ".join(wrong), allowed=", ".join(OF_ANY_MOUNT),
-            )  # fmt: skip
+                where=f"{where}.options",
+                got=", ".join(wrong),
+                allowed=", ".join(OF_ANY_MOUNT),
+            )
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         own = own_directory(fs, place)

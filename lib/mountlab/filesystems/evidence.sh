@@ -1,7 +1,7 @@
 # evidence.sh ROOT [DEVICE [JOURNAL]]
 # Print what the kernel says of the file system that holds the directory ROOT, in sections headed '==> name <=='; with
 # DEVICE also what the file system's own tools read from it, and from its external JOURNAL. ROOT may be a block device.
-# Read by mountlab.evidence, once for each mount: so few processes, and what the shell can read itself it reads.
+# Read by mountlab.filesystems.evidence, once for each mount: so few processes, and what the shell can read itself it reads.
 LC_ALL=C
 export LC_ALL
 root=$1 device=${2:-} journal=${3:-}

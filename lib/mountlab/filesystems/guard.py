@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from mountlab.model import Box
+from mountlab.core.model import Box
 
 GUARD, CLAIM = "guard.sh", "claim.sh"
 """The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command

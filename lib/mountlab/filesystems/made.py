@@ -12,10 +12,10 @@ OPEN = "open.sh"
 @cache
 def made() -> str:
     """Return the functions of made.sh, to be put in front of a script that removes what Mountlab made."""
-    return files("mountlab").joinpath("made.sh").read_text()
+    return files("mountlab.filesystems").joinpath("made.sh").read_text()
 
 
 @cache
 def roots_script() -> str:
     """Return the script that looks at the roots of a box, opens a run in them, and closes it."""
-    return made() + files("mountlab").joinpath(OPEN).read_text()
+    return made() + files("mountlab.filesystems").joinpath(OPEN).read_text()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Step, Target, Workload
+from mountlab.core.units import kernel_bytes
 from mountlab.filesystems.base import (
     NOT_MOUNTED,
     OF_ANY_MOUNT,
@@ -16,8 +18,6 @@ from mountlab.filesystems.base import (
     script_step,
 )
 from mountlab.filesystems.directory import made_directory
-from mountlab.model import Filesystem, Place, Step, Target, Workload
-from mountlab.units import kernel_bytes
 
 SHM = "/dev/shm"  # noqa: S108  # of the box
 
@@ -83,9 +83,11 @@ class Shmfs(Tmpfs):
             super().check(fs, where=where)
         elif fs.options:
             raise ParameterError(
-                "options need a mount of its own", where=f"{where}.options", got=", ".join(fs.options),
+                "options need a mount of its own",
+                where=f"{where}.options",
+                got=", ".join(fs.options),
                 allowed="size: SIZE beside them; without a size the box's own /dev/shm is measured as it is",
-            )  # fmt: skip
+            )
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         return super().own_options(fs) if fs.size_bytes is not None else ()
@@ -142,9 +144,14 @@ class Hugetlbfs(_Memory):
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         reserve = script_step(
-            "borrow.sh", "hugepages", place.run_dir, str(fs.size_bytes), _page_size(fs), why="huge pages are reserved",
+            "borrow.sh",
+            "hugepages",
+            place.run_dir,
+            str(fs.size_bytes),
+            _page_size(fs),
+            why="huge pages are reserved",
             undo=script_argv("borrow.sh", "back", place.run_dir, "setting", f"huge:{_page_size(fs)}"),
-        )  # fmt: skip
+        )
         mount = mount_step(fs, "hugetlbfs", "mountlab", place, own=self.own_options(fs))
         return (reserve, directory_step(place.mountpoint), mount)
 

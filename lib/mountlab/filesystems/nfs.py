@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.filesystems.base import MOUNT, MountedFamily, directory_step, mount_step, script_argv, script_step
 from mountlab.filesystems.directory import made_directory, own_directory
-from mountlab.model import Filesystem, Place, Program, Step
 
 HERE = "127.0.0.1"
 VERSION = "4.2"
@@ -21,13 +21,20 @@ _SERVERS = {"apt": "nfs-kernel-server", "dnf": "nfs-utils", "zypper": "nfs-kerne
 _CLIENTS = {"apt": "nfs-common", "dnf": "nfs-utils", "zypper": "nfs-client", "pacman": "nfs-utils"}
 _HINT = "{} comes with {} (Debian) or nfs-utils (Fedora, Arch), which starts services at each boot: install it by hand"
 MOUNT_NFS = Program(
-    name="mount.nfs", packages=_CLIENTS, version=("mount.nfs", "-V"), version_word="nfs-utils", services=True,
+    name="mount.nfs",
+    packages=_CLIENTS,
+    version=("mount.nfs", "-V"),
+    version_word="nfs-utils",
+    services=True,
     hint=_HINT.format("mount.nfs", "nfs-common"),
-)  # fmt: skip
+)
 EXPORTFS = Program(
-    name="exportfs", packages=_SERVERS, version=("exportfs", "-h"), services=True,
+    name="exportfs",
+    packages=_SERVERS,
+    version=("exportfs", "-h"),
+    services=True,
     hint=_HINT.format("exportfs", "nfs-kernel-server"),
-)  # fmt: skip
+)
 _EVERYWHERE = re.compile(r"[0.]+|[0:]+")
 
 
@@ -57,30 +64,37 @@ class Nfs(MountedFamily):
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.server is not None and _EVERYWHERE.fullmatch(fs.server):
             raise ParameterError(
-                "a server listens at one address of the box, not at all of them", where=f"{where}.server",
-                got=fs.server, allowed="the address under which the clients reach the box, such as 192.168.7.1",
-            )  # fmt: skip
+                "a server listens at one address of the box, not at all of them",
+                where=f"{where}.server",
+                got=fs.server,
+                allowed="the address under which the clients reach the box, such as 192.168.7.1",
+            )
         for option in fs.options:
             name, _, value = option.partition("=")
             if name in ("vers", "nfsvers") and not re.fullmatch(r"4(\.[012])?", value):
                 raise ParameterError(
                     "only version 4 of NFS is measured: the others need services beside the kernel's",
-                    where=f"{where}.options", got=option, allowed="vers=4.0, vers=4.1, vers=4.2",
-                )  # fmt: skip
+                    where=f"{where}.options",
+                    got=option,
+                    allowed="vers=4.0, vers=4.1, vers=4.2",
+                )
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         directory, server = own_directory(fs, place), fs.server or HERE
         return (
             made_directory(directory, place, fs.path),
             script_step(
-                "borrow.sh", "nfsd", place.run_dir, *dict.fromkeys((HERE, server)),
+                "borrow.sh",
+                "nfsd",
+                place.run_dir,
+                *dict.fromkeys((HERE, server)),
                 why=f"the kernel's NFS server, at {server} only",
                 undo=script_argv("borrow.sh", "back", place.run_dir, "nfsd", "ours"),
             ),
             *(_export(directory, place, address) for address in dict.fromkeys((HERE, server, *place.peers))),
             directory_step(place.mountpoint),
             self._mount(fs, HERE, place),
-        )  # fmt: skip
+        )
 
     def _mount(self, fs: Filesystem, server: str, place: Place) -> Step:
         source = f"[{server}]:/" if ":" in server else f"{server}:/"  # what is exported is all that there is
@@ -106,6 +120,11 @@ class Nfs(MountedFamily):
 def _export(directory: str, place: Place, address: str) -> Step:
     name = f"{address}:{directory}"
     return script_step(
-        "borrow.sh", "export", place.run_dir, name, "fsid=0", why=f"{address} may mount it",
+        "borrow.sh",
+        "export",
+        place.run_dir,
+        name,
+        "fsid=0",
+        why=f"{address} may mount it",
         undo=script_argv("borrow.sh", "back", place.run_dir, "export", name),
-    )  # fmt: skip
+    )

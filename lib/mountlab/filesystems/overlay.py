@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.filesystems.base import Family, MountedFamily, directory_step, evidence_step, mount_step
-from mountlab.model import Filesystem, Place, Program, Step
 
 BELOW = "-below"
 """What the names of kept files have more where they are of the file system below an overlay."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mountlab.errors import ParameterError
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Place, Step
 from mountlab.filesystems.base import MountedFamily, directory_step, mount_step, script_step
-from mountlab.model import Filesystem, Place, Step
 
 PREFIX = "memory:"
 """A scratch device of the box file that is a range of physical memory: `memory:0x100000000`."""
@@ -30,10 +30,11 @@ class Pmfs(MountedFamily):
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.device is None or fs.size_bytes is None:
             raise ParameterError(
-                "pmfs needs a device and a size", where=where,
+                "pmfs needs a device and a size",
+                where=where,
                 got=" and ".join(k for k, v in (("device", fs.device), ("size", fs.size_bytes)) if v) or "neither",
                 allowed="device: NAME, a scratch device of the box file such as memory:0x100000000, and size: 2GiB",
-            )  # fmt: skip
+            )
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         return (f"init={fs.size_bytes}",)

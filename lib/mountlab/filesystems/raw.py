@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from mountlab.core.model import MARK_BYTES, Filesystem, Place, Program, Step, Target, Workload
+from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import BLOCK_DEVICE, directory_step
 from mountlab.filesystems.device import DeviceFamily
 from mountlab.filesystems.ext import Ext4
 from mountlab.filesystems.guard import mark_argv
-from mountlab.model import MARK_BYTES, Filesystem, Place, Program, Step, Target, Workload
-from mountlab.units import MIB
 
 
 class Raw(DeviceFamily):

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mountlab.model import OptionState
-from mountlab.units import MIB, SECTOR_BYTES, kernel_bytes
+from mountlab.core.findings import OptionState
+from mountlab.core.units import MIB, SECTOR_BYTES, kernel_bytes
 
 Parts = Mapping[str, str]
-"""The sections of evidence.txt (mountlab.evidence.sections)."""
+"""The sections of evidence.txt (mountlab.filesystems.evidence.sections)."""
 Found = tuple[OptionState, str]
 """The state of one option, and the words of the tool that tell it."""
 
@@ -403,9 +403,10 @@ def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mappi
     if not plain:
         return Differences()
     lines = tuple(
-        (key, value) for key, value in made.items()
+        (key, value)
+        for key, value in made.items()
         if plain.get(key) != value and not _EACH_TIME.search(key) and (not second or plain.get(key) == second.get(key))
-    )  # fmt: skip
+    )
     return Differences(lines, known=bool(second))
 
 

@@ -1,4 +1,4 @@
-# Run "$@". Prints in sections, as mountlab.evidence reads them, how long it took and what the kernel logged meanwhile;
+# Run "$@". Prints in sections, as mountlab.filesystems.evidence reads them, how long it took and what the kernel logged meanwhile;
 # what the command itself says goes to standard error.
 last=$(dmesg 2>/dev/null | tail -n 1)
 export last

@@ -1,7 +1,7 @@
 """Mount options that the kernel shows although they do nothing, and options that a later option turns off.
 
 One entry is one rule: file systems, options, the condition, the reason, and where the kernel says or does it. The rules
-are checked on real mounts by tests/box/test_without_effect.py.
+are checked on real mounts by tests/live/test_without_effect.py.
 """
 
 from __future__ import annotations
@@ -128,79 +128,123 @@ def _small_inode_numbers(known: Known) -> bool:
 
 RULES = (
     Rule(
-        types=("btrfs",), options=("compress", "compress-force"), beside=("nodatasum", "nodatacow"), since=(5, 3),
-        reason="btrfs compresses no file without checksums", source="fs/btrfs/inode.c: inode_can_compress",
+        types=("btrfs",),
+        options=("compress", "compress-force"),
+        beside=("nodatasum", "nodatacow"),
+        since=(5, 3),
+        reason="btrfs compresses no file without checksums",
+        source="fs/btrfs/inode.c: inode_can_compress",
     ),
     Rule(
-        types=("btrfs",), options=("dirsync",),
-        reason="btrfs does not look at it when it changes a directory", source="fs/btrfs has no IS_DIRSYNC",
+        types=("btrfs",),
+        options=("dirsync",),
+        reason="btrfs does not look at it when it changes a directory",
+        source="fs/btrfs has no IS_DIRSYNC",
     ),
     Rule(
-        types=("btrfs",), options=("lazytime",),
-        reason="btrfs writes time stamps as without it", source="fs/btrfs/inode.c: btrfs_update_time",
+        types=("btrfs",),
+        options=("lazytime",),
+        reason="btrfs writes time stamps as without it",
+        source="fs/btrfs/inode.c: btrfs_update_time",
     ),
     Rule(
-        types=("btrfs",), options=("discard",), where=_no_discard,
-        reason="the device takes no discards (queue/discard_max_bytes is 0)", source="fs/btrfs/extent-tree.c",
+        types=("btrfs",),
+        options=("discard",),
+        where=_no_discard,
+        reason="the device takes no discards (queue/discard_max_bytes is 0)",
+        source="fs/btrfs/extent-tree.c",
     ),
     Rule(
-        types=("overlay",), options=("sync", "dirsync", "lazytime"),
+        types=("overlay",),
+        options=("sync", "dirsync", "lazytime"),
         reason="overlayfs writes through the file system below, whose own options count: ask for it under `over`",
         source="fs/overlayfs/file.c: ovl_write_iter",
     ),
     Rule(
-        types=IN_MEMORY, options=("sync", "dirsync", "lazytime"),
-        reason="a file system in memory has no device to write to", source="mm/shmem.c: noop_fsync",
+        types=IN_MEMORY,
+        options=("sync", "dirsync", "lazytime"),
+        reason="a file system in memory has no device to write to",
+        source="mm/shmem.c: noop_fsync",
     ),
     Rule(
-        types=("tmpfs",), options=("huge",), where=_huge_pages_denied,
+        types=("tmpfs",),
+        options=("huge",),
+        where=_huge_pages_denied,
         reason="transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
         source="Documentation/admin-guide/mm/transhuge.rst",
     ),
     Rule(
-        types=EXT, options=("quota", "usrquota", "grpquota"), where=_no_quota_feature,
-        reason="without the quota feature only the quota tools read it", source="Documentation/admin-guide/ext4.rst",
+        types=EXT,
+        options=("quota", "usrquota", "grpquota"),
+        where=_no_quota_feature,
+        reason="without the quota feature only the quota tools read it",
+        source="Documentation/admin-guide/ext4.rst",
     ),
     Rule(
-        types=EXT, options=("max_batch_time", "min_batch_time", "noload", "norecovery"), where=_no_journal,
-        reason="the file system has no journal", source="fs/ext4/super.c: ext4_init_journal_params",
+        types=EXT,
+        options=("max_batch_time", "min_batch_time", "noload", "norecovery"),
+        where=_no_journal,
+        reason="the file system has no journal",
+        source="fs/ext4/super.c: ext4_init_journal_params",
     ),
     Rule(
-        types=EXT, options=("auto_da_alloc", "noauto_da_alloc"), beside=("nodelalloc",),
+        types=EXT,
+        options=("auto_da_alloc", "noauto_da_alloc"),
+        beside=("nodelalloc",),
         reason="without delayed allocation no block waits to be allocated",
         source="fs/ext4/inode.c: ext4_alloc_da_blocks",
     ),
     Rule(
-        types=EXT, options=("dioread_nolock",), beside=("nodelalloc",), since=(5, 8),
-        reason="ext4 uses it with delayed allocation only", source="fs/ext4/ext4_jbd2.h: ext4_should_dioread_nolock",
+        types=EXT,
+        options=("dioread_nolock",),
+        beside=("nodelalloc",),
+        since=(5, 8),
+        reason="ext4 uses it with delayed allocation only",
+        source="fs/ext4/ext4_jbd2.h: ext4_should_dioread_nolock",
     ),
     Rule(
-        types=EXT, options=("init_itable", "noinit_itable"), where=_all_zeroed,
-        reason="all inode tables are zeroed already", source="fs/ext4/super.c: ext4_register_li_request",
+        types=EXT,
+        options=("init_itable", "noinit_itable"),
+        where=_all_zeroed,
+        reason="all inode tables are zeroed already",
+        source="fs/ext4/super.c: ext4_register_li_request",
     ),
     Rule(
-        types=("ext4",), options=("dax=inode",), where=_no_dax,
-        reason="the device has no DAX (queue/dax is 0)", source="Documentation/filesystems/dax.rst",
+        types=("ext4",),
+        options=("dax=inode",),
+        where=_no_dax,
+        reason="the device has no DAX (queue/dax is 0)",
+        source="Documentation/filesystems/dax.rst",
     ),
     Rule(
-        types=("xfs",), options=("largeio",), where=_no_large_io,
+        types=("xfs",),
+        options=("largeio",),
+        where=_no_large_io,
         reason="the file system has no stripe and no allocsize, from which the size would come",
         source="Documentation/admin-guide/xfs.rst",
     ),
     Rule(
-        types=("xfs",), options=("swalloc", "noalign"), where=_no_stripe,
-        reason="the file system was made without a stripe", source="Documentation/admin-guide/xfs.rst",
+        types=("xfs",),
+        options=("swalloc", "noalign"),
+        where=_no_stripe,
+        reason="the file system was made without a stripe",
+        source="Documentation/admin-guide/xfs.rst",
     ),
     Rule(
-        types=("xfs",), options=("inode32",), where=_small_inode_numbers,
+        types=("xfs",),
+        options=("inode32",),
+        where=_small_inode_numbers,
         reason="on a file system of this size every inode number fits into 32 bits",
         source="fs/xfs/xfs_super.c: xfs_set_inode_alloc",
     ),
     Rule(
-        types=ANY, options=("mand",), since=(5, 15),
-        reason="this kernel has no mandatory locks", source="fs/namespace.c: warn_mandlock",
+        types=ANY,
+        options=("mand",),
+        since=(5, 15),
+        reason="this kernel has no mandatory locks",
+        source="fs/namespace.c: warn_mandlock",
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,23 +269,35 @@ _PARSER = "fs/btrfs/super.c: btrfs_parse_param"
 _MOUNT = "mount(8)"
 UNDONE = (
     Undone(
-        types=("btrfs",), options=("nodatacow", "nodatasum"), by=("compress", "compress-force"),
-        reason="compression needs checksums and copy on write, so it turns both on again", source=_PARSER,
+        types=("btrfs",),
+        options=("nodatacow", "nodatasum"),
+        by=("compress", "compress-force"),
+        reason="compression needs checksums and copy on write, so it turns both on again",
+        source=_PARSER,
     ),
     Undone(
-        types=("btrfs",), options=("compress", "compress-force"), by=("nodatacow",),
-        reason="nodatacow turns compression off", source=_PARSER,
+        types=("btrfs",),
+        options=("compress", "compress-force"),
+        by=("nodatacow",),
+        reason="nodatacow turns compression off",
+        source=_PARSER,
     ),
     Undone(
-        types=("btrfs",), options=("nodatacow",), by=("datasum",),
-        reason="checksums need copy on write, so datasum turns it on again", source=_PARSER,
+        types=("btrfs",),
+        options=("nodatacow",),
+        by=("datasum",),
+        reason="checksums need copy on write, so datasum turns it on again",
+        source=_PARSER,
     ),
     Undone(
-        types=ANY, options=("suid", "dev"), by=("user", "users", "owner", "group"),
-        reason="it brings nosuid and nodev", source=_MOUNT,
+        types=ANY,
+        options=("suid", "dev"),
+        by=("user", "users", "owner", "group"),
+        reason="it brings nosuid and nodev",
+        source=_MOUNT,
     ),
     Undone(types=ANY, options=("exec",), by=("user", "users"), reason="it brings noexec", source=_MOUNT),
-)  # fmt: skip
+)
 
 NOT_COMPRESSED = ("no", "none")
 """Values of compress= that ask for no compression."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE, JOURNAL
 from mountlab.filesystems.device import DeviceFamily, merged
 from mountlab.filesystems.guard import mark_argv
-from mountlab.model import Filesystem, Place, Program, Step, everywhere
-from mountlab.units import MIB
 
 
 class Xfs(DeviceFamily):

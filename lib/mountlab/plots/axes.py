@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
-from mountlab import words
+from mountlab.core import numbers
 from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import CONTROL, INK
 
@@ -32,7 +32,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 def tick_text(value: float) -> str:
     """A tick as people write it: '0.5', '1', '2 000'; never 10^x."""
     fraction = f"{value:.9f}".rstrip("0").partition(".")[2]
-    return words.number(value, len(fraction))
+    return numbers.number(value, len(fraction))
 
 
 def log_x_axis(axes: Axes, low: float, high: float) -> None:
@@ -99,9 +99,16 @@ def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
 def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 8) -> None:
     """Text at a fraction of the width (0 left, 1 right) and at a row."""
     axes.annotate(
-        text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(shift, 0), textcoords="offset points",
-        va="center_baseline", ha="left", weight=weight, annotation_clip=False,
-    )  # fmt: skip
+        text,
+        (x, y),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(shift, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        ha="left",
+        weight=weight,
+        annotation_clip=False,
+    )
 
 
 def short(text: str, longest: int = LONGEST_LABEL) -> str:

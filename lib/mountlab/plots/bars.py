@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import names
 from mountlab.plots.axes import Rows, beside, grid_lines, interval, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, means_of, names_by_group, scale_of, trials_of
@@ -18,9 +18,14 @@ from mountlab.plots.trials import span_title, trials_alt
 
 
 def plot_bars(
-    measurements: pd.DataFrame, estimates: pd.DataFrame, metric: str, *, filesystems: Sequence[str] = (),
-    workloads: Sequence[str] = (), groups: Sequence[str] = (),
-) -> Plot:  # fmt: skip
+    measurements: pd.DataFrame,
+    estimates: pd.DataFrame,
+    metric: str,
+    *,
+    filesystems: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    groups: Sequence[str] = (),
+) -> Plot:
     """The mean of each cell as a bar that starts at 0, its interval as a whisker, its counted trials as dots over it.
 
     `measurements` and `estimates`: frames of a Run; `filesystems` and `workloads` (labels): all of the sweep, in its
@@ -36,9 +41,10 @@ def plot_bars(
     )
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
     means = [
-        mean for mean in means_of(estimates, metric, scale)
+        mean
+        for mean in means_of(estimates, metric, scale)
         if (mean.group, mean.filesystem) in rows.places and math.isfinite(mean.mean)
-    ]  # fmt: skip
+    ]
     with row_figure(rows) as (figure, axes):
         values = [trial.value / scale.factor for trial in trials]
         axes.set_xlim(min(0.0, *values), _right([*values, *(mean.mean for mean in means)], means))
@@ -48,7 +54,7 @@ def plot_bars(
         for (group, name), y in rows.places.items():
             own = [trial.value / scale.factor for trial in trials if (trial.group, trial.filesystem) == (group, name)]
             axes.plot(own, [y] * len(own), "o", color=INK, markersize=2.6, alpha=0.55, linestyle="none", zorder=4)
-        axes.set_xlabel(f"{words.metric_noun(metric)}, {scale.unit}; dots: trials")
+        axes.set_xlabel(f"{names.metric_noun(metric)}, {scale.unit}; dots: trials")
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from mountlab import html
-from mountlab.errors import InputError
+from mountlab.core.errors import InputError
+from mountlab.core.model import Shown
 from mountlab.plots.paper import FORMS, on_paper
 from mountlab.plots.style import STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import for_page
@@ -20,7 +20,7 @@ _NARROWEST_IN, _WIDEST_IN = 1.5, 24.0
 
 
 @dataclass(frozen=True)
-class Plot:
+class Plot(Shown):
     """A figure with its title and alternative text; shows itself as HTML in notebooks and reports."""
 
     figure: Figure = field(repr=False)
@@ -54,10 +54,6 @@ class Plot:
                 "a figure fits on a page", got=f"width_in={width_in}", allowed=f"{_NARROWEST_IN} to {_WIDEST_IN} inches"
             )
         return on_paper(self.figure, form, width_in=width_in, legend=self.legend)
-
-    def _repr_html_(self) -> str:
-        keys = [html.swatch(name, mark.colour, mark.glyph) for name, mark in self.legend.items()]
-        return html.figure(self.title, html.Html(self.svg()), keys=keys).text
 
 
 def require(found: Sequence[object], what: str) -> None:

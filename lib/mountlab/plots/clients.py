@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab import words
+from mountlab.core import numbers
 from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import MARKS, Mark
@@ -50,7 +50,7 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float) -> Plot:
             )
             interval(axes, y, point.low, point.high, colour=mark.colour)
             dot(axes, point.ratio, y, mark, hollow=not point.straggles)
-            beside(axes, 1, y, str(words.ratio_figures(point.ratio, point.low, point.high)))
+            beside(axes, 1, y, str(numbers.ratio_figures(point.ratio, point.low, point.high)))
         axes.set_xlabel("throughput; the others' median = 1; dots: trials")
     return Plot(figure, _finding(groups, limit), _alt(points))
 
@@ -58,10 +58,10 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float) -> Plot:
 def _finding(groups: Mapping[str, Sequence[ClientPoint]], limit: float) -> str:
     slow = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
     if slow:
-        return f"{words.listed(slow)}: surely below {words.percent(limit)} of what the others have"
-    return f"No client is surely below {words.percent(limit)} of what the others have"
+        return f"{numbers.listed(slow)}: surely below {numbers.percent(limit)} of what the others have"
+    return f"No client is surely below {numbers.percent(limit)} of what the others have"
 
 
 def _alt(points: Sequence[ClientPoint]) -> str:
-    lines = [f"{p.client}, {p.group}: {words.ratio_figures(p.ratio, p.low, p.high)}" for p in points]
+    lines = [f"{p.client}, {p.group}: {numbers.ratio_figures(p.ratio, p.low, p.high)}" for p in points]
     return f"Throughput of each client relative to the median of the others. {in_alt(lines)}"

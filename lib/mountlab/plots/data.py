@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from mountlab import words
+from mountlab.core import numbers
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.base import require
-from mountlab.units import Scale, scale_for
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MeanPoint:
     filesystem: str
     group: str
     n: int
-    figures: words.Figures
+    figures: numbers.Figures
     """As they are shown."""
     mean: float
     low: float
@@ -64,7 +64,7 @@ def means_of(estimates: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoi
     means = []
     for row in estimates[estimates["metric"] == metric].to_dict("records"):
         mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
-        figures = words.mean_figures(mean, low, high, factor=scale.factor)
+        figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
         shown = (bound / scale.factor for bound in (mean, low, high))
         means.append(MeanPoint(row["filesystem"], group_of(row), int(row["n"]), figures, *shown))
     return means

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pandas as pd
 
-from mountlab import words
+from mountlab.core import names, numbers
+from mountlab.core.units import Scale
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, scale_of, trials_of
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
 from mountlab.plots.style import colour_of
-from mountlab.units import Scale
 
 
 def plot_distribution(
@@ -49,10 +49,10 @@ def plot_distribution(
                 )
             value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
             axes.set_ylim(0, 105)
-        name_axes(panels, x=f"{words.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
+        name_axes(panels, x=f"{names.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
     told = _overlaps(trials, scale)
-    what = f"{words.metric_heading(metric)} of {words.counted(len(trials), 'trial')}"
+    what = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}"
     return Plot(
         figure_of(panels), f"{what}: {told[0]}", f"The distribution of the trials of each cell. {in_alt(told)}", legend
     )
@@ -68,7 +68,8 @@ def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:
     among = [group for group, own in several.items() if _meet(list(own.values()))]
     first = _overlap_text(len(among), len(several))
     each = [
-        f"{name}, {group}: {words.number(low / scale.factor, 3)} to {words.number(high / scale.factor, 3)} {scale.unit}"
+        f"{name}, {group}: {numbers.number(low / scale.factor, 3)} to {numbers.number(high / scale.factor, 3)} "
+        f"{scale.unit}"
         for group, own in ranges.items()
         for name, (low, high) in own.items()
     ]

@@ -13,15 +13,17 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from mountlab import words
-from mountlab.model import Comparison
+from mountlab.analysis import verdicts
+from mountlab.core import numbers
+from mountlab.core.findings import Comparison
+from mountlab.core.names import metric_heading
+from mountlab.core.units import scale_for
 from mountlab.plots.axes import in_alt, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import MOST_PANELS
 from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN
 from mountlab.plots.svg import INK
-from mountlab.units import scale_for
 
 _CELL_IN = 0.36
 _DARK, _LIGHT = "#101010", "#fefefe"
@@ -40,8 +42,15 @@ class _Square:
     text: str
 
 
-def plot_heat(estimates: pd.DataFrame, metric: str, factors: tuple[str, str], *, workload: str, label: str = "",
-              filesystems: Sequence[str] = ()) -> Plot:  # fmt: skip
+def plot_heat(
+    estimates: pd.DataFrame,
+    metric: str,
+    factors: tuple[str, str],
+    *,
+    workload: str,
+    label: str = "",
+    filesystems: Sequence[str] = (),
+) -> Plot:
     """The means of a metric over two swept options (the first to the right), one panel a file system (and, with more
     options, a combination of the others).
 
@@ -55,17 +64,19 @@ def plot_heat(estimates: pd.DataFrame, metric: str, factors: tuple[str, str], *,
     others = _others(estimates, factors, rows)
     squares = [
         _Square(
-            " ".join([str(row["filesystem"]), *(f"{key}={row[key]}" for key in others)]), str(row[factors[0]]),
-            str(row[factors[1]]), float(row["mean"]),
-            words.mean_figures(float(row["mean"]), math.nan, math.nan, factor=scale.factor).value,
+            " ".join([str(row["filesystem"]), *(f"{key}={row[key]}" for key in others)]),
+            str(row[factors[0]]),
+            str(row[factors[1]]),
+            float(row["mean"]),
+            numbers.mean_figures(float(row["mean"]), math.nan, math.nan, factor=scale.factor).value,
         )
         for name in (filesystems or sorted({str(row["filesystem"]) for row in rows}))
         for row in rows
         if row["filesystem"] == name
-    ]  # fmt: skip
+    ]
     values = [square.value for square in squares]
     norm = LogNorm(min(values), max(values) * 1.0001) if min(values) > 0 else Normalize(min(values), max(values))
-    what = f"{words.metric_heading(metric, label)} under {workload}, {scale.unit}"
+    what = f"{metric_heading(metric, label)} under {workload}, {scale.unit}"
     return _heat(squares, factors, mpl.colormaps["cividis"], norm, what)
 
 
@@ -78,21 +89,25 @@ def plot_ratio_heat(
     InputError where there is no ratio.
     """
     known = [
-        each for each in comparisons
-        if (each.metric, each.workload, each.label) == (metric, workload, label) and words.effect(each) >= 0
+        each
+        for each in comparisons
+        if (each.metric, each.workload, each.label) == (metric, workload, label)
+        and verdicts.effect(each) >= 0
         and set(factors) <= each.factors.keys()
-    ]  # fmt: skip
+    ]
     require(known, f"ratio of {metric} under {workload}")
     squares = [
         _Square(
             " ".join([each.candidate, *(f"{key}={each.factors[key]}" for key in each.factors if key not in factors)]),
-            each.factors[factors[0]], each.factors[factors[1]], each.ratio,
-            words.ratio_figures(each.ratio, math.nan, math.nan).value + ("?" if each.verdict == "undecided" else ""),
+            each.factors[factors[0]],
+            each.factors[factors[1]],
+            each.ratio,
+            numbers.ratio_figures(each.ratio, math.nan, math.nan).value + ("?" if each.verdict == "undecided" else ""),
         )
         for each in known
-    ]  # fmt: skip
+    ]
     widest = max(_LEAST_SPAN, *(max(each.ratio, 1 / each.ratio) for each in known))
-    what = f"{words.metric_heading(metric, label)} under {workload}, ratio to {known[0].baseline}"
+    what = f"{metric_heading(metric, label)} under {workload}, ratio to {known[0].baseline}"
     key = f"; orange: more than {short(known[0].baseline, 12)}, purple: less"
     undecided = "; ?: undecided" if any(each.verdict == "undecided" for each in known) else ""
     return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, key + undecided)
@@ -128,7 +143,7 @@ def _heat(
     ends = " to ".join(f"{each.text.rstrip('?')} ({_where(each, factors)})" for each in (least, most))
     missing = len(every) * len(across.names) * len(up.names) - len(squares)
     lines = [f"{_where(each, factors)}: {each.text}" for each in sorted(squares, key=lambda each: -each.value)]
-    told = f" {words.counted(missing, 'cell')} without a figure, hatched." if missing else ""
+    told = f" {numbers.counted(missing, 'cell')} without a figure, hatched." if missing else ""
     return Plot(figure, f"{what}: {ends}", f"{what}, by {factors[0]} and {factors[1]}. {in_alt(lines)}{told}")
 
 
@@ -147,14 +162,27 @@ def _draw(
             face = colours(norm(square.value)) if square else "none"
             axes.add_patch(
                 mpl.patches.Rectangle(
-                    (column - 0.48, row - 0.48), 0.96, 0.96, facecolor=face, edgecolor=INK if square is None else face,
-                    linewidth=0.4, hatch=None if square else "////", alpha=1.0 if square else 0.35,
+                    (column - 0.48, row - 0.48),
+                    0.96,
+                    0.96,
+                    facecolor=face,
+                    edgecolor=INK if square is None else face,
+                    linewidth=0.4,
+                    hatch=None if square else "////",
+                    alpha=1.0 if square else 0.35,
                 )
-            )  # fmt: skip
+            )
             if square:
                 dark = _brightness(colours(norm(square.value))) < 0.45
-                axes.text(column, row, square.text, color=_LIGHT if dark else _DARK, ha="center",
-                          va="center_baseline", fontsize="small")  # fmt: skip
+                axes.text(
+                    column,
+                    row,
+                    square.text,
+                    color=_LIGHT if dark else _DARK,
+                    ha="center",
+                    va="center_baseline",
+                    fontsize="small",
+                )
     axes.set(xlim=(-0.55, len(across.names) - 0.45), ylim=(-0.55, len(up.names) - 0.45))
     axes.set_xticks(range(len(across.names)), labels=[short(name, 10) for name in across.names], fontsize="small")
     axes.set_yticks(range(len(up.names)), labels=[short(name, 14) for name in up.names], fontsize="small")

@@ -12,12 +12,12 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mountlab import words
+from mountlab.core import numbers
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt, short, tick_text, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import AXIS_IN, MANY_DOTS, MARKS, STYLE, WIDTH_IN
 from mountlab.plots.svg import INK
-from mountlab.units import Scale, scale_for
 
 _MOST_PANELS, _PANEL_IN, _MOST_INTERVALS = 6, 1.5, 150
 _TURN = "#D55E00"
@@ -119,7 +119,7 @@ def _date_axis(axes: Axes) -> None:
 
 def _told(line: Line) -> str:
     """'ext4/fio: 99.6 MB/s, from 2021-02-03 on 90.1 MB/s'."""
-    levels = [words.quantity(each.level, line.unit) for each in line.stretches]
+    levels = [numbers.quantity(each.level, line.unit) for each in line.stretches]
     days = [f"{line.spots[at].at:%Y-%m-%d}" for at, _, _ in line.turns]
     parts = [levels[0], *(f"from {day} on {level}" for day, level in zip(days, levels[1:], strict=True))]
     return f"{line.name}: {', '.join(parts)}"

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import numbers
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import ordered
 from mountlab.plots.panels import figure_of, label_ends, log_limits, name_axes, panel_figure, set_ticks, shown_of, times
 from mountlab.plots.style import Mark, colour_of
-from mountlab.tools.histograms import Histogram, distribution
-from mountlab.units import Scale, scale_for
+from mountlab.stats.histograms import Histogram, distribution
 
 _NAMED = {50.0: "50", 90.0: "90", 99.0: "99", 99.9: "99.9", 99.99: "4 nines", 99.999: "5 nines", 99.9999: "6 nines"}
 _TELLING = 99.0
@@ -37,8 +37,9 @@ def nines(percent: float) -> float:
     return -math.log10(1 - percent / 100)
 
 
-def plot_percentiles(percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str] = (),
-                     workloads: Sequence[str] = ()) -> Plot:  # fmt: skip
+def plot_percentiles(
+    percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+) -> Plot:
     """Latency percentiles of each cell, on an axis of nines; the band is the interval over trials that the frame holds.
 
     `percentiles`: that of a Run; `place`: one of fio's report ('read.clat_ns'). `filesystems` and `workloads` (labels):
@@ -60,8 +61,11 @@ def plot_percentiles(percentiles: pd.DataFrame, place: str, *, filesystems: Sequ
         _percentile_axes(panels, rows, scale)
         name_axes(panels, x=f"percentile (band: interval over trials){more}", y=f"{noun}, {scale.unit}")
         if len(shown) == 1:
-            label_ends(panels[shown[0]], {name: float(own[-1]["mean"]) / scale.factor
-                                          for name, own in lines[shown[0]].items()}, marks)  # fmt: skip
+            label_ends(
+                panels[shown[0]],
+                {name: float(own[-1]["mean"]) / scale.factor for name, own in lines[shown[0]].items()},
+                marks,
+            )
     told = _slowest(rows)
     legend = {name: mark for name, mark in marks.items() if any(row["filesystem"] == name for row in rows)}
     title = f"{noun[0].upper()}{noun[1:]}: {_widest(rows)}"
@@ -93,8 +97,10 @@ def _percentile_axes(panels: Mapping[str, Axes], rows: Sequence[Mapping[str, Any
     means = [float(row["mean"]) / scale.factor for row in rows if float(row["mean"]) > 0]
     highest = max(float(row["percent"]) for row in rows)
     named = {percent: text for percent, text in _NAMED.items() if percent <= highest}
-    texts = [text if len(panels) == 1 or percent < 99.99 or place % 2 else ""
-             for place, (percent, text) in enumerate(named.items())]  # fmt: skip
+    texts = [
+        text if len(panels) == 1 or percent < 99.99 or place % 2 else ""
+        for place, (percent, text) in enumerate(named.items())
+    ]
     for axes in panels.values():
         log_limits(axes, min(means), max(means) * 1.1)
         set_ticks(axes.xaxis, [nines(percent) for percent in named], texts)
@@ -123,9 +129,9 @@ def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
         own = [row for row in rows if row["workload"] == workload]
         percent = _shared_percent(own)
         at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
-        ends = [f"{words.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
+        ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
         ratio = float(at[0]["mean"]) / float(at[-1]["mean"]) if float(at[-1]["mean"]) > 0 else 1.0
-        apart = f" and {ends[1]}, a factor of {words.ratio_figures(ratio, math.nan, math.nan).value}"
+        apart = f" and {ends[1]}, a factor of {numbers.ratio_figures(ratio, math.nan, math.nan).value}"
         found.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
     return max(found)[1]
 
@@ -140,7 +146,7 @@ def _shared_percent(rows: Sequence[Mapping[str, Any]]) -> float:
 def _latency(row: Mapping[str, Any]) -> str:
     mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
     scale = scale_for("s", mean)
-    return f"{words.mean_figures(mean, low, high, factor=scale.factor)} {scale.unit}"
+    return f"{numbers.mean_figures(mean, low, high, factor=scale.factor)} {scale.unit}"
 
 
 # ── the distribution over all I/Os ───────────────────────────────────────────────────────────────────────────────────
@@ -173,7 +179,7 @@ def plot_latencies(
     told = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
     legend = {name: mark for name, mark in marks.items() if any(name == own for _, own in known)}
     total = sum(each.total for each in known.values())
-    title = f"{noun[0].upper()}{noun[1:]} of {words.number(total, 0)} I/Os: {_span(list(known.values()))}"
+    title = f"{noun[0].upper()}{noun[1:]} of {numbers.number(total, 0)} I/Os: {_span(list(known.values()))}"
     return Plot(figure_of(panels), title, f"The distribution of {noun} over all I/Os. {in_alt(told)}", legend)
 
 
@@ -194,11 +200,11 @@ def _quarters(histogram: Histogram) -> tuple[float, float]:
 
 def _middle(histogram: Histogram) -> str:
     low, high = _quarters(histogram)
-    between = f"{words.quantity(low, 's')} and {words.quantity(high, 's')}"
-    return f"half of {words.number(histogram.total, 0)} I/Os between {between}"
+    between = f"{numbers.quantity(low, 's')} and {numbers.quantity(high, 's')}"
+    return f"half of {numbers.number(histogram.total, 0)} I/Os between {between}"
 
 
 def _span(histograms: Sequence[Histogram]) -> str:
     ends = [_quarters(each) for each in histograms]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return f"the middle halves of all cells lie within {words.quantity(low, 's')} to {words.quantity(high, 's')}"
+    return f"the middle halves of all cells lie within {numbers.quantity(low, 's')} to {numbers.quantity(high, 's')}"

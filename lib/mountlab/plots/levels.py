@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mountlab.errors import ParameterError
-from mountlab.units import parse_bytes, parse_seconds
+from mountlab.core.errors import ParameterError
+from mountlab.core.units import parse_bytes, parse_seconds
 
 _WIDE = 6.0
 """Numbers whose largest is more than this many times the smallest stand by their logarithm."""

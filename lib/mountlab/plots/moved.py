@@ -8,7 +8,7 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import numbers
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, row_figure, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import Mark, colour_of
@@ -53,10 +53,12 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), 
     require(known, "trial with counters of its device")
     marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
     groups = {each.group: each for each in sorted(known, key=lambda each: _place(each, workloads))}
-    rows = Rows.of({
-        group: [name for name in marks if any(each.group == group and each.filesystem == name for each in known)]
-        for group in groups
-    })  # fmt: skip
+    rows = Rows.of(
+        {
+            group: [name for name in marks if any(each.group == group and each.filesystem == name for each in known)]
+            for group in groups
+        }
+    )
     highest = min(max(100 * each.share for each in known), _MOST_PERCENT)
     with row_figure(rows) as (_, axes):
         axes.set_xlim(-3, max(105.0, 1.05 * highest))
@@ -83,9 +85,15 @@ def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None
         (100 * each.share, height) for each, height in zip(trials, heights, strict=True) if 100 * each.share <= right
     ]
     axes.plot(
-        [share for share, _ in inside], [height for _, height in inside], mark.marker, color=mark.colour, markersize=4,
-        markeredgewidth=0, alpha=0.8, linestyle="none",
-    )  # fmt: skip
+        [share for share, _ in inside],
+        [height for _, height in inside],
+        mark.marker,
+        color=mark.colour,
+        markersize=4,
+        markeredgewidth=0,
+        alpha=0.8,
+        linestyle="none",
+    )
     if len(inside) < len(trials):
         axes.plot([right], [y], ">", color=mark.colour, markersize=4.5, clip_on=False)
     beside(axes, 1, y, _bytes(trials))
@@ -94,7 +102,7 @@ def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None
 def _bytes(trials: Sequence[Delivered]) -> str:
     """'3.1 MB of 512 MB'."""
     device, tool = fmean(each.device_bytes for each in trials), fmean(each.tool_bytes for each in trials)
-    return f"{words.quantity(device, 'B')} of {words.quantity(tool, 'B')}"
+    return f"{numbers.quantity(device, 'B')} of {numbers.quantity(tool, 'B')}"
 
 
 def _answers(trials: Sequence[Delivered]) -> list[str]:
@@ -105,12 +113,13 @@ def _answers(trials: Sequence[Delivered]) -> list[str]:
     least = {key: min(each.share for each in own) for key, own in cells.items()}
     cached = sum(share < _ANSWERED for share in least.values())
     first = (
-        f"In {cached} of {words.counted(len(least), 'row')} the device moved less than "
-        f"{words.percent(_ANSWERED)} of the tool's bytes: a cache answered or kept the rest" if cached
+        f"In {cached} of {numbers.counted(len(least), 'row')} the device moved less than "
+        f"{numbers.percent(_ANSWERED)} of the tool's bytes: a cache answered or kept the rest"
+        if cached
         else "The device moved what was asked of it in every row: no cache answered"
-    )  # fmt: skip
+    )
     lines = [
-        f"{short(name)}, {workload}, {side}: {words.percent(least[name, workload, side])} or more, {_bytes(own)}"
+        f"{short(name)}, {workload}, {side}: {numbers.percent(least[name, workload, side])} or more, {_bytes(own)}"
         for (name, workload, side), own in sorted(cells.items(), key=lambda item: least[item[0]])
     ]
     return [first, *lines]

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mountlab import words
+from mountlab.core import names, numbers
 from mountlab.plots.axes import short, tick_text
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
@@ -58,10 +58,10 @@ def plot_run_order(
         hollow = "; hollow: warm-up" if any(trial.warmup for trial in trials) else ""
         panels[-1].set_xlabel(f"trial in run order; bands: blocks{hollow}")
     finding = _departure(trials)
-    alt = f"Each trial's {words.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
+    alt = f"Each trial's {names.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
     legend = {name: mark for name, mark in marks.items() if name in present}
-    return Plot(figure, f"{words.metric_heading(metric)} in run order: {finding}", alt, legend)
+    return Plot(figure, f"{names.metric_heading(metric)} in run order: {finding}", alt, legend)
 
 
 def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
@@ -92,9 +92,15 @@ def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
         middle = (min(trial.place for trial in own) + max(trial.place for trial in own)) / 2
         name = "W" if all(trial.warmup for trial in own) else str(block)
         axes.annotate(
-            name, (middle, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, -9), textcoords="offset points",
-            ha="center", fontsize="small", alpha=0.75,
-        )  # fmt: skip
+            name,
+            (middle, 1),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(0, -9),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+            alpha=0.75,
+        )
 
 
 def _draw_order(
@@ -106,9 +112,15 @@ def _draw_order(
         for hollow in (False, True):
             some = [trial for trial in own if trial.warmup == hollow]
             axes.plot(
-                [t.place for t in some], [t.value for t in some], mark.marker, color=mark.colour, markersize=3.8,
-                markerfacecolor="none" if hollow else mark.colour, linestyle="none", rasterized=raster,
-            )  # fmt: skip
+                [t.place for t in some],
+                [t.value for t in some],
+                mark.marker,
+                color=mark.colour,
+                markersize=3.8,
+                markerfacecolor="none" if hollow else mark.colour,
+                linestyle="none",
+                rasterized=raster,
+            )
     axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3, y=1.0)
     axes.set_ylabel("× mean")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
@@ -118,5 +130,5 @@ def _draw_order(
 def _departure(trials: Sequence[TrialPoint]) -> str:
     """The counted trial that is furthest from the mean of its cell."""
     worst = max((t for t in trials if not t.warmup), key=lambda t: abs(t.value - 1))
-    by = f"{'+' if worst.value >= 1 else words.MINUS}{words.percent(abs(worst.value - 1))}"
+    by = f"{'+' if worst.value >= 1 else numbers.MINUS}{numbers.percent(abs(worst.value - 1))}"
     return f"furthest from the mean of its cell is {by} ({worst.filesystem}, {worst.group}, block {worst.block})"

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mountlab import words
-from mountlab.model import Comparison
+from mountlab.analysis import verdicts
+from mountlab.core import numbers
+from mountlab.core.findings import Comparison
 from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.ratios import draw_ratio, ratio_axis
@@ -37,9 +38,13 @@ class Relative:
 
 
 def plot_answer_over_runs(
-    answers: Mapping[str, Sequence[Comparison | None]], runs: Sequence[str], *, title: str,
-    smallest_effect: float = 0.02, filesystems: Sequence[str] = (),
-) -> Plot:  # fmt: skip
+    answers: Mapping[str, Sequence[Comparison | None]],
+    runs: Sequence[str],
+    *,
+    title: str,
+    smallest_effect: float = 0.02,
+    filesystems: Sequence[str] = (),
+) -> Plot:
     """The ratio of each comparison in every run, one row a run below the name of the comparison; undecided is hollow.
 
     `answers`: name of a comparison to what each run says of it, None where it says nothing. The first that fit are
@@ -57,7 +62,7 @@ def plot_answer_over_runs(
             for run, each in own.items():
                 draw_ratio(axes, rows.places[name, run], each, marks.get(each.candidate, MARKS[-1]))
     lines = [
-        f"{name}: " + ", ".join(f"{run} {words.compared_figures(c)}" for run, c in own.items())
+        f"{name}: " + ", ".join(f"{run} {verdicts.compared_figures(c)}" for run, c in own.items())
         for name, own in known.items()
     ]
     left = len(answers) - len(known)
@@ -65,7 +70,7 @@ def plot_answer_over_runs(
 
 
 def _ratios(own: Sequence[Comparison | None], runs: Sequence[str]) -> dict[str, Comparison]:
-    return {run: each for run, each in zip(runs, own, strict=True) if each and words.effect(each) >= 0}
+    return {run: each for run, each in zip(runs, own, strict=True) if each and verdicts.effect(each) >= 0}
 
 
 def room_for(runs: int) -> int:
@@ -141,6 +146,6 @@ def _spans(points: Sequence[Relative]) -> list[str]:
     for each in points:
         lines.setdefault((each.filesystem, each.group), []).append(each.value)
     return [
-        f"{filesystem}, {group}: {words.number(min(own), 2)} to {words.number(max(own), 2)} times its mean"
+        f"{filesystem}, {group}: {numbers.number(min(own), 2)} to {numbers.number(max(own), 2)} times its mean"
         for (filesystem, group), own in lines.items()
     ]

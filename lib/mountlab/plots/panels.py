@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from mountlab import words
+from mountlab.core import numbers
 from mountlab.plots.axes import log_ticks, reach, short, tick_text
 from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
@@ -67,9 +67,13 @@ def place_panels(
     panel_width = (width - left_in - right_in - between_in * (columns - 1)) / columns
     panel_height = (height - top_in - bottom_in - gap_in * (rows - 1)) / rows
     figure.subplots_adjust(
-        left=left_in / width, right=1 - right_in / width, bottom=bottom_in / height, top=1 - top_in / height,
-        wspace=between_in / panel_width, hspace=gap_in / panel_height,
-    )  # fmt: skip
+        left=left_in / width,
+        right=1 - right_in / width,
+        bottom=bottom_in / height,
+        top=1 - top_in / height,
+        wspace=between_in / panel_width,
+        hspace=gap_in / panel_height,
+    )
 
 
 def figure_of(panels: Mapping[str, Axes]) -> Figure:
@@ -165,9 +169,16 @@ def label_ends(axes: Axes, ends: Mapping[str, float], marks: Mapping[str, Mark])
     for name, place in apart(places, _LABEL_PT / (72 * (height - AXIS_IN))).items():
         for text, colour, shift in ((marks[name].glyph, marks[name].colour, 4), (short(name, 16), INK, 14)):
             axes.annotate(
-                text, (1, place), xycoords="axes fraction", xytext=(shift, 0), textcoords="offset points",
-                va="center_baseline", ha="left", color=colour, annotation_clip=False,
-            )  # fmt: skip
+                text,
+                (1, place),
+                xycoords="axes fraction",
+                xytext=(shift, 0),
+                textcoords="offset points",
+                va="center_baseline",
+                ha="left",
+                color=colour,
+                annotation_clip=False,
+            )
 
 
 def _fraction(axes: Axes, y: float) -> float:
@@ -188,4 +199,4 @@ def apart(places: Mapping[str, float], least: float) -> dict[str, float]:
 
 def times(ratio: float) -> str:
     """'3.1 times', of a ratio without an interval."""
-    return f"{words.ratio_figures(ratio, math.nan, math.nan).value} times"
+    return f"{numbers.ratio_figures(ratio, math.nan, math.nan).value} times"

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from mountlab import words
+from mountlab.core import numbers
 from mountlab.plots.axes import dot, in_alt, interval, log_ticks, reach, tick_text
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, colour_of
@@ -38,8 +38,8 @@ def plot_smallest_difference(
             _draw_curve(axes, curve, planned.get(name, math.nan), marks[name])
         _difference_axes(axes, known)
     lines = [f"{name}: {_at_plan(curve, planned.get(name, math.nan))}" for name, curve in known.items()]
-    alt = f"Smallest difference shown with a chance of {words.percent(power)}, by number of blocks. {in_alt(lines)}"
-    return Plot(figure, f"{in_alt(lines[:1]).rstrip('.')}, with a chance of {words.percent(power)}", alt, marks)
+    alt = f"Smallest difference shown with a chance of {numbers.percent(power)}, by number of blocks. {in_alt(lines)}"
+    return Plot(figure, f"{in_alt(lines[:1]).rstrip('.')}, with a chance of {numbers.percent(power)}", alt, marks)
 
 
 _WIDEST_RATIO = 10.0
@@ -69,7 +69,7 @@ def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> N
 def _at_plan(curve: Mapping[int, float], planned: float) -> str:
     """What the planned blocks show; where the line does not hold them, what the most of its blocks show."""
     n = int(planned) if planned in curve else max(curve)
-    return f"{n} blocks show {words.percent(curve[n] - 1)} or more"
+    return f"{n} blocks show {numbers.percent(curve[n] - 1)} or more"
 
 
 # ── simulated runs ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from mountlab import words
-from mountlab.model import Comparison, PublishedFigure
+from mountlab.analysis import verdicts
+from mountlab.core import names, numbers
+from mountlab.core.findings import Comparison, PublishedFigure
 from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import MARKS, Mark, colour_of
@@ -24,10 +25,10 @@ def plot_ratios(
     `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
     no comparison has a ratio.
     """
-    known = [words.together(each) for each in comparisons if words.effect(each) >= 0]
+    known = [verdicts.together(each) for each in comparisons if verdicts.effect(each) >= 0]
     require(known, "ratio")
     groups: dict[str, list[Comparison]] = {}
-    for each in sorted(known, key=lambda c: -words.effect(c)):
+    for each in sorted(known, key=lambda c: -verdicts.effect(c)):
         groups.setdefault(_ratio_group(each, known), []).append(each)
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
     marks = colour_of(filesystems or sorted({c.candidate for c in known}))
@@ -37,31 +38,31 @@ def plot_ratios(
             for each in members:
                 draw_ratio(axes, rows.places[group, each.candidate], each, marks[each.candidate])
     lines = [f"{c.candidate}, {group}: {_spoken(c, smallest_effect)}" for group, cs in groups.items() for c in cs]
-    alt = f"Ratios to {known[0].baseline} with {words.percent(known[0].level)} intervals. {in_alt(lines)}"
-    return Plot(figure, words.finding(known, smallest_effect), alt)
+    alt = f"Ratios to {known[0].baseline} with {numbers.percent(known[0].level)} intervals. {in_alt(lines)}"
+    return Plot(figure, verdicts.finding(known, smallest_effect), alt)
 
 
 def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
     """The workload, and the metric where the workload alone would not tell two rows of a candidate apart."""
-    label = words.workload_label(comparison.workload, comparison.factors)
+    label = names.workload_label(comparison.workload, comparison.factors)
     same_workload = {
         (c.metric, c.label) for c in among if (c.workload, c.factors) == (comparison.workload, comparison.factors)
     }
-    noun = words.metric_noun(comparison.metric, comparison.label)
+    noun = names.metric_noun(comparison.metric, comparison.label)
     less = "" if comparison.more_is_better else " (less is better)"
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
 
 
 def _spoken(comparison: Comparison, smallest_effect: float) -> str:
-    figures = words.compared_figures(comparison)
-    return f"{figures} {words.verdict_of(comparison, smallest_effect)}"
+    figures = verdicts.compared_figures(comparison)
+    return f"{figures} {verdicts.verdict_of(comparison, smallest_effect)}"
 
 
 def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:
     """Interval, dot (hollow where undecided) and figures of one comparison."""
     interval(axes, y, comparison.low, comparison.high, colour=mark.colour)
     dot(axes, comparison.ratio, y, mark, hollow=comparison.verdict == "undecided")
-    beside(axes, 1, y, str(words.compared_figures(comparison)))
+    beside(axes, 1, y, str(verdicts.compared_figures(comparison)))
 
 
 def ratio_axis(
@@ -74,7 +75,7 @@ def ratio_axis(
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
-    shaded = f"; shaded: ±{words.percent(zone)}" if zone else ""
+    shaded = f"; shaded: ±{numbers.percent(zone)}" if zone else ""
     hollow = "; hollow: undecided" if any(each.verdict == "undecided" for each in comparisons) else ""
     axes.set_xlabel(f"ratio to {short(baseline, 20)} = 1{shaded}{hollow}")
 
@@ -97,23 +98,23 @@ def plot_published(
     headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in known}
     rows = Rows.of({group: ["published", "ours"] if ours else ["published"] for group, (_, ours) in headings.items()})
     marks = colour_of(filesystems or sorted({theirs.candidate for theirs, _ in known}))
-    measured = [ours for _, ours in known if ours and words.effect(ours) >= 0]
+    measured = [ours for _, ours in known if ours and verdicts.effect(ours) >= 0]
     with row_figure(rows) as (figure, axes):
         ratios = [*(theirs.ratio for theirs, _ in known), *(ours.ratio for ours in measured)]
         ratio_axis(axes, rows, ratios, measured, known[0][0].baseline, 0.0)
         for group, (theirs, ours) in headings.items():
             y = rows.places[group, "published"]
             dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
-            beside(axes, 1, y, words.ratio_figures(theirs.ratio, math.nan, math.nan).value)
+            beside(axes, 1, y, numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value)
             if ours:
                 draw_ratio(axes, rows.places[group, "ours"], ours, marks.get(theirs.candidate, MARKS[-1]))
-    return Plot(figure, words.published_sentence(known), _published_alt(known))
+    return Plot(figure, verdicts.published_sentence(known), _published_alt(known))
 
 
 def _published_alt(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
     lines = [
-        f"{theirs.candidate}, {theirs.what}: published {words.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
-        + (str(words.compared_figures(ours)) if ours else "not measured")
+        f"{theirs.candidate}, {theirs.what}: published {numbers.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
+        + (str(verdicts.compared_figures(ours)) if ours else "not measured")
         for theirs, ours in pairs
     ]
     return f"Published ratios to {pairs[0][0].baseline} beside ours. {in_alt(lines)}"

@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import numbers
+from mountlab.core.names import metric_heading, metric_noun
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt, short, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
@@ -25,7 +27,6 @@ from mountlab.plots.panels import (
     value_limits,
 )
 from mountlab.plots.style import Mark, colour_of
-from mountlab.units import Scale, scale_for
 
 _MOST_TEXTS = {1: 9, 2: 5}
 _SIDE_BY_SIDE = 0.3
@@ -35,9 +36,15 @@ _DOTS_ASIDE = 0.06
 
 
 def plot_response(
-    measurements: pd.DataFrame, estimates: pd.DataFrame, metric: str, factor: str, *, workload: str, label: str = "",
+    measurements: pd.DataFrame,
+    estimates: pd.DataFrame,
+    metric: str,
+    factor: str,
+    *,
+    workload: str,
+    label: str = "",
     filesystems: Sequence[str] = (),
-) -> Plot:  # fmt: skip
+) -> Plot:
     """The mean and interval of a metric at each level of `factor`, and every counted trial as a small dot behind.
 
     Sizes stand on a log2 axis, numbers on a plain one unless they range wide, words one after the other. The other
@@ -56,13 +63,13 @@ def plot_response(
         for title, axes in panels.items():
             inside = [[row for row in rows if row["panel"] == title] for rows in (trials, means)]
             _draw(axes, inside[0], inside[1], levels, marks, scale)
-        name_axes(panels, x=f"{factor}{more}", y=f"{words.metric_noun(metric, label)}, {scale.unit}")
+        name_axes(panels, x=f"{factor}{more}", y=f"{metric_noun(metric, label)}, {scale.unit}")
         present = {name: mark for name, mark in marks.items() if any(row["filesystem"] == name for row in means)}
         if len(panels) == 1:
             label_ends(panels[shown[0]], _ends(means, levels, scale), present)
     alone = len(panels) == 1
     changes = _changes(means, levels)
-    what = f"{words.metric_heading(metric, label)} over {factor} under {workload}"
+    what = f"{metric_heading(metric, label)} over {factor} under {workload}"
     return Plot(figure_of(panels), f"{what}: {changes[0]}", f"{what}. {in_alt(changes)}", {} if alone else present)
 
 
@@ -77,10 +84,13 @@ def _cells(frame: pd.DataFrame, metric: str, factor: str, workload: str, label: 
     # Panels in the order of their levels, which that of the rows need not be.
     found.sort(key=lambda pair: [own.place(pair[1].get(key, "")) for key, own in others.items()])
     return [
-        {**row, "level_of_factor": factors[factor],
-         "panel": " ".join(f"{key}={factors[key]}" for key in others if key in factors)}
+        {
+            **row,
+            "level_of_factor": factors[factor],
+            "panel": " ".join(f"{key}={factors[key]}" for key in others if key in factors),
+        }
         for row, factors in found
-    ]  # fmt: skip
+    ]
 
 
 def _factors(row: Mapping[str, Any], workload: str) -> dict[str, str]:
@@ -92,9 +102,13 @@ def _factors(row: Mapping[str, Any], workload: str) -> dict[str, str]:
 
 
 def _draw(
-    axes: Axes, trials: Sequence[Mapping[str, Any]], means: Sequence[Mapping[str, Any]], levels: Levels,
-    marks: Mapping[str, Mark], scale: Scale,
-) -> None:  # fmt: skip
+    axes: Axes,
+    trials: Sequence[Mapping[str, Any]],
+    means: Sequence[Mapping[str, Any]],
+    levels: Levels,
+    marks: Mapping[str, Mark],
+    scale: Scale,
+) -> None:
     present = [name for name in marks if any(row["filesystem"] == name for row in means)]
     for place, name in enumerate(present):
         shift = levels.step * _SIDE_BY_SIDE * (place - (len(present) - 1) / 2) / max(len(present), 2)
@@ -106,8 +120,13 @@ def _draw(
                 if row["level_of_factor"] in levels.names
             ],
             [float(row["value"]) / scale.factor for row in own if row["level_of_factor"] in levels.names],
-            "o", color=marks[name].colour, markersize=2.4, markeredgewidth=0, alpha=0.45, linestyle="none",
-        )  # fmt: skip
+            "o",
+            color=marks[name].colour,
+            markersize=2.4,
+            markeredgewidth=0,
+            alpha=0.45,
+            linestyle="none",
+        )
         _draw_line(axes, [row for row in means if row["filesystem"] == name], levels, shift, marks[name], scale)
 
 
@@ -125,9 +144,12 @@ def _draw_line(
 
 
 def _scale_axes(
-    panels: Mapping[str, Axes], means: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, Any]],
-    levels: Levels, scale: Scale,
-) -> None:  # fmt: skip
+    panels: Mapping[str, Axes],
+    means: Sequence[Mapping[str, Any]],
+    trials: Sequence[Mapping[str, Any]],
+    levels: Levels,
+    scale: Scale,
+) -> None:
     values = [float(row["mean"]) / scale.factor for row in means] + [
         float(row["value"]) / scale.factor for row in trials
     ]
@@ -161,7 +183,7 @@ def _change(who: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> tupl
     """How strong a change is, and the change in words."""
     values = [float(row["mean"]) for row in (first, last)]
     scale = scale_for(str(first["unit"]), max(values))
-    shown = [words.mean_figures(value, math.nan, math.nan, factor=scale.factor).value for value in values]
+    shown = [numbers.mean_figures(value, math.nan, math.nan, factor=scale.factor).value for value in values]
     ends = [f"{text} {scale.unit} at {row['level_of_factor']}" for text, row in zip(shown, (first, last), strict=True)]
     if first is last or not all(math.isfinite(value) and value > 0 for value in values):
         return 0.0, f"{who}: {ends[0] if first is last else ' to '.join(ends)}"

@@ -8,12 +8,12 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import names, numbers
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
 from mountlab.plots.style import Mark, colour_of
-from mountlab.units import Scale, scale_for
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
 """Of one line, and of one cell. Windows are joined to longer ones, and only the first trials drawn, where there are
@@ -55,10 +55,10 @@ def plot_series(
         for axes in panels.values():
             value_limits(axes, values, [])
             axes.set_xlim(0, longest * 1.02)
-        name_axes(panels, x=f"seconds in the trial{more}", y=f"{words.metric_noun(metric)}, {scale.unit}")
+        name_axes(panels, x=f"seconds in the trial{more}", y=f"{names.metric_noun(metric)}, {scale.unit}")
     told = _steadiness(known)
     legend = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in known)}
-    what = f"{words.metric_heading(metric)} inside of {words.counted(len(known), 'trial')}"
+    what = f"{names.metric_heading(metric)} inside of {numbers.counted(len(known), 'trial')}"
     return Plot(figure_of(panels), f"{what}: {told[0]}", f"{what}, over time. {in_alt(told)}", legend)
 
 
@@ -66,9 +66,13 @@ def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> No
     for each in courses:
         points = thinned(each.points)
         axes.plot(
-            [seconds for seconds, _ in points], [value / scale.factor for _, value in points], color=mark.colour,
-            linewidth=0.9, alpha=0.75, linestyle=":" if each.steady is False else "-",
-        )  # fmt: skip
+            [seconds for seconds, _ in points],
+            [value / scale.factor for _, value in points],
+            color=mark.colour,
+            linewidth=0.9,
+            alpha=0.75,
+            linestyle=":" if each.steady is False else "-",
+        )
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

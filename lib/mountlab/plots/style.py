@@ -37,9 +37,14 @@ class Mark:
 
 
 MARKS = (
-    Mark("#0072B2", "o", "●"), Mark("#D55E00", "s", "■"), Mark("#009E73", "^", "▲"), Mark("#CC79A7", "D", "◆"),
-    Mark("#E69F00", "v", "▼"), Mark("#56B4E9", "P", "✚"), Mark("#8C8C8C", "X", "✖"),
-)  # fmt: skip
+    Mark("#0072B2", "o", "●"),
+    Mark("#D55E00", "s", "■"),
+    Mark("#009E73", "^", "▲"),
+    Mark("#CC79A7", "D", "◆"),
+    Mark("#E69F00", "v", "▼"),
+    Mark("#56B4E9", "P", "✚"),
+    Mark("#8C8C8C", "X", "✖"),
+)
 """Okabe and Ito's palette without black and yellow (which vanish on one of the two backgrounds), and a grey."""
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mountlab import words
+from mountlab.core import names
+from mountlab.core.units import Scale
 from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
 from mountlab.plots.style import MANY_DOTS, Mark, colour_of
 from mountlab.plots.svg import INK
-from mountlab.units import Scale
 
 
 def plot_trials(
@@ -44,7 +44,7 @@ def plot_trials(
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)
         grid_lines(axes, rows)
         log = " (log scale)" if axes.get_xscale() == "log" else ""
-        axes.set(xlabel=f"{words.metric_noun(metric)}, {scale.unit}{log}", ylabel="")
+        axes.set(xlabel=f"{names.metric_noun(metric)}, {scale.unit}{log}", ylabel="")
         for mean in means:
             _draw_mean(axes, rows.places[mean.group, mean.filesystem], mean)
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
@@ -59,9 +59,16 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Ma
             rows.places[trial.group, name] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own
         ]
         axes.plot(
-            [trial.value / scale.factor for trial in own], ys, marks[name].marker, color=marks[name].colour,
-            markersize=4.5, markeredgewidth=0, alpha=0.75, linestyle="none", rasterized=len(trials) > MANY_DOTS,
-        )  # fmt: skip
+            [trial.value / scale.factor for trial in own],
+            ys,
+            marks[name].marker,
+            color=marks[name].colour,
+            markersize=4.5,
+            markeredgewidth=0,
+            alpha=0.75,
+            linestyle="none",
+            rasterized=len(trials) > MANY_DOTS,
+        )
 
 
 def _draw_mean(axes: Axes, y: float, mean: MeanPoint) -> None:
@@ -84,7 +91,7 @@ def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) 
 
 def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
     """From the smallest mean to the largest, as a title."""
-    heading = words.metric_heading(metric)
+    heading = names.metric_heading(metric)
     means = [mean for mean in means if math.isfinite(mean.mean)]
     if not means:
         return f"{heading}: every trial"
@@ -96,5 +103,5 @@ def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
 def trials_alt(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
     """The mean and interval of every cell, for those who do not see the plot."""
     lines = [f"{mean.filesystem}, {mean.group}: {mean.figures}, n = {mean.n}" for mean in means]
-    what = f"Every trial of {words.metric_noun(metric)} in {scale.unit}, with mean and interval of each cell."
+    what = f"Every trial of {names.metric_noun(metric)} in {scale.unit}, with mean and interval of each cell."
     return f"{what} {in_alt(lines)}" if lines else what

@@ -32,9 +32,9 @@ from itertools import combinations
 import numpy as np
 import scipy
 
-from mountlab.frames import pd
+from mountlab.core.frames import pd
+from mountlab.core.units import check_level
 from mountlab.stats.estimates import LOWEST, Floats
-from mountlab.units import check_level
 
 BLOCK, FILESYSTEM, RESIDUAL = "block", "filesystem", "residual"
 COLUMNS = ("effect", "df", "sum_sq", "error_df", "f", "p", "share", "low", "high")
@@ -133,9 +133,7 @@ def explained(
     return variance_table(values, {name: levels[name].tolist() for name in (BLOCK, *factors)}, level=level)
 
 
-def variance_table(
-    values: Floats, levels: Mapping[str, Sequence[object]], *, level: float = 0.95
-) -> pd.DataFrame:  # fmt: skip
+def variance_table(values: Floats, levels: Mapping[str, Sequence[object]], *, level: float = 0.95) -> pd.DataFrame:
     """The analysis of variance of `values` over factors: `levels` holds, for each factor, the level of each value.
 
     A factor named 'block' has no interactions but with 'filesystem' (the turns). One row an effect ('filesystem x bs'
@@ -176,9 +174,7 @@ def _terms(factors: Sequence[str]) -> list[Term]:
     return [*terms, *blocks, *turns]
 
 
-def _fit(
-    values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term], traced: Iterable[Term] = ()
-) -> _Fit:  # fmt: skip
+def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term], traced: Iterable[Term] = ()) -> _Fit:
     """Least squares on indicator columns; ranks give the degrees of freedom, so that cells may be missing.
 
     By the normal equations: of indicators they are well conditioned, and the squares are those of the residuals
@@ -205,9 +201,7 @@ def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
     return np.eye(len(found))[places]
 
 
-def _effects(
-    values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]
-) -> dict[Term, _Effect]:  # fmt: skip
+def _effects(values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]) -> dict[Term, _Effect]:
     """Each term beside all terms that do not contain it."""
     found = {}
     for term in terms:

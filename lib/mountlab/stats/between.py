@@ -17,7 +17,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from mountlab.core.model import Until
+from mountlab.stats.comparisons import holm
 from mountlab.stats.rounding import alike, common_variance
+from mountlab.stats.sequential import true_p
 
 Floats = NDArray[np.float64]
 _HALVINGS = 52
@@ -91,9 +94,17 @@ def _between(logs: Sequence[Floats], within: float, rounding: float, level: floa
     f = float(_squares(sizes, means, np.zeros(1))[0]) / (runs - 1) / inside
     share, share_low, share_high = shares.tolist()
     return Spread(
-        between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n, share=share,
-        share_low=share_low, share_high=share_high,
-    )  # fmt: skip
+        between,
+        low,
+        high,
+        math.sqrt(within),
+        float(scipy.stats.f.sf(f, *degrees)),
+        runs,
+        n,
+        share=share,
+        share_low=share_low,
+        share_high=share_high,
+    )
 
 
 def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:
@@ -117,3 +128,13 @@ def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Float
         above = (1 - middle) * _squares(sizes, means, middle) > wanted
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.where(low == 0, 0.0, high)
+
+
+def alike_p(spreads: Sequence[Spread], rule: Until | None) -> list[float]:
+    """p of the runs being alike for each figure, adjusted over all figures together (Holm); NaN where it is not known.
+
+    A stopping rule makes the spread inside the runs look a little too small, and so the F test too eager: less so than
+    a t test of a single run, whose correction is therefore enough.
+    """
+    p_values = np.array([each.p for each in spreads])
+    return holm(p_values if rule is None else true_p(p_values, rule))

@@ -131,9 +131,13 @@ def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flag
     medians = np.array([_median(row) if mine else math.nan for row, mine in zip(logs, ranked, strict=True)])
     gone = np.where(ranked, math.nan, 1.0)
     whole = replace(
-        ratios, log_mean=np.where(ranked, medians, ratios.log_mean), log_se=ratios.log_se * gone, df=ratios.df * gone,
-        n=n, paired=ratios.paired | ranked,
-    )  # fmt: skip
+        ratios,
+        log_mean=np.where(ranked, medians, ratios.log_mean),
+        log_se=ratios.log_se * gone,
+        df=ratios.df * gone,
+        n=n,
+        paired=ratios.paired | ranked,
+    )
     return RankedRatios(**vars(whole), logs=logs, ranked=ranked)
 
 

@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mountlab.model import Until, Verdict
+from mountlab.core.findings import Verdict
+from mountlab.core.model import Until
 from mountlab.stats import power, sequential
 from mountlab.stats.estimates import Floats, checked, moments
 from mountlab.stats.rounding import alike, common_variance
@@ -265,11 +266,18 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
     open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return Family(
-        p=_two_sided(ratios.p(), until), p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
-        low=low, high=high, low_all=low_all, high_all=high_all, p_equivalent_adjusted=p_same,
-        low_same=low_same, high_same=high_same, level_same=level_same,
+        p=_two_sided(ratios.p(), until),
+        p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
+        low=low,
+        high=high,
+        low_all=low_all,
+        high_all=high_all,
+        p_equivalent_adjusted=p_same,
+        low_same=low_same,
+        high_same=high_same,
+        level_same=level_same,
         needed=np.where(open_, needed_blocks(ratios, int(open_.sum()), level, smallest_effect), math.nan),
-    )  # fmt: skip
+    )
 
 
 def look_level(until: Until, comparisons: int) -> float:

@@ -16,9 +16,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.model import Estimate
+from mountlab.core.findings import Estimate
+from mountlab.core.units import check_level
 from mountlab.stats.rounding import alike, common_deviation
-from mountlab.units import check_level
 
 Floats = NDArray[np.float64]
 LOWEST = 0.01
@@ -96,8 +96,17 @@ def estimate_of_moments(mean: float, sd: float, n: int, *, level: float = 0.95, 
     none."""
     half = t_quantile(level, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
     cv = sd / abs(mean) if n > 1 and mean else math.nan
-    return Estimate(mean=mean, low=mean - half, high=mean + half, sd=sd if n > 1 else math.nan, cv=cv, n=n, level=level,
-                    method=T_METHOD, unit=unit)  # fmt: skip
+    return Estimate(
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        sd=sd if n > 1 else math.nan,
+        cv=cv,
+        n=n,
+        level=level,
+        method=T_METHOD,
+        unit=unit,
+    )
 
 
 def estimate_samples(

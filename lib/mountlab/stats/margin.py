@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mountlab.model import Until
+from mountlab.core.model import Until
 from mountlab.stats import looks as looking
 from mountlab.stats.comparisons import (
     Flags,
@@ -116,9 +116,17 @@ class _Asked:
 
 
 def against_margin(
-    change: Floats, baseline: Floats, *, more_is_better: Flags, margin: float, level: float = 0.95,
-    until: Until | None = None, steps: Steps = (0.0, 0.0), unit: Unit = "block", looks: Looks = "any",
-) -> AgainstMargin:  # fmt: skip
+    change: Floats,
+    baseline: Floats,
+    *,
+    more_is_better: Flags,
+    margin: float,
+    level: float = 0.95,
+    until: Until | None = None,
+    steps: Steps = (0.0, 0.0),
+    unit: Unit = "block",
+    looks: Looks = "any",
+) -> AgainstMargin:
     """Values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the end
     where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
     `steps`: to what each side is rounded, as in `compare`.

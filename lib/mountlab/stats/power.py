@@ -144,8 +144,11 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
     _check_share(confidence, "confidence")
     degrees = np.asarray(n, dtype=float) - 1
     known = degrees >= 1
-    factor = np.sqrt(degrees / scipy.stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)), where=known,
-                     out=np.full(degrees.shape, math.nan))  # fmt: skip
+    factor = np.sqrt(
+        degrees / scipy.stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)),
+        where=known,
+        out=np.full(degrees.shape, math.nan),
+    )
     return np.asarray(np.asarray(sd, dtype=float) * factor, dtype=float)
 
 

@@ -29,8 +29,8 @@ The margin. Skew costs a t interval one to two points under a stopping rule. So 
 permitted misses: where 95 % is claimed, normal data are covered to 96 % or more, and data as skewed as a lognormal of
 sigma 0.3 or a gamma of shape 4, to either side and with any spread, to 94 % or more. More skewed data are covered
 about as often as by the t interval of `min` trials without any rule: gamma of shape 2 to 91.5 %, exponential to 87 %.
-tests/test_sequential.py simulates this for the worst ratios of half width to spread. What no t interval bears without
-the rule (heavier tails, two modes, drift) it does not bear with it.
+tests/stats/test_sequential.py simulates this for the worst ratios of half width to spread. What no t interval bears
+without the rule (heavier tails, two modes, drift) it does not bear with it.
 
 What else may end a workload: other cells that are not yet precise, a budget of time, trials that failed. Each makes the
 looks at which one cell can stop fewer, or the largest number of blocks smaller; both bring the stop nearer to one that
@@ -50,7 +50,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from mountlab.model import Until
+from mountlab.core.model import Until
 
 Array = NDArray[np.float64]
 SHARE = 0.75
@@ -141,7 +141,7 @@ def precise_ratio(log_ratios: ArrayLike, until: Until, level: float) -> NDArray[
 def blocks_taken(values: ArrayLike, until: Until) -> NDArray[np.intp]:
     """After how many blocks the cells of a workload stop together: shape (..., cells, max) gives (...).
 
-    For simulations and predictions; a run looks at the same intervals after each block (mountlab.stopping).
+    For simulations and predictions; a run looks at the same intervals after each block (mountlab.analysis.stopping).
     """
     sample = np.asarray(values, dtype=float)
     together = precise(sample[..., : until.max], until).all(axis=-2)

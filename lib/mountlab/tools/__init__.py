@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mountlab.model import Workload
+from mountlab.core.model import Workload
 from mountlab.tools.base import Tool, Written
 from mountlab.tools.command import CommandTool
 from mountlab.tools.dd import Dd

@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import orjson
 
-from mountlab.errors import ParameterError, ParseError
-from mountlab.model import FILES, Measurement, Metric, Program, Scalar, Target, Workload
-from mountlab.options import Option
+from mountlab.core.errors import ParameterError, ParseError
+from mountlab.core.metrics import Metric
+from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
+from mountlab.core.options import Option
 from mountlab.tools.resolution import Step
 
 Cache = Literal["cold", "warm", "as_is"]
@@ -64,7 +65,7 @@ class ToolOutput:
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> ToolOutput:
-        """From the files that a trial brings back (lib/mountlab/trial.sh).
+        """From the files that a trial brings back (lib/mountlab/sweep/trial.sh).
 
         Raises ParseError where some are missing, as after a full output directory on the box.
         """

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mountlab.errors import ParameterError, ParseError, ToolError, did_you_mean
-from mountlab.model import FILES, METRICS, Measurement, Metric, Program, Scalar, Target, Workload
-from mountlab.options import Option, unknown_key
+from mountlab.core.errors import ParameterError, ParseError, ToolError, did_you_mean
+from mountlab.core.metrics import METRICS, Metric
+from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
+from mountlab.core.options import Option, unknown_key
+from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
 from mountlab.tools.resolution import Step
-from mountlab.units import base_unit
 
 DIRECTORY, OUTPUT = "directory", "output"
 TIMED_OUT = 124
@@ -37,9 +38,11 @@ _CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
 """What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
 METRIC_KEYS = {"pattern", "unit", "from", "all", "better"}
 _ALL: dict[str, Callable[[list[float]], float]] = {
-    "sum": math.fsum, "mean": lambda values: math.fsum(values) / len(values),
-    "first": lambda values: values[0], "last": lambda values: values[-1],
-}  # fmt: skip
+    "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+}
 _WARM = ("-type", "f", "-exec", "cat", "{}", "+")
 
 
@@ -98,10 +101,14 @@ class CommandTool:
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (
-            ("argv", "text such as 'mybench --dir {directory}'"), ("space", "text with a unit, such as 64MiB"),
-            ("metrics", "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
-             "that prints no figure {elapsed: {from: clock}}"),
-        ):  # fmt: skip
+            ("argv", "text such as 'mybench --dir {directory}'"),
+            ("space", "text with a unit, such as 64MiB"),
+            (
+                "metrics",
+                "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
+                "that prints no figure {elapsed: {from: clock}}",
+            ),
+        ):
             if needed not in options:
                 raise ParameterError(
                     f"command needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
@@ -113,17 +120,21 @@ class CommandTool:
         for name in options:
             if not _NAME.match(name):
                 raise ParameterError(
-                    "not a name that can stand in braces", where=f"{where}.{name}", got=repr(name),
+                    "not a name that can stand in braces",
+                    where=f"{where}.{name}",
+                    got=repr(name),
                     allowed="small letters, digits and '_'",
-                )  # fmt: skip
+                )
         _check_templates(options, where)
         _figures(options, where)
         _ok_status(options, where)
         if options.get("cache") == "warm" and "prepare" not in options:
             raise ParameterError(
-                "there is no file to fill the page cache with", where=f"{where}.cache", got="'warm'",
+                "there is no file to fill the page cache with",
+                where=f"{where}.cache",
+                got="'warm'",
                 allowed="warm with `prepare`, which lays out what is read; else cold or as_is",
-            )  # fmt: skip
+            )
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         """The first word of each command line, but for `prepare` where that is the same."""
@@ -197,21 +208,31 @@ def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
         for name in names:
             if name not in (*further, DIRECTORY, OUTPUT) or (key == "version"):
                 raise ParameterError(
-                    "nothing is known by this name", where=place, got=f"{{{name}}}",
-                    allowed=", ".join(f"{{{each}}}" for each in (*further, DIRECTORY, OUTPUT)) if key != "version"
+                    "nothing is known by this name",
+                    where=place,
+                    got=f"{{{name}}}",
+                    allowed=", ".join(f"{{{each}}}" for each in (*further, DIRECTORY, OUTPUT))
+                    if key != "version"
                     else "no name in braces: a version is asked before anything is measured",
                     next_step=did_you_mean(name, [*further, DIRECTORY, OUTPUT]) or f"write {{{{{name}}}}} for braces",
-                )  # fmt: skip
+                )
         used |= set(names)
     unused = [name for name in further if name not in used]
     if unused:
-        raise unknown_key(unused[0], list(CommandTool.options), where=f"{where}.{unused[0]}", what="option for command "
-                          "that no command line uses")  # fmt: skip
+        raise unknown_key(
+            unused[0],
+            list(CommandTool.options),
+            where=f"{where}.{unused[0]}",
+            what="option for command that no command line uses",
+        )
     if DIRECTORY not in _names(str(options["argv"]), f"{where}.argv"):
         raise ParameterError(
-            "the command would not measure the file system", where=f"{where}.argv", got=str(options["argv"]),
-            allowed="a command line with {directory} in it", next_step=_ONE_TEXT,
-        )  # fmt: skip
+            "the command would not measure the file system",
+            where=f"{where}.argv",
+            got=str(options["argv"]),
+            allowed="a command line with {directory} in it",
+            next_step=_ONE_TEXT,
+        )
 
 
 _ONE_TEXT = "write the whole command line as one text; a list is a factor, and each of its entries a command line"
@@ -227,9 +248,12 @@ def _names(template: str, where: str) -> list[str]:
         ) from error
     if not words or _PLACE.search(words[0]) or "\0" in template:
         raise ParameterError(
-            "a command line begins with a program", where=where, got=repr(template),
-            allowed="the name or the path of a program, without braces", next_step=_ONE_TEXT,
-        )  # fmt: skip
+            "a command line begins with a program",
+            where=where,
+            got=repr(template),
+            allowed="the name or the path of a program, without braces",
+            next_step=_ONE_TEXT,
+        )
     return [match[2] for word in words for match in _PLACE.finditer(word) if match[2]]
 
 
@@ -237,9 +261,11 @@ def _program(name: str, version: str) -> Program:
     # Its version option is not known, and the program itself might begin to measure when it is asked.
     asked = tuple(shlex.split(version)) or checksum(name)
     return Program(
-        name=name, packages={}, version=asked,
+        name=name,
+        packages={},
+        version=asked,
         hint=f"install {name} on the box: the sweep's command runs it, and no package of it is known here",
-    )  # fmt: skip
+    )
 
 
 # --- the figures ------------------------------------------------------------------------------------------------------
@@ -249,9 +275,11 @@ def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
     words = str(options["ok_status"]).replace(",", " ").split()
     if not words or not all(re.fullmatch(r"\d{1,3}", word) and int(word) < TIMED_OUT for word in words):
         raise ParameterError(
-            "not exit statuses", where=f"{where}.ok_status", got=repr(options["ok_status"]),
+            "not exit statuses",
+            where=f"{where}.ok_status",
+            got=repr(options["ok_status"]),
             allowed=f"0, or several as text: '0 3'; each below {TIMED_OUT}, where those of timeout and signals begin",
-        )  # fmt: skip
+        )
     return [int(word) for word in words]
 
 
@@ -269,9 +297,11 @@ def _check_once(figures: list[Figure], where: str) -> None:
         name = (figure.metric, figure.label.strip())
         if name in seen:
             raise ParameterError(
-                "a metric with one label is told twice", where=where, got=f"{figure.metric}/{figure.label}",
+                "a metric with one label is told twice",
+                where=where,
+                got=f"{figure.metric}/{figure.label}",
                 allowed="each metric once, or with another label each time",
-            )  # fmt: skip
+            )
         seen.add(name)
 
 
@@ -279,9 +309,12 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
     metric, slash, label = key.partition("/")
     if slash and not label.strip():
         raise ParameterError(
-            "a label that is empty", where=where, got=repr(key), allowed="METRIC alone, or METRIC/LABEL",
+            "a label that is empty",
+            where=where,
+            got=repr(key),
+            allowed="METRIC alone, or METRIC/LABEL",
             next_step=f"write {metric}",
-        )  # fmt: skip
+        )
     _check_entry(entry, where)
     unit, source = entry.get("unit", ""), entry.get("from", "stdout")
     what = read_metric(metric, entry, unit=unit or ("s" if source == CLOCK else ""), where=where)
@@ -291,9 +324,11 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
     _check_unit(metric, what, unit, pattern, where)
     if not _FILE.match(source):
         raise ParameterError(
-            "not a place where a figure can stand", where=f"{where}.from", got=repr(source),
+            "not a place where a figure can stand",
+            where=f"{where}.from",
+            got=repr(source),
             allowed=f"stdout, stderr, {CLOCK}, or the name of a file that the command writes into {{output}}",
-        )  # fmt: skip
+        )
     if entry.get("all", "last") not in _ALL:
         raise unknown_key(entry["all"], list(_ALL), where=f"{where}.all", what="way to make one figure of several")
     return Figure(metric, label, pattern, unit, what, source, entry.get("all", ""))
@@ -304,14 +339,19 @@ def _clock(metric: str, label: str, entry: Mapping[str, str], what: Metric, wher
     for key in ("pattern", "all"):
         if key in entry:
             raise ParameterError(
-                f"the clock has no {key}", where=f"{where}.{key}", got=entry[key], allowed=f"from: {CLOCK} alone",
+                f"the clock has no {key}",
+                where=f"{where}.{key}",
+                got=entry[key],
+                allowed=f"from: {CLOCK} alone",
                 next_step="for a time that the program prints, leave `from` out",
-            )  # fmt: skip
+            )
     if what.unit != "s":
         raise ParameterError(
-            f"{metric} is no time", where=f"{where}.from", got=f"{CLOCK}, and unit {what.unit}",
+            f"{metric} is no time",
+            where=f"{where}.from",
+            got=f"{CLOCK}, and unit {what.unit}",
             allowed="a metric in seconds, such as elapsed, or one of your own with better: lower",
-        )  # fmt: skip
+        )
     return Figure(metric, label, re.compile(""), "s", what, CLOCK, "")
 
 
@@ -321,9 +361,12 @@ def _check_entry(entry: Any, where: str) -> None:
         values = entry.items() if isinstance(entry, dict) else ()
         bare = [name for name, value in values if not isinstance(value, str)]
         raise ParameterError(
-            "a metric is told by a mapping of texts", where=where, got=repr(entry), allowed=_KEYS,
+            "a metric is told by a mapping of texts",
+            where=where,
+            got=repr(entry),
+            allowed=_KEYS,
             next_step=f"put the value of {bare[0]} in quotes: {bare[0]}: '{entry[bare[0]]}'" if bare else "",
-        )  # fmt: skip
+        )
     for name in entry:
         if name not in METRIC_KEYS:
             raise unknown_key(name, sorted(METRIC_KEYS), where=where, what="key of a metric")
@@ -345,9 +388,11 @@ def _pattern(entry: Mapping[str, str], where: str) -> re.Pattern[str]:
     named = set(pattern.groupindex)
     if named not in ({"value"}, {"value", "unit"}) and (named or pattern.groups != 1):
         raise ParameterError(
-            "a pattern needs one group around the number", where=f"{where}.pattern", got=repr(entry.get("pattern")),
+            "a pattern needs one group around the number",
+            where=f"{where}.pattern",
+            got=repr(entry.get("pattern")),
             allowed="one group, or the named groups (?P<value>...) and, if it prints one, (?P<unit>...)",
-        )  # fmt: skip
+        )
     return pattern
 
 
@@ -365,10 +410,12 @@ def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], 
         return
     if finds_it or _factor(unit, what) is None:
         raise ParameterError(
-            f"not a unit of {metric}", where=f"{where}.unit", got=repr(unit) if unit else "nothing",
+            f"not a unit of {metric}",
+            where=f"{where}.unit",
+            got=repr(unit) if unit else "nothing",
             allowed=f"such as {_UNITS[what.unit]}; none where the group `unit` finds it",
             next_step="KB is 1000 B to some programs and 1024 B to others: write kB or KiB" if "K" in unit else "",
-        )  # fmt: skip
+        )
 
 
 def _factor(unit: str, what: Metric) -> float | None:
@@ -397,9 +444,12 @@ def _found(figure: Figure, output: ToolOutput) -> Measurement:
         raise ParseError(f"{figure.metric} was not found", where=where, got=got, allowed="a match")
     if len(matches) > 1 and not figure.of_all:
         raise ParseError(
-            f"{figure.metric} was found more than once", where=where, got=f"{len(matches)} matches",
-            allowed="one match", next_step=f"say what to make of them: all: {', '.join(_ALL)}",
-        )  # fmt: skip
+            f"{figure.metric} was found more than once",
+            where=where,
+            got=f"{len(matches)} matches",
+            allowed="one match",
+            next_step=f"say what to make of them: all: {', '.join(_ALL)}",
+        )
     values = [_value(figure, match, where) for match in matches]
     value = _ALL[figure.of_all or "first"](values)
     may_be_0 = figure.what.unit not in ("B/s", "1/s", "s", "B")
@@ -452,10 +502,12 @@ def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], wh
     if (_CUT_BEFORE.search(before) and not column_before) or (_CUT_AFTER.match(after) and not column_after):
         number = match.string.count("\n", 0, start) + 1
         raise ParseError(
-            f"the pattern takes only a part of the number of {figure.metric}", where=f"{where}, line {number}",
-            got=f"{match.string[start:end]!r} of {_around(match.string, start, end)!r}", allowed="the whole number",
+            f"the pattern takes only a part of the number of {figure.metric}",
+            where=f"{where}, line {number}",
+            got=f"{match.string[start:end]!r} of {_around(match.string, start, end)!r}",
+            allowed="the whole number",
             next_step="widen the group of the pattern; between columns with commas write ',' beside the group",
-        )  # fmt: skip
+        )
 
 
 def _around(text: str, start: int, end: int) -> str:

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Mapping
 
-from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
-from mountlab.options import Option
+from mountlab.core.errors import ParameterError, ParseError, ToolError
+from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.core.options import Option
+from mountlab.core.units import MIB
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
-from mountlab.units import MIB
 
 FILE = "dd.img"
 SOURCE = ".data"
@@ -73,9 +73,10 @@ class Dd:
     clock_s = 1e-9
     steps: Mapping[str, Step] = {
         # It prints its time by six digits, and a rate that is computed from it may have one less.
-        "elapsed": Step(digits=6), "bytes": Step(absolute=1),
+        "elapsed": Step(digits=6),
+        "bytes": Step(absolute=1),
         **dict.fromkeys(("read_bandwidth", "write_bandwidth", "bandwidth"), Step(digits=5)),
-    }  # fmt: skip
+    }
     gives: tuple[str, ...] = ("read_bandwidth", "write_bandwidth", "bandwidth", "elapsed", "bytes")
     """`bandwidth` where a log from elsewhere does not tell whether it read or wrote."""
 
@@ -87,10 +88,12 @@ class Dd:
             return
         if not _SUMMARY.search(text):
             raise ParameterError(
-                "the box's dd, which is BusyBox's, does not tell how long it took", where=f"{where}.tool",
-                got=text.strip().splitlines()[-1], allowed="'... bytes ... copied, ... seconds, ...'",
+                "the box's dd, which is BusyBox's, does not tell how long it took",
+                where=f"{where}.tool",
+                got=text.strip().splitlines()[-1],
+                allowed="'... bytes ... copied, ... seconds, ...'",
                 next_step="install coreutils on the box, or measure with fio",
-            )  # fmt: skip
+            )
         for name in ("conv", "oflag") if options["direction"] == "write" else ("iflag",):
             _check_known(name, str(options[name]), text, where)
 
@@ -105,9 +108,11 @@ class Dd:
         idle = "oflag" if options["direction"] == "read" else "iflag"
         if options[idle] != "none":
             raise ParameterError(
-                f"{idle} would not be in effect", where=f"{where}.{idle}", got=repr(options[idle]),
+                f"{idle} would not be in effect",
+                where=f"{where}.{idle}",
+                got=repr(options[idle]),
                 allowed=f"none, since {'/dev/null' if idle == 'oflag' else 'the source of its data'} is on that side",
-            )  # fmt: skip
+            )
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         device = target.kind == "device"
@@ -186,9 +191,12 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
     known = [word for word in Dd.options[name].choices if word in words or word == "none"]
     if value not in known:
         raise ParameterError(
-            f"the box's dd, which is BusyBox's, has no such {name}", where=f"{where}.{name}", got=repr(value),
-            allowed=", ".join(known), next_step="write one of these, or install coreutils on the box",
-        )  # fmt: skip
+            f"the box's dd, which is BusyBox's, has no such {name}",
+            where=f"{where}.{name}",
+            got=repr(value),
+            allowed=", ".join(known),
+            next_step="write one of these, or install coreutils on the box",
+        )
 
 
 def _cache(workload: Workload) -> Cache | None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import NoReturn
 
-from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
-from mountlab.options import Option, unknown_key
+from mountlab.core.errors import ParameterError, ParseError, ToolError
+from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.core.options import Option, unknown_key
+from mountlab.core.units import MIB
 from mountlab.tools import wml
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
-from mountlab.units import MIB
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
 """Files in the output directory: what filebench runs, and what runs around it."""
@@ -67,9 +67,11 @@ class Filebench:
     clock_s = 1e-3
     steps: Mapping[str, Step] = {
         **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=1e-6)),
-        "operation_rate": Step(absolute=1e-3, clock_s=clock_s), "elapsed": Step(absolute=clock_s),
-        "bandwidth": Step(absolute=MIB / 10), "operations": Step(absolute=1),
-    }  # fmt: skip
+        "operation_rate": Step(absolute=1e-3, clock_s=clock_s),
+        "elapsed": Step(absolute=clock_s),
+        "bandwidth": Step(absolute=MIB / 10),
+        "operations": Step(absolute=1),
+    }
     gives: tuple[str, ...] = (
         "operation_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "operations",
         "bandwidth", "elapsed", "bytes",
@@ -83,9 +85,11 @@ class Filebench:
         sources = [key for key in ("workload", "wml", "installed") if key in options]
         if len(sources) != 1:
             raise ParameterError(
-                "filebench needs one workload", where=f"{where}.workload", got=", ".join(sources) or "nothing",
+                "filebench needs one workload",
+                where=f"{where}.workload",
+                got=", ".join(sources) or "nothing",
                 allowed="workload: one of the usual names; or wml: a text; or installed: a name",
-            )  # fmt: skip
+            )
         if sources == ["workload"]:
             _check_recipe(options, where)
         else:
@@ -129,8 +133,9 @@ class Filebench:
             _check_amount(workload, report)
             _check_latency(report)
         elif report.took_s < _runtime(workload):
-            raise ToolError("filebench stopped early", got=f"{report.took_s} s", allowed=f"{_runtime(workload)} s",
-                            evidence=said)  # fmt: skip
+            raise ToolError(
+                "filebench stopped early", got=f"{report.took_s} s", allowed=f"{_runtime(workload)} s", evidence=said
+            )
         if SETTLED not in output.files:
             raise ToolError("filebench measured without its files being flushed before", got=f"no file {SETTLED!r}")
         return [*_figures(report, fixed), *_moved(report, kinds)]
@@ -178,19 +183,25 @@ def _check_own(options: Mapping[str, Scalar], source: str, where: str) -> None:
     for key in options:
         if key not in (source, "runtime", "space", "cache"):
             raise ParameterError(
-                f"{key} is for workloads of Mountlab's own", where=f"{where}.{key}", got=key,
+                f"{key} is for workloads of Mountlab's own",
+                where=f"{where}.{key}",
+                got=key,
                 allowed="runtime, space, cache: everything else is in the text of the workload",
-            )  # fmt: skip
+            )
     if not options.get("space"):
         raise ParameterError(
-            "how much space the workload takes is not known", where=f"{where}.space", got="nothing",
+            "how much space the workload takes is not known",
+            where=f"{where}.space",
+            got="nothing",
             allowed="the most that its files take, such as 2GiB",
-        )  # fmt: skip
+        )
     if source == "installed" and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}", str(options["installed"])):
         raise ParameterError(
-            "not the name of a workload", where=f"{where}.installed", got=repr(options["installed"]),
+            "not the name of a workload",
+            where=f"{where}.installed",
+            got=repr(options["installed"]),
             allowed="letters, digits, '_' and '-', such as fileserver",
-        )  # fmt: skip
+        )
     if source == "wml":
         _check_text(options, where)
 
@@ -201,9 +212,11 @@ def _check_text(options: Mapping[str, Scalar], where: str) -> None:
     own, asked = wml.run_seconds(text), options.get("runtime")
     if own and asked and own != float(asked):
         raise ParameterError(
-            "two run times", where=f"{where}.runtime", got=f"{float(asked):g} s, and `run {own}` in the text",
+            "two run times",
+            where=f"{where}.runtime",
+            got=f"{float(asked):g} s, and `run {own}` in the text",
             allowed="one of them",
-        )  # fmt: skip
+        )
 
 
 def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
@@ -331,9 +344,14 @@ def read_report(stdout: str, stderr: str = "") -> Report:
     if not took or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
     return Report(
-        version=version[1] if version else "", took_s=int(took[1]), elapsed_s=elapsed, operations=rows, summary=whole,
-        reads=float(summary["reads"]), writes=float(summary["writes"]),
-    )  # fmt: skip
+        version=version[1] if version else "",
+        took_s=int(took[1]),
+        elapsed_s=elapsed,
+        operations=rows,
+        summary=whole,
+        reads=float(summary["reads"]),
+        writes=float(summary["writes"]),
+    )
 
 
 def _no_figures(said: str) -> NoReturn:
@@ -348,9 +366,11 @@ def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[
     match = pattern.fullmatch(lines[number].rstrip("\r\n"))
     if not match or not lines[number].endswith("\n"):
         raise ParseError(
-            "a line of filebench's report cannot be read", where=f"line {number + 1}", got=lines[number].strip()[:120],
+            "a line of filebench's report cannot be read",
+            where=f"line {number + 1}",
+            got=lines[number].strip()[:120],
             allowed="NAME COUNTops RATEops/s BANDWIDTHmb/s LATENCYms/op [LEASTms - MOSTms]",
-        )  # fmt: skip
+        )
     return match
 
 
@@ -360,9 +380,11 @@ def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
     printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
     if abs(printed - rate) > 1 + 2e-3 * rate:
         raise ParseError(
-            "filebench's count and rate do not agree", where=f"line {number + 1}", got=match[0].strip(),
+            "filebench's count and rate do not agree",
+            where=f"line {number + 1}",
+            got=match[0].strip(),
             allowed=f"{rate:.0f} ops/s in {elapsed_s:.3f} s",
-        )  # fmt: skip
+        )
     return _operations(match, match["name"], rate)
 
 
@@ -370,9 +392,14 @@ def _operations(match: re.Match[str], name: str, rate: float | None = None) -> O
     found = match.groupdict()
     times = {key: float(found.get(key) or 0) / 1e3 for key in ("latency", "least", "most")}
     return Operations(
-        name=name, count=int(found["count"]), bandwidth=float(found["bandwidth"]) * MIB, latency_s=times["latency"],
-        least_s=times["least"], most_s=times["most"], rate=float(found["rate"]) if rate is None else rate,
-    )  # fmt: skip
+        name=name,
+        count=int(found["count"]),
+        bandwidth=float(found["bandwidth"]) * MIB,
+        latency_s=times["latency"],
+        least_s=times["least"],
+        most_s=times["most"],
+        rate=float(found["rate"]) if rate is None else rate,
+    )
 
 
 def _check_operations(report: Report, kinds: Mapping[str, str]) -> None:
@@ -387,9 +414,10 @@ def _check_operations(report: Report, kinds: Mapping[str, str]) -> None:
     short = report.summary.count - counted
     if short > SLACK or (kinds and short < -SLACK):
         raise ParseError(
-            "filebench's lines and its summary do not agree", got=f"{counted} operations by line",
+            "filebench's lines and its summary do not agree",
+            got=f"{counted} operations by line",
             allowed=f"{report.summary.count}",
-        )  # fmt: skip
+        )
 
 
 def _check_amount(workload: Workload, report: Report) -> None:
@@ -402,18 +430,22 @@ def _check_amount(workload: Workload, report: Report) -> None:
     counted = next(row.count for row in report.operations if row.name == recipe.ends)
     if counted < LATE * asked:
         raise ToolError(
-            "filebench counted only the end of its work, since its clock starts late", got=f"{counted} x {recipe.ends}",
-            allowed=f"{LATE:.0%} of {asked} or more", next_step="give it more work",
-        )  # fmt: skip
+            "filebench counted only the end of its work, since its clock starts late",
+            got=f"{counted} x {recipe.ends}",
+            allowed=f"{LATE:.0%} of {asked} or more",
+            next_step="give it more work",
+        )
 
 
 def _check_latency(report: Report) -> None:
     """Of work of a fixed amount the mean latency is the answer."""
     if not report.summary.latency_s:
         raise ToolError(
-            "filebench tells no mean latency that can be believed", got="a build of before May 2017, or less than 1 us",
-            allowed="latencies with three digits after the point", next_step=_HINT,
-        )  # fmt: skip
+            "filebench tells no mean latency that can be believed",
+            got="a build of before May 2017, or less than 1 us",
+            allowed="latencies with three digits after the point",
+            next_step=_HINT,
+        )
 
 
 def _figures(report: Report, fixed: bool) -> Iterator[Measurement]:

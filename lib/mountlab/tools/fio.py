@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mountlab.errors import ParseError, ToolError
-from mountlab.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
-from mountlab.options import Option
+from mountlab.core.errors import ParseError, ToolError
+from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.core.options import Option
+from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_seeds, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, Entry
 from mountlab.tools.resolution import Step
-from mountlab.units import MIB
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
 
@@ -279,9 +279,11 @@ def _asked(workload: Workload, entries: Sequence[Entry]) -> list[tuple[Job, int]
     told = [str(entry.get("jobname", "")) for entry in entries]
     if len(told) != len(names) or ("jobs" in workload.options and told != names):
         raise ParseError(
-            "fio reports on other jobs than were asked for", where=FILE,
-            got=f"{len(told)} jobs: {', '.join(told)}"[:200], allowed=f"{len(names)}: {', '.join(names)}"[:200],
-        )  # fmt: skip
+            "fio reports on other jobs than were asked for",
+            where=FILE,
+            got=f"{len(told)} jobs: {', '.join(told)}"[:200],
+            allowed=f"{len(names)}: {', '.join(names)}"[:200],
+        )
     return asked
 
 

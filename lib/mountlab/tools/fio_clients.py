@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mountlab.errors import ParameterError, ToolError
-from mountlab.model import Measurement, Scalar, Seat
+from mountlab.core.errors import ParameterError, ToolError
+from mountlab.core.model import Measurement, Scalar, Seat
 from mountlab.tools import fio_report, fio_seeds
 from mountlab.tools.base import Cache
 from mountlab.tools.fio_jobs import Job, client_job_file
@@ -31,15 +31,19 @@ def check(options: Mapping[str, Scalar], *, where: str) -> None:
     """Raise ParameterError for what cannot be had from several clients."""
     if options.get("log_avg_msec"):
         raise ParameterError(
-            "logs over time are not kept of several clients", where=f"{where}.log_avg_msec",
-            got=str(options["log_avg_msec"]), allowed="a workload without `clients`, or without log_avg_msec",
-        )  # fmt: skip
+            "logs over time are not kept of several clients",
+            where=f"{where}.log_avg_msec",
+            got=str(options["log_avg_msec"]),
+            allowed="a workload without `clients`, or without log_avg_msec",
+        )
     unfit = [name for name, value in options.items() if "$" in str(value) and name != "jobs"]
     if unfit:
         raise ParameterError(
-            "not a value for a job file, and clients get theirs as one", where=f"{where}.{unfit[0]}",
-            got=repr(options[unfit[0]])[:60], allowed="text without '$'",
-        )  # fmt: skip
+            "not a value for a job file, and clients get theirs as one",
+            where=f"{where}.{unfit[0]}",
+            got=repr(options[unfit[0]])[:60],
+            allowed="text without '$'",
+        )
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -63,8 +67,9 @@ def ready(seats: Sequence[Seat], cache: Cache | None, output: str) -> tuple[Argv
     return tuple(ask(seats, output, kind) for kind in kinds)
 
 
-def files(seats: Sequence[Seat], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
-          ) -> dict[str, str]:  # fmt: skip
+def files(
+    seats: Sequence[Seat], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
+) -> dict[str, str]:
     """The job files of every client: what is run, what only lays out its files, what sees to its page cache."""
     found = {}
     for seat in seats:
@@ -100,15 +105,21 @@ def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[Entry]]:
     for entry in fio_report.entries(report):
         client = fio_report.client_of(entry)
         if client not in found:
-            raise ToolError("fio reports on a client that was not asked", where=FILE, got=repr(client)[:60],
-                            allowed=", ".join(clients))  # fmt: skip
+            raise ToolError(
+                "fio reports on a client that was not asked",
+                where=FILE,
+                got=repr(client)[:60],
+                allowed=", ".join(clients),
+            )
         found[client].append(entry)
     silent = [client for client, entries in found.items() if not entries]
     if silent:
         raise ToolError(
-            f"not all clients did their part: there are no figures of {', '.join(silent)}", where=FILE,
-            got=f"figures of {len(clients) - len(silent)} clients", allowed=f"of all {len(clients)}",
-        )  # fmt: skip
+            f"not all clients did their part: there are no figures of {', '.join(silent)}",
+            where=FILE,
+            got=f"figures of {len(clients) - len(silent)} clients",
+            allowed=f"of all {len(clients)}",
+        )
     return found
 
 
@@ -118,9 +129,11 @@ def check_sum(report: Any, entries: Iterable[Entry]) -> None:
     own = sum(fio_report.moved(entry) for entry in entries)
     if whole is not None and fio_report.moved(whole) != own:
         raise ToolError(
-            "fio's figures of its clients do not add up", where=f"{FILE}: {fio_report.ALL_CLIENTS}",
-            got=f"{fio_report.moved(whole):.0f} B", allowed=f"{own:.0f} B",
-        )  # fmt: skip
+            "fio's figures of its clients do not add up",
+            where=f"{FILE}: {fio_report.ALL_CLIENTS}",
+            got=f"{fio_report.moved(whole):.0f} B",
+            allowed=f"{own:.0f} B",
+        )
 
 
 def measurements(found: Mapping[str, Sequence[Entry]], phases: Sequence[int]) -> list[Measurement]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mountlab.errors import ParameterError, did_you_mean
+from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.tools.fio_options import numbers
 
 SCRIPT = """
@@ -80,10 +80,11 @@ def check_options(options: Mapping[str, str], known: Help, *, where: str) -> Non
             elsewhere = [other for other, own in known.engines.items() if name in own]
             raise ParameterError(
                 "the box's fio has no such option" + (f" with ioengine {engine}" if elsewhere else ""),
-                where=place, got=name,
+                where=place,
+                got=name,
                 allowed=f"with ioengine {', '.join(elsewhere)}" if elsewhere else "what `fio --cmdhelp` lists",
                 next_step=did_you_mean(name, sorted(names)),
-            )  # fmt: skip
+            )
         if name in known.described:
             _check_value(value, known.described[name], place)
 
@@ -91,16 +92,21 @@ def check_options(options: Mapping[str, str], known: Help, *, where: str) -> Non
 def _check_value(value: str, known: Known, place: str) -> None:
     if _NUMBER_TYPE.match(known.type) and value not in known.values and not numbers(value):
         raise ParameterError(
-            "the box's fio takes a number here", where=place, got=repr(value),
+            "the box's fio takes a number here",
+            where=place,
+            got=repr(value),
             allowed="0 or 1" if "boolean" in known.type else "a whole number, as 100 or 4k",
-        )  # fmt: skip
+        )
     if known.values and not known.type.startswith(("integer", "boolean")):
         word = re.split(r"[:,]", value)[0]
         if word not in known.values:
             raise ParameterError(
-                "the box's fio does not take this value", where=place, got=repr(value), allowed=", ".join(known.values),
+                "the box's fio does not take this value",
+                where=place,
+                got=repr(value),
+                allowed=", ".join(known.values),
                 next_step=did_you_mean(word, known.values),
-            )  # fmt: skip
+            )
     number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else None
     low, high = known.low, known.high
     if number is not None and ((low is not None and number < low) or (high is not None and number > high)):

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mountlab.errors import ParameterError
-from mountlab.model import Scalar
-from mountlab.options import Option, read_value
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Scalar
+from mountlab.core.options import Option, read_value
 from mountlab.tools import fio_seeds
 from mountlab.tools.fio_options import OPTIONS, RESERVED, arguments, fio_bytes, fio_seconds
 
@@ -51,9 +51,11 @@ def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job,
     jobs = list(_sections(str(options["jobs"]).removeprefix("\ufeff"), own, f"{where}.jobs"))
     if not jobs:
         raise ParameterError(
-            "the job file names no job", where=f"{where}.jobs", got=repr(options["jobs"])[:60],
+            "the job file names no job",
+            where=f"{where}.jobs",
+            got=repr(options["jobs"])[:60],
             allowed="sections such as [log], each with options such as rw=write",
-        )  # fmt: skip
+        )
     return tuple(_in_phases(jobs))
 
 
@@ -100,9 +102,11 @@ def _name(line: str, seen: set[str], place: str) -> str:
     match = _SECTION.match(line)
     if not match or match[1] in seen:
         raise ParameterError(
-            "not the name of a new job", where=place, got=repr(line)[:60],
+            "not the name of a new job",
+            where=place,
+            got=repr(line)[:60],
             allowed="[NAME], each once, of letters, digits, '_', '.' and '-'",
-        )  # fmt: skip
+        )
     if match[1] != "global":
         seen.add(match[1])
     return match[1]
@@ -138,11 +142,13 @@ def _value(key: str, text: str, option: Option, place: str) -> Scalar:
         found = fio_bytes(text or "1")
     if found is None or (option.kind == "flag" and found not in (0, 1)):
         raise ParameterError(
-            f"fio's option {key} needs a plain value", where=place, got=repr(text)[:60],
+            f"fio's option {key} needs a plain value",
+            where=place,
+            got=repr(text)[:60],
             allowed={"size": "bytes, such as 4k or 4096", "duration": "a time, such as 10s", "flag": "0 or 1"}.get(
                 option.kind, "a whole number"
             ),
-        )  # fmt: skip
+        )
     return read_value(found, option, where=place).value if option.kind == "choice" else found
 
 
@@ -150,9 +156,11 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
     """An option of the sweep that the text sets again would not be in effect."""
     if key in own and own[key] not in (OPTIONS[key].default if key in OPTIONS else None, value):
         raise ParameterError(
-            "an option is given both in the job file and beside it", where=place, got=f"{key}={value}",
+            "an option is given both in the job file and beside it",
+            where=place,
+            got=f"{key}={value}",
             allowed=f"in one place only; beside it stands {own[key]}",
-        )  # fmt: skip
+        )
 
 
 def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:

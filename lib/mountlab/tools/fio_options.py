@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.errors import ParameterError, did_you_mean
-from mountlab.model import Scalar
-from mountlab.options import Option
+from mountlab.core.errors import ParameterError, did_you_mean
+from mountlab.core.model import Scalar
+from mountlab.core.options import Option
+from mountlab.core.units import KIB
 from mountlab.tools.base import CACHE, Written
-from mountlab.units import KIB
 
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
 WRITES = ("write", "randwrite", "readwrite", "rw", "randrw")
@@ -71,10 +71,33 @@ _ALIASES = {
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("name", "directory", "output", "output_format", "eta"), _OURS),
     **dict.fromkeys(
-        ("filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client",
-         "daemonize", "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file",
-         "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log", "mem", "iomem", "hugepage_file",
-         "merge_blktrace_file", "program", "arguments"),
+        (
+            "filename",
+            "filename_format",
+            "opendir",
+            "exec_prerun",
+            "exec_postrun",
+            "include",
+            "server",
+            "client",
+            "daemonize",
+            "read_iolog",
+            "write_iolog",
+            "replay_redirect",
+            "aux_path",
+            "trigger",
+            "trigger_file",
+            "write_bw_log",
+            "write_lat_log",
+            "write_hist_log",
+            "write_iops_log",
+            "mem",
+            "iomem",
+            "hugepage_file",
+            "merge_blktrace_file",
+            "program",
+            "arguments",
+        ),
         _PATHS,
     ),
     **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
@@ -89,7 +112,7 @@ RESERVED: Mapping[str, str] = {
     "stats": "a job without figures is no measurement",
     "wait_for": "it would wait for another job: give `jobs`, a text with several, and there write stonewall",
     "exitall": "what the other jobs had done by then could not be checked against what was asked",
-}  # fmt: skip
+}
 
 _NUMBERS = (
     "rate", "rate_min", "rate_iops", "rate_iops_min", "rate_cycle", "thinktime", "thinktime_spin", "thinktime_blocks",
@@ -180,9 +203,11 @@ def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
         _check_units(name, value, f"{where}.{name}")
         if name in _NUMBERS and not numbers(_argument(name, value)):
             raise ParameterError(
-                f"fio's option {name} needs a number", where=f"{where}.{name}", got=repr(value),
+                f"fio's option {name} needs a number",
+                where=f"{where}.{name}",
+                got=repr(value),
                 allowed="a whole number, as 100 or 4k; with commas one each for reads, writes and trims",
-            )  # fmt: skip
+            )
     _check_split(str(options.get("bssplit", "4k/100")), f"{where}.bssplit")
     _check_engine(str(options["ioengine"]), f"{where}.ioengine")
 
@@ -192,9 +217,12 @@ def _check_units(name: str, value: Scalar, where: str) -> None:
     found = re.search(r"\d+[kmgtp]ib\b", value, re.IGNORECASE) if isinstance(value, str) else None
     if found and re.fullmatch(r"[\w.:,/%-]+", str(value)):
         raise ParameterError(
-            f"fio reads the sizes of {name} by units of its own", where=where, got=found[0],
-            allowed="4k for 4096 bytes: 4KiB is 4000 bytes to fio", next_step="write it as fio means it, or in bytes",
-        )  # fmt: skip
+            f"fio reads the sizes of {name} by units of its own",
+            where=where,
+            got=found[0],
+            allowed="4k for 4096 bytes: 4KiB is 4000 bytes to fio",
+            next_step="write it as fio means it, or in bytes",
+        )
 
 
 def _check_split(text: str, where: str) -> None:
@@ -202,17 +230,21 @@ def _check_split(text: str, where: str) -> None:
     match, directions = _SHARES.match(text), text.split(",")
     if not match or match[1] or len(directions) > _DIRECTIONS:
         raise ParameterError(
-            "not a mix of block sizes", where=where, got=repr(text),
+            "not a mix of block sizes",
+            where=where,
+            got=repr(text),
             allowed="SIZE/PERCENT with ':' between, such as 4k/60:64k/40; with ',' for reads, writes and trims",
-        )  # fmt: skip
+        )
     for each in directions:
         parts = [part.partition("/") for part in each.split(":")]
         total = sum(int(share or 0) for _, _, share in parts)
         if total > 100 or not all(fio_bytes(size) for size, _, _ in parts):
             raise ParameterError(
-                "a mix of block sizes that cannot be", where=where, got=f"{each}: {total} %",
+                "a mix of block sizes that cannot be",
+                where=where,
+                got=f"{each}: {total} %",
                 allowed="sizes above 0, and shares of 100 % or less together",
-            )  # fmt: skip
+            )
 
 
 def check_common(options: Mapping[str, Scalar], *, where: str) -> None:
@@ -220,8 +252,10 @@ def check_common(options: Mapping[str, Scalar], *, where: str) -> None:
     if options.get("log_avg_msec") == 0:
         raise ParameterError(
             "a log of every single I/O would fill the box's memory",
-            where=f"{where}.log_avg_msec", got="0", allowed="1 or more milliseconds",
-        )  # fmt: skip
+            where=f"{where}.log_avg_msec",
+            got="0",
+            allowed="1 or more milliseconds",
+        )
 
 
 def _check_times(options: Mapping[str, Scalar], where: str) -> None:
@@ -281,8 +315,11 @@ def _check_engine(engine: str, where: str) -> None:
     if engine not in ENGINES:
         raise ParameterError(
             "not an engine that reads and writes files",
-            where=where, got=repr(engine), allowed=", ".join(ENGINES), next_step=did_you_mean(engine, ENGINES),
-        )  # fmt: skip
+            where=where,
+            got=repr(engine),
+            allowed=", ".join(ENGINES),
+            next_step=did_you_mean(engine, ENGINES),
+        )
 
 
 def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:

@@ -10,12 +10,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mountlab.errors import ParseError
-from mountlab.model import METRICS, Measurement
-from mountlab.tools import histograms
+from mountlab.core.errors import ParseError
+from mountlab.core.metrics import METRICS
+from mountlab.core.model import Measurement
+from mountlab.core.units import NS_PER_S
+from mountlab.stats import histograms
 from mountlab.tools.base import decode_json
 from mountlab.tools.resolution import Step
-from mountlab.units import NS_PER_S
 
 FILE = "fio.json"
 ALL_CLIENTS = "All clients"
@@ -111,9 +112,12 @@ def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
     where = f"{FILE}: {place}.{key}"
     if value is None:
         return ParseError(
-            f"this is not a whole report of fio: it has no {key}", where=where, got="nothing", allowed=allowed,
+            f"this is not a whole report of fio: it has no {key}",
+            where=where,
+            got="nothing",
+            allowed=allowed,
             next_step="fio writes it always: take the report as fio wrote it (--output-format=json or json+)",
-        )  # fmt: skip
+        )
     got = f"{str(value)[:60]} ({type(value).__name__})"
     return ParseError("fio's report is not json+ of version 3", where=where, got=got, allowed=allowed)
 
@@ -267,8 +271,11 @@ _MACHINE = {
 """Metric to fio's key, and what it is divided by. Shares are of one processor, averaged over the clones of a job."""
 METRICS_TOLD = (
     *(metric for metric in METRICS if metric.startswith(("read_", "write_", "sync_latency", "sync_ios"))),
-    *_MACHINE, "disk_utilization", "elapsed", "bytes",
-)  # fmt: skip
+    *_MACHINE,
+    "disk_utilization",
+    "elapsed",
+    "bytes",
+)
 """Every metric that a report of fio's may give."""
 
 
@@ -338,8 +345,13 @@ def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], si
     runtime = sum(longest.values())
     rate = 1e3 / runtime if runtime else 0.0
     latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
-    return {**total, **latencies, "runtime": runtime, "bw_bytes": total["io_bytes"] * rate,
-            "iops": total["total_ios"] * rate}  # fmt: skip
+    return {
+        **total,
+        **latencies,
+        "runtime": runtime,
+        "bw_bytes": total["io_bytes"] * rate,
+        "iops": total["total_ios"] * rate,
+    }
 
 
 def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:

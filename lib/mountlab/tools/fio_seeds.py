@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mountlab.model import Scalar
-from mountlab.seeds import derived
+from mountlab.core.model import Scalar
+from mountlab.core.seeds import derived
 
 OWN = ("randseed", "randrepeat", "allrandrepeat")
 """fio's options that say how its generators are seeded."""

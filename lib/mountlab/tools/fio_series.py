@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from mountlab.errors import ParseError
-from mountlab.units import KIB, NS_PER_S
+from mountlab.core.errors import ParseError
+from mountlab.core.units import KIB, NS_PER_S
 
 PREFIX = "fio"
 """How the names of the logs begin that Mountlab asks for: fio_bw.1.log, fio_lat.2.log, ..."""
@@ -93,8 +93,10 @@ def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, Point]]:
         match = _LINE.match(line)
         if not match:
             raise ParseError(
-                "not a line of fio's logs", where=f"{name}, line {number}", got=repr(line)[:60],
+                "not a line of fio's logs",
+                where=f"{name}, line {number}",
+                got=repr(line)[:60],
                 allowed="milliseconds, value, direction, block size",
-            )  # fmt: skip
+            )
         seconds, value, block = int(match[1]) / 1e3, int(match[2]) * factor, int(match[4])
         yield _DIRECTIONS[int(match[3])], Point(seconds, value, block)

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
-from mountlab.options import Option
+from mountlab.core.errors import ParameterError, ParseError, ToolError
+from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.core.options import Option
+from mountlab.core.units import KIB, MIB
 from mountlab.tools.base import CACHE, ZEROS, Cache, Command, ToolOutput, Written, check_cache, checksum
 from mountlab.tools.resolution import Step
-from mountlab.units import KIB, MIB
 
 LOG = "fs_log.txt"
 SYNCS: dict[str, int] = {
@@ -98,7 +98,9 @@ class FsMark:
         "file_size": Option(kind="size", help="size of each file (-s)"),
         "loops": Option(kind="int", default=1, help="how often all of it is done; the files stay (-L)"),
         "sync": Option(
-            kind="choice", choices=tuple(SYNCS), default="fsync",
+            kind="choice",
+            choices=tuple(SYNCS),
+            default="fsync",
             help="when files are flushed (-S 0 to 6): never; each before it is closed; sync() after all and one fsync "
             "per thread; after all each is opened again and flushed, last first; the same after a sync(); the same "
             "in order; the same in order after a sync()",
@@ -112,22 +114,25 @@ class FsMark:
         "call_times": Option(kind="flag", default=0, help="time each system call too (-v)"),
         "keep_files": Option(kind="flag", default=1, help="leave the files; without, each is unlinked, and timed (-k)"),
         "cache": CACHE,
-    }  # fmt: skip
+    }
     any_option = False
     reserved: Mapping[str, str] = {
         **{letter: f"write {name}" for name, letter in LETTERS.items()},
-        "v": "write call_times", "k": "write keep_files",
+        "v": "write call_times",
+        "k": "write keep_files",
         "F": "the plan could not tell how much space it takes: give count and loops",
         "d": "Mountlab names the directory, so that nothing else is written",
         "l": "Mountlab names the log file, which would lie in the directory of the run",
-    }  # fmt: skip
+    }
     clock_s = 1e-6
     steps: Mapping[str, Step] = {
         # Whole microseconds, the rest cut off: a call may have taken one more, which is half of this step.
         **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=2e-6)),
-        "file_rate": Step(absolute=0.1, clock_s=clock_s), "app_overhead": Step(absolute=1e-6),
-        "space_used": Step(absolute=0.01), "bytes": Step(absolute=1),
-    }  # fmt: skip
+        "file_rate": Step(absolute=0.1, clock_s=clock_s),
+        "app_overhead": Step(absolute=1e-6),
+        "space_used": Step(absolute=0.01),
+        "bytes": Step(absolute=1),
+    }
     gives: tuple[str, ...] = (
         "file_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "app_overhead",
         "space_used", "elapsed", "bytes",
@@ -222,9 +227,11 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
         return ToolError("fs_mark did not take its options, and printed its usage", evidence="\n".join(lines[:usage]))
     got = next((line for line in lines if line.strip()), "nothing")
     return ParseError(
-        "fs_mark's header is missing", got=got[:200], allowed="'#  fs_mark  -n ...', above the table",
+        "fs_mark's header is missing",
+        got=got[:200],
+        allowed="'#  fs_mark  -n ...', above the table",
         next_step="paste the output from the line '#  fs_mark' on: the rows are checked by what it says",
-    )  # fmt: skip
+    )
 
 
 def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
@@ -233,9 +240,11 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> Report:
     version = next((found for line in lines[start : table or end] if (found := _THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
-            "fs_mark's header is not whole", where=f"line {start + 1}", got=lines[start][:200],
+            "fs_mark's header is not whole",
+            where=f"line {start + 1}",
+            got=lines[start][:200],
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
-        )  # fmt: skip
+        )
     last = end - 1 if whole or end < len(lines) else end - 2
     headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
     form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
@@ -293,16 +302,20 @@ def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: i
     for call, (least, mean, most) in calls.items():
         if call != "sync" and max(least, mean) > most:
             raise ParseError(
-                f"fs_mark's times of {call} do not agree", where=f"line {number}", got=line.strip()[:200],
+                f"fs_mark's times of {call} do not agree",
+                where=f"line {number}",
+                got=line.strip()[:200],
                 allowed=f"at most {most} us, the longest, and not {max(least, mean)} us",
-            )  # fmt: skip
+            )
 
 
 def _no_row(line: str, number: int, form: _Form) -> ParseError:
     return ParseError(
-        "a row of fs_mark's table cannot be read", where=f"line {number}", got=line[:200],
+        "a row of fs_mark's table cannot be read",
+        where=f"line {number}",
+        got=line[:200],
         allowed=f"{23 if form.verbose else 5} numbers, each column in its full width, and files a second above 0",
-    )  # fmt: skip
+    )
 
 
 def _check_rows(report: Report, line: int) -> None:
@@ -316,14 +329,18 @@ def _check_rows(report: Report, line: int) -> None:
     for number, row in enumerate(report.iterations, start=1):
         if row.count != each * number:
             raise ToolError(
-                "fs_mark did not make the files that were asked", where=f"iteration {number}",
-                got=f"{row.count} files", allowed=f"{each * number}: -n x threads x iterations",
-            )  # fmt: skip
+                "fs_mark did not make the files that were asked",
+                where=f"iteration {number}",
+                got=f"{row.count} files",
+                allowed=f"{each * number}: -n x threads x iterations",
+            )
         if "s" in report.options and row.size != _whole(report, "s", 0):
             raise ParseError(
-                "fs_mark's table and its header do not agree", where=f"iteration {number}",
-                got=f"files of {row.size} B", allowed=f"{report.options['s']} B (-s)",
-            )  # fmt: skip
+                "fs_mark's table and its header do not agree",
+                where=f"iteration {number}",
+                got=f"files of {row.size} B",
+                allowed=f"{report.options['s']} B (-s)",
+            )
 
 
 def _said(output: ToolOutput) -> str:
@@ -419,9 +436,11 @@ def _check_directories(options: Mapping[str, Scalar], where: str) -> None:
     if len(given) == 1:
         missing = "files_per_directory" if given == ["directories"] else "directories"
         raise ParameterError(
-            "directories and files_per_directory go together", where=f"{where}.{missing}", got="nothing",
+            "directories and files_per_directory go together",
+            where=f"{where}.{missing}",
+            got="nothing",
             allowed="both: without files_per_directory fs_mark changes the directory every 180 seconds only",
-        )  # fmt: skip
+        )
     for name, least in (("directories", 2), ("files_per_directory", 1)):
         if name in options and not least <= int(options[name]) <= MOST["count"]:
             raise _beyond(name, options, f"{least} to {MOST['count']}", where)

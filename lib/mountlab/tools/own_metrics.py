@@ -6,22 +6,31 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
-from mountlab.errors import ParameterError
-from mountlab.model import COLUMNS, METRICS, Better, Metric, known_metric
-from mountlab.options import unknown_key
-from mountlab.units import SIZE_UNITS, TIME_UNITS, base_unit
+from mountlab.core.errors import ParameterError
+from mountlab.core.metrics import METRICS, Better, Metric, known_metric
+from mountlab.core.model import COLUMNS
+from mountlab.core.options import unknown_key
+from mountlab.core.units import SIZE_UNITS, TIME_UNITS, base_unit
 
 BETTER: tuple[Better, ...] = get_args(Better)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 _UNIT = re.compile(r"[A-Za-z°µ%][A-Za-z0-9°µ%/*^._-]{0,19}\Z")
 _KNOWN_UNITS = {unit.lower(): unit for unit in (*SIZE_UNITS, *TIME_UNITS)}
 _SPELLINGS = {
-    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"), **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
-    **dict.fromkeys(("usec", "usecs", "µs", "micros"), "us"), **dict.fromkeys(("nsec", "nsecs"), "ns"),
-    **dict.fromkeys(("byte", "bytes"), "B"), **dict.fromkeys(("k", "kb"), "kB or KiB"),
-    **dict.fromkeys(("m", "mb"), "MB or MiB"), **dict.fromkeys(("g", "gb"), "GB or GiB"), "percent": "%",
-    "bps": "B/s", "kbps": "kB/s", "mbps": "MB/s", "gbps": "GB/s",
-}  # fmt: skip
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "µs", "micros"), "us"),
+    **dict.fromkeys(("nsec", "nsecs"), "ns"),
+    **dict.fromkeys(("byte", "bytes"), "B"),
+    **dict.fromkeys(("k", "kb"), "kB or KiB"),
+    **dict.fromkeys(("m", "mb"), "MB or MiB"),
+    **dict.fromkeys(("g", "gb"), "GB or GiB"),
+    "percent": "%",
+    "bps": "B/s",
+    "kbps": "kB/s",
+    "mbps": "MB/s",
+    "gbps": "GB/s",
+}
 """What people write for units that Mountlab knows by another name, in small letters."""
 _EXAMPLE = "such as ms, MB/s, 1/s, MiB, 1 or %; or one of your own, such as W, tpmC or requests"
 
@@ -35,9 +44,12 @@ def read_metric(name: str, entry: Mapping[str, str], *, unit: str, where: str) -
     if name in METRICS:
         if better is not None and better != known_metric(name).better:
             raise ParameterError(
-                f"{name} is a metric of Mountlab, whose direction is known", where=f"{where}.better", got=repr(better),
-                allowed=f"{known_metric(name).better}, or nothing", next_step="give a metric of your own another name",
-            )  # fmt: skip
+                f"{name} is a metric of Mountlab, whose direction is known",
+                where=f"{where}.better",
+                got=repr(better),
+                allowed=f"{known_metric(name).better}, or nothing",
+                next_step="give a metric of your own another name",
+            )
         return known_metric(name)
     if better is None:
         error = unknown_key(name, METRICS, where=where, what="metric")
@@ -66,9 +78,11 @@ def defined(workload: object) -> dict[str, Metric]:
 def _check_name(name: str, where: str) -> None:
     if not _NAME.match(name) or name in COLUMNS:
         raise ParameterError(
-            "not a name for a metric" if name not in COLUMNS else "a table has a column of this name", where=where,
-            got=repr(name), allowed="small letters, digits and '_', a letter first, 40 characters at most",
-        )  # fmt: skip
+            "not a name for a metric" if name not in COLUMNS else "a table has a column of this name",
+            where=where,
+            got=repr(name),
+            allowed="small letters, digits and '_', a letter first, 40 characters at most",
+        )
 
 
 def _base(unit: str, where: str) -> str:
@@ -83,9 +97,12 @@ def _base(unit: str, where: str) -> str:
     meant = "/".join(_meant(part) for part in unit.split("/"))
     if any(_is_spelling(part) for part in unit.split("/")):
         raise ParameterError(
-            "a unit that Mountlab knows by another name", where=where, got=repr(unit), allowed=_EXAMPLE,
+            "a unit that Mountlab knows by another name",
+            where=where,
+            got=repr(unit),
+            allowed=_EXAMPLE,
             next_step=f"write {meant}: other spellings are read differently by different people",
-        )  # fmt: skip
+        )
     return unit
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.errors import ParameterError, ParseError, ToolError
-from mountlab.model import FILES, Measurement, Program, Scalar, Target, Workload
-from mountlab.options import Option
+from mountlab.core.errors import ParameterError, ParseError, ToolError
+from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
+from mountlab.core.options import Option
+from mountlab.core.units import MIB
 from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
-from mountlab.units import MIB
 
 FILE = "pg_test_fsync.out"
 FILE_BYTES = 16 * MIB
@@ -83,7 +83,7 @@ class PgTestFsync:
             version=("pg_test_fsync", "--version"),
             places=("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin", "/opt/pgsql*/bin"),
         ),
-    )  # fmt: skip
+    )
     options: Mapping[str, Option] = {
         "time_per_test": Option(kind="duration", default=5.0, help="how long each of some 16 tests lasts (-s)"),
         "cache": CACHE,
@@ -107,9 +107,11 @@ class PgTestFsync:
         seconds = float(options["time_per_test"])
         if not 1 <= seconds <= LONGEST_TEST_S or seconds != int(seconds):
             raise ParameterError(
-                "pg_test_fsync counts whole seconds", where=f"{where}.time_per_test", got=f"{seconds:g} s",
+                "pg_test_fsync counts whole seconds",
+                where=f"{where}.time_per_test",
+                got=f"{seconds:g} s",
                 allowed=f"1s to {LONGEST_TEST_S}s, without a fraction",
-            )  # fmt: skip
+            )
         check_cache(options, reads=False, where=where)
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
@@ -125,9 +127,11 @@ class PgTestFsync:
         report = read_report(output.stdout)
         if report.seconds != _seconds(workload):
             raise ToolError(
-                "pg_test_fsync did not run what was asked", where="its first line",
-                got=f"{report.seconds} s per test", allowed=f"{_seconds(workload)} s",
-            )  # fmt: skip
+                "pg_test_fsync did not run what was asked",
+                where="its first line",
+                got=f"{report.seconds} s per test",
+                allowed=f"{_seconds(workload)} s",
+            )
         return measurements(report)
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
@@ -174,9 +178,11 @@ def read_report(text: str) -> Report:
         return Report(0, found, int(counted["loops"]))
     if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
-            "pg_test_fsync's beginning cannot be read", where="its first lines", got=text.strip()[:120] or "nothing",
+            "pg_test_fsync's beginning cannot be read",
+            where="its first lines",
+            got=text.strip()[:120] or "nothing",
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
-        )  # fmt: skip
+        )
     found = _rows(lines, list(_places(int(numbers[1]))))
     return Report(0, found, int(numbers[0])) if counted else Report(int(numbers[0]), found)
 
@@ -194,10 +200,11 @@ def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[R
     if len(lines) != len(places):
         sections = ", ".join(dict.fromkeys(place.section for place in places))
         raise ParseError(
-            "pg_test_fsync's output is not whole", got=f"{len(lines)} rows",
+            "pg_test_fsync's output is not whole",
+            got=f"{len(lines)} rows",
             allowed=f"{len(places)} rows, in the sections {sections}",
             next_step="paste the whole output, from its first line to the row of its last test",
-        )  # fmt: skip
+        )
     rows = [(number, line, _ROW.match(line)) for number, line in lines]
     timed = any(match and match["us"] for _, _, match in rows)
     return tuple(_row(line, number, place, timed) for (number, line, _), place in zip(rows, places, strict=True))
@@ -221,14 +228,16 @@ _OLDEST = tuple(
         "non-sync": ("8k write",),
         "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
         "two writes": (
-            "2 open_datasync 8k writes", "2 open_sync 8k writes", "8k write, 8k write, fdatasync",
+            "2 open_datasync 8k writes",
+            "2 open_sync 8k writes",
+            "8k write, 8k write, fdatasync",
             "8k write, 8k write, fsync",
         ),
         "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
         "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
     }.items()
     for name in names
-)  # fmt: skip
+)
 """The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
 
 
@@ -244,9 +253,11 @@ def _row(line: str, number: int, place: _Place, timed: bool) -> Row:
     elif missing and not found and place.optional and _is_of(missing["label"], place):
         return Row(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
     raise ParseError(
-        "a row of pg_test_fsync's cannot be read", where=f"line {number}", got=repr(line.strip()[:120]),
+        "a row of pg_test_fsync's cannot be read",
+        where=f"line {number}",
+        got=repr(line.strip()[:120]),
         allowed=f"{place.name!r}, two blanks or more, then {_FIGURES[timed]}" + (", or n/a" if place.optional else ""),
-    )  # fmt: skip
+    )
 
 
 _FIGURES = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mountlab.units import GIB, KIB, MIB
+from mountlab.core.units import GIB, KIB, MIB
 
 Floats = NDArray[np.float64]
 _DIGITS = range(2, 6)

@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import re
 
-from mountlab.errors import ParseError
-from mountlab.units import NS_PER_S
+from mountlab.core.errors import ParseError
+from mountlab.core.units import NS_PER_S
 
 FILE = ".wall_clock"
 """In the output directory. A name of this kind cannot be that of a file of the user's (`from`)."""
 UPTIME_STEP_S = 0.01
 """/proc/uptime counts hundredths of a second."""
-_SCRIPT = "; ".join((
-    "out=$1", "shift", "first=$(date +%s%N)", "read -r a _ < /proc/uptime", "start=$(date +%s%N)",
-    "read -r b _ < /proc/uptime", '"$@"', "status=$?", "read -r c _ < /proc/uptime", "end=$(date +%s%N)",
-    "read -r d _ < /proc/uptime", 'echo "$first $start $end $a $b $c $d" > "$out"', 'exit "$status"',
-))  # fmt: skip
+_SCRIPT = "; ".join(
+    (
+        "out=$1",
+        "shift",
+        "first=$(date +%s%N)",
+        "read -r a _ < /proc/uptime",
+        "start=$(date +%s%N)",
+        "read -r b _ < /proc/uptime",
+        '"$@"',
+        "status=$?",
+        "read -r c _ < /proc/uptime",
+        "end=$(date +%s%N)",
+        "read -r d _ < /proc/uptime",
+        'echo "$first $start $end $a $b $c $d" > "$out"',
+        'exit "$status"',
+    )
+)
 _STAMPS = re.compile(r"(\S+) (\S+) (\S+) (\d+\.\d+) (\d+\.\d+) (\d+\.\d+) (\d+\.\d+)\n")
 _NANOSECONDS = re.compile(r"\d{16,20}")
 """Some builds of BusyBox print whole seconds only."""
@@ -40,10 +52,12 @@ def elapsed(stamps: str | None) -> tuple[float, float]:
     match = _STAMPS.fullmatch(stamps or "")
     if not match:
         raise ParseError(
-            "the box's clock was not read around the command", where=FILE, got=repr((stamps or "")[:80]),
+            "the box's clock was not read around the command",
+            where=FILE,
+            got=repr((stamps or "")[:80]),
             allowed="three readings of the wall clock and four of /proc/uptime",
             next_step="see whether the box's output_root is full, or take a time that the program itself prints",
-        )  # fmt: skip
+        )
     a, b, c, d = (float(each) for each in match.groups()[3:])
     least, most = max(0.0, c - b - UPTIME_STEP_S), d - a + UPTIME_STEP_S
     if all(map(_NANOSECONDS.fullmatch, match.groups()[:3])):

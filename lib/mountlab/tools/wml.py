@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mountlab.errors import ParameterError
-from mountlab.units import GIB, KIB, MIB
+from mountlab.core.errors import ParameterError
+from mountlab.core.units import GIB, KIB, MIB
 
 Amounts = Mapping[str, int]
 BLOCK = 4 * KIB
@@ -104,30 +104,59 @@ _TREE = {"nfiles": 10_000, "filesize": 128 * KIB, "dirwidth": 20, "threads": 50,
 RECIPES: dict[str, Recipe] = {
     "fileserver": Recipe(
         about="create, write, append, read, delete and stat whole files",
-        defaults={**_TREE, "appendsize": 16 * KIB}, gamma=True, space={"files": 1.0, "appends": 1.0},
+        defaults={**_TREE, "appendsize": 16 * KIB},
+        gamma=True,
+        space={"files": 1.0, "appends": 1.0},
         processes=_loop(
-            "createfile create-file @tree #1", "writewholefile write-file #1 srcfd=1 iosize={iosize}",
-            "closefile close-1 #1", "openfile open-2 @tree #1", "appendfilerand append #1 iosize={appendsize}",
-            "closefile close-2 #1", *_reads(3, 3), "deletefile delete-file @tree", "statfile stat-file @tree",
+            "createfile create-file @tree #1",
+            "writewholefile write-file #1 srcfd=1 iosize={iosize}",
+            "closefile close-1 #1",
+            "openfile open-2 @tree #1",
+            "appendfilerand append #1 iosize={appendsize}",
+            "closefile close-2 #1",
+            *_reads(3, 3),
+            "deletefile delete-file @tree",
+            "statfile stat-file @tree",
         ),
     ),
     "varmail": Recipe(
         about="mail in one directory: create, append, fsync, read, delete",
-        defaults={**_TREE, "nfiles": 1000, "filesize": 16 * KIB, "dirwidth": 1_000_000, "threads": 16,
-                  "appendsize": 16 * KIB},
-        gamma=True, space={"files": 1.0, "appends": 1.0},
+        defaults={
+            **_TREE,
+            "nfiles": 1000,
+            "filesize": 16 * KIB,
+            "dirwidth": 1_000_000,
+            "threads": 16,
+            "appendsize": 16 * KIB,
+        },
+        gamma=True,
+        space={"files": 1.0, "appends": 1.0},
         processes=_loop(
-            "deletefile delete-file @tree", "createfile create-file @tree #1",
-            "appendfilerand append-1 #1 iosize={appendsize}", "fsync fsync-1 #1", "closefile close-1 #1",
-            "openfile open-2 @tree #1", "readwholefile read-2 #1 iosize={iosize}",
-            "appendfilerand append-2 #1 iosize={appendsize}", "fsync fsync-2 #1", "closefile close-2 #1", *_reads(3, 3),
+            "deletefile delete-file @tree",
+            "createfile create-file @tree #1",
+            "appendfilerand append-1 #1 iosize={appendsize}",
+            "fsync fsync-1 #1",
+            "closefile close-1 #1",
+            "openfile open-2 @tree #1",
+            "readwholefile read-2 #1 iosize={iosize}",
+            "appendfilerand append-2 #1 iosize={appendsize}",
+            "fsync fsync-2 #1",
+            "closefile close-2 #1",
+            *_reads(3, 3),
         ),
     ),
     "webserver": Recipe(
         about="read ten whole files, then append to one log",
-        defaults={**_TREE, "nfiles": 1000, "filesize": 16 * KIB, "threads": 100, "appendsize": 16 * KIB,
-                  "prealloc": 100},
-        gamma=True, space={"files": 1.0, "grows": 1.0},
+        defaults={
+            **_TREE,
+            "nfiles": 1000,
+            "filesize": 16 * KIB,
+            "threads": 100,
+            "appendsize": 16 * KIB,
+            "prealloc": 100,
+        },
+        gamma=True,
+        space={"files": 1.0, "grows": 1.0},
         sets=(FileSet(), FileSet(name="weblog", size="{appendsize}", entries="1", prealloc="100")),
         processes=_loop(*_reads(1, 10), "appendfilerand append-log @weblog #2 iosize={appendsize}"),
     ),
@@ -136,94 +165,150 @@ RECIPES: dict[str, Recipe] = {
         defaults={**_TREE, "filesize": 16 * KIB, "dirwidth": 1_000_000, "threads": 100, "appendsize": 16 * KIB},
         space={"files": 1.0, "appends": 1.0},
         processes=_loop(
-            "deletefile delete-file @tree", "createfile create-file @tree #1",
-            "appendfilerand append #1 iosize={appendsize}", "closefile close-1 #1", *_reads(2, 6),
+            "deletefile delete-file @tree",
+            "createfile create-file @tree #1",
+            "appendfilerand append #1 iosize={appendsize}",
+            "closefile close-1 #1",
+            *_reads(2, 6),
         ),
     ),
     "oltp": Recipe(
         about="a database: many readers, writers with synchronous asynchronous I/O, one log",
         defaults={"nfiles": 10, "filesize": 10 * MIB, "iosize": 2 * KIB, "threads": 200, "writers": 10},
         space={"files": 1.0, "file": 1.0},
-        sets=(FileSet(prealloc="100", width="1024"),
-              FileSet(name="dblog", size="{filesize}", entries="1", prealloc="100", width="1024")),
+        sets=(
+            FileSet(prealloc="100", width="1024"),
+            FileSet(name="dblog", size="{filesize}", entries="1", prealloc="100", width="1024"),
+        ),
         processes=(
-            Process(name="logger", threads="1", loop=(
-                "aiowrite log-write @dblog iosize=262144 random directio={direct} dsync",
-                "aiowait log-wait", "semblock log-block value=3200 highwater=1000",
-            )),
-            Process(name="writer", instances="{writers}", threads="1", loop=(
-                "aiowrite db-write @tree iosize={iosize} random iters=100 opennext directio={direct} dsync",
-                "hog db-think value=10000", "semblock db-block value=1000 highwater=2000", "aiowait db-wait",
-            )),
-            Process(name="reader", instances="{threads}", threads="1", loop=(
-                "read db-read @tree iosize={iosize} random opennext directio={direct}", "hog read-think value=200000",
-                "sempost post-log value=1 target=log-block blocking",
-                "sempost post-db value=1 target=db-block blocking",
-            )),
+            Process(
+                name="logger",
+                threads="1",
+                loop=(
+                    "aiowrite log-write @dblog iosize=262144 random directio={direct} dsync",
+                    "aiowait log-wait",
+                    "semblock log-block value=3200 highwater=1000",
+                ),
+            ),
+            Process(
+                name="writer",
+                instances="{writers}",
+                threads="1",
+                loop=(
+                    "aiowrite db-write @tree iosize={iosize} random iters=100 opennext directio={direct} dsync",
+                    "hog db-think value=10000",
+                    "semblock db-block value=1000 highwater=2000",
+                    "aiowait db-wait",
+                ),
+            ),
+            Process(
+                name="reader",
+                instances="{threads}",
+                threads="1",
+                loop=(
+                    "read db-read @tree iosize={iosize} random opennext directio={direct}",
+                    "hog read-think value=200000",
+                    "sempost post-log value=1 target=log-block blocking",
+                    "sempost post-db value=1 target=db-block blocking",
+                ),
+            ),
         ),
     ),
     "videoserver": Recipe(
         about="stream from active videos at a set rate, while a writer replaces passive ones",
         defaults={"nfiles": 32, "filesize": 10 * GIB, "threads": 48, "iosize": 256 * KIB, "rate": 96},
-        before=("eventgen rate={rate}",), space={"files": 7.0},
-        sets=(FileSet(prealloc="100", width="4", more=",paralloc"),
-              FileSet(name="passive", entries="{passive}", prealloc="50", width="20", more=",paralloc")),
+        before=("eventgen rate={rate}",),
+        space={"files": 7.0},
+        sets=(
+            FileSet(prealloc="100", width="4", more=",paralloc"),
+            FileSet(name="passive", entries="{passive}", prealloc="50", width="20", more=",paralloc"),
+        ),
         processes=(
-            Process(name="replacer", threads="1", loop=(
-                "deletefile remove-video @passive", "createfile new-video @passive #1",
-                "writewholefile write-video #1 srcfd=1 iosize=1048576", "closefile close-video #1",
-                "delay pause value=10",
-            )),
+            Process(
+                name="replacer",
+                threads="1",
+                loop=(
+                    "deletefile remove-video @passive",
+                    "createfile new-video @passive #1",
+                    "writewholefile write-video #1 srcfd=1 iosize=1048576",
+                    "closefile close-video #1",
+                    "delay pause value=10",
+                ),
+            ),
             Process(name="reader", loop=("read stream @tree iosize={iosize}", "bwlimit server-limit target=stream")),
         ),
     ),
     "seqread": _single(
         "read one file from its beginning to its end, again and again",
-        "read read-block @tree iosize={iosize} directio={direct}", more={"iosize": MIB},
+        "read read-block @tree iosize={iosize} directio={direct}",
+        more={"iosize": MIB},
     ),
     "rread": _single(
-        "read one file at random places", "read read-block @tree random iosize={iosize} directio={direct}", more={},
+        "read one file at random places",
+        "read read-block @tree random iosize={iosize} directio={direct}",
+        more={},
     ),
     "rwrite": _single(
-        "write one file at random places", "write write-block @tree random iosize={iosize} directio={direct}", more={},
+        "write one file at random places",
+        "write write-block @tree random iosize={iosize} directio={direct}",
+        more={},
     ),
     "rwritedsync": _single(
         "write one file at random places, each write synchronous",
-        "write write-block @tree random iosize={iosize} directio={direct} dsync", more={},
+        "write write-block @tree random iosize={iosize} directio={direct} dsync",
+        more={},
     ),
     "rwritefsync": _single(
         "write one file at random places, with fsync after every `burst` writes",
-        "write write-block @tree random iosize={iosize} iters={burst} directio={direct}", "fsync fsync-file @tree",
+        "write write-block @tree random iosize={iosize} iters={burst} directio={direct}",
+        "fsync fsync-file @tree",
         more={"iosize": 8 * KIB, "burst": 16_384},
     ),
     "seqwrite": _single(
         "append to an empty file until it has its size",
-        "appendfile append @tree iosize={iosize} iters={blocks} directio={direct}", "finishoncount finish value=1",
-        more={"iosize": MIB}, size="0", ends="append", count="{blocks}",
+        "appendfile append @tree iosize={iosize} iters={blocks} directio={direct}",
+        "finishoncount finish value=1",
+        more={"iosize": MIB},
+        size="0",
+        ends="append",
+        count="{blocks}",
     ),
     "writefsync": _single(
         "append to an empty file until it has its size, with fsync after every `burst` writes",
-        "appendfile append @tree iosize={iosize} iters={burst} directio={direct}", "fsync fsync-file @tree",
+        "appendfile append @tree iosize={iosize} iters={burst} directio={direct}",
+        "fsync fsync-file @tree",
         "finishoncount finish value={bursts} target=fsync-file",
-        more={"iosize": 8 * KIB, "burst": 1024}, size="0", ends="fsync-file", count="{bursts}",
+        more={"iosize": 8 * KIB, "burst": 1024},
+        size="0",
+        ends="fsync-file",
+        count="{bursts}",
     ),
     "createfiles": Recipe(
         about="create every file of a set, and write it",
         defaults={**_TREE, "nfiles": 50_000, "filesize": 16 * KIB, "dirwidth": 100, "threads": 16},
-        ends="create-file", count="{nfiles}", sets=(FileSet(prealloc="0"),),
-        processes=_loop("createfile create-file @tree #1", "writewholefile write-file #1 iosize={iosize}",
-                        "closefile close-file #1"),
+        ends="create-file",
+        count="{nfiles}",
+        sets=(FileSet(prealloc="0"),),
+        processes=_loop(
+            "createfile create-file @tree #1", "writewholefile write-file #1 iosize={iosize}", "closefile close-file #1"
+        ),
     ),
     "createdelete": Recipe(
         about="create and write a file, delete another: creation at a steady rate",
         defaults={**_TREE, "nfiles": 10_000, "filesize": 16 * KIB, "dirwidth": 100, "threads": 16},
-        processes=_loop("createfile create-file @tree #1", "writewholefile write-file #1 srcfd=1 iosize={iosize}",
-                        "closefile close-file #1", "deletefile delete-file @tree"),
+        processes=_loop(
+            "createfile create-file @tree #1",
+            "writewholefile write-file #1 srcfd=1 iosize={iosize}",
+            "closefile close-file #1",
+            "deletefile delete-file @tree",
+        ),
     ),
     "delete": Recipe(
         about="delete every file of a set",
         defaults={"nfiles": 5000, "filesize": 16 * KIB, "dirwidth": 100, "threads": 16},
-        ends="delete-file", count="{nfiles}", sets=(FileSet(prealloc="100"),),
+        ends="delete-file",
+        count="{nfiles}",
+        sets=(FileSet(prealloc="100"),),
         processes=_loop("deletefile delete-file @tree"),
     ),
     "statfile": Recipe(
@@ -239,40 +324,64 @@ RECIPES: dict[str, Recipe] = {
     "copyfiles": Recipe(
         about="copy every file of a set",
         defaults={"nfiles": 1000, "filesize": 16 * KIB, "dirwidth": 20, "threads": 1, "iosize": MIB},
-        sets=(FileSet(prealloc="100"), FileSet(name="copies", prealloc="0")), space={"files": 2.0},
-        ends="create-copy", count="{nfiles}",
+        sets=(FileSet(prealloc="100"), FileSet(name="copies", prealloc="0")),
+        space={"files": 2.0},
+        ends="create-copy",
+        count="{nfiles}",
         processes=_loop(
-            "openfile open-source @tree #1", "readwholefile read-source #1 iosize={iosize}",
-            "createfile create-copy @copies #2", "writewholefile write-copy #2 srcfd=1 iosize={iosize}",
-            "closefile close-source #1", "closefile close-copy #2",
+            "openfile open-source @tree #1",
+            "readwholefile read-source #1 iosize={iosize}",
+            "createfile create-copy @copies #2",
+            "writewholefile write-copy #2 srcfd=1 iosize={iosize}",
+            "closefile close-source #1",
+            "closefile close-copy #2",
         ),
     ),
     "makedirs": Recipe(
         about="make every directory of a tree",
-        defaults={"nfiles": 10_000, "dirwidth": 100, "threads": 16}, ends="make-directory", count="{nfiles}",
-        sets=(FileSet(size="0", kind="leafdirs", prealloc="0"),), processes=_loop("makedir make-directory @tree"),
+        defaults={"nfiles": 10_000, "dirwidth": 100, "threads": 16},
+        ends="make-directory",
+        count="{nfiles}",
+        sets=(FileSet(size="0", kind="leafdirs", prealloc="0"),),
+        processes=_loop("makedir make-directory @tree"),
     ),
     "removedirs": Recipe(
         about="remove every empty directory of a tree",
-        defaults={"nfiles": 10_000, "dirwidth": 100, "threads": 16}, ends="remove-directory", count="{nfiles}",
-        sets=(FileSet(size="0", kind="leafdirs", prealloc="100"),), processes=_loop("removedir remove-directory @tree"),
+        defaults={"nfiles": 10_000, "dirwidth": 100, "threads": 16},
+        ends="remove-directory",
+        count="{nfiles}",
+        sets=(FileSet(size="0", kind="leafdirs", prealloc="100"),),
+        processes=_loop("removedir remove-directory @tree"),
     ),
     "listdirs": Recipe(
         about="list the directories of a tree of empty files",
         defaults={"nfiles": 50_000, "dirwidth": 5, "threads": 16, "filesize": 0, "prealloc": 100},
         processes=_loop("listdir list-directory @tree"),
     ),
-}  # fmt: skip
+}
 """Workload name to what it does."""
 
 COMMON: Amounts = {"direct": 0}
 READS = frozenset(("read", "readwholefile"))
 WRITES = frozenset(("write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"))
 """Kinds of operations that move bytes, by their side."""
-IDLE = frozenset((
-    "hog", "delay", "eventlimit", "bwlimit", "iopslimit", "opslimit", "finishoncount", "finishonbytes", "block",
-    "wakeup", "semblock", "sempost", "print",
-))  # fmt: skip
+IDLE = frozenset(
+    (
+        "hog",
+        "delay",
+        "eventlimit",
+        "bwlimit",
+        "iopslimit",
+        "opslimit",
+        "finishoncount",
+        "finishonbytes",
+        "block",
+        "wakeup",
+        "semblock",
+        "sempost",
+        "print",
+    )
+)
 """Kinds of operations that filebench leaves out of its summary."""
 _APPENDS_PER_S = 30_000
 """To a log, each of half of `appendsize` on average: twice of what was seen on memory."""

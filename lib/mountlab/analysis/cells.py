@@ -1,0 +1,546 @@
+"""From measurements to estimates and comparisons: which values form a sample, and which pairs a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mountlab.core.findings import Comparison
+from mountlab.core.frames import pd
+from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
+from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.units import NS_PER_S
+from mountlab.filesystems import FAMILIES
+from mountlab.stats import RATIO_METHOD, WELCH_METHOD, compare_rows, estimate_samples, family, verdict
+from mountlab.stats.censored import SIGN_METHOD, CensoredEstimate, estimate_censored, ranked_ratios
+from mountlab.stats.comparisons import Flags, Ratios, Steps
+from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
+from mountlab.stats.sequential import level_after
+from mountlab.tools import TOOLS
+from mountlab.tools.resolution import Step, printed_step
+
+MEASUREMENT_COLUMNS = (
+    "trial_id",
+    "block",
+    "warmup",
+    "cell",
+    "filesystem",
+    "workload",
+    "tool",
+    "factors",
+    "metric",
+    "label",
+    "unit",
+    "value",
+    "step",
+)
+_DTYPES = {"block": "int64", "warmup": "bool", "factors": "object", "value": "float64", "step": "float64"}
+"""Of these columns; the others are text. A frame without rows tells no types by itself."""
+FIGURE = ("cell", "metric", "label")
+"""What tells the figures of a run apart."""
+_ESTIMATE_TAIL = (
+    "metric", "label", "unit", "n", "censored", "mean", "low", "high", "sd", "cv", "level", "method", "cell",
+)  # fmt: skip
+OF_A_MOUNT = ("mkfs_time", "mount_time")
+"""Metrics that no trial bounds: they belong to a mount."""
+Censored = Mapping[str, frozenset[int]]
+"""Cell to the counted blocks in which its trial ran into the time limit: trials that are known to be slow, by how much
+is not known."""
+NONE_CENSORED: Censored = {}
+
+
+def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame:
+    """One row a measurement, columns as MEASUREMENT_COLUMNS; factors is a mapping of option to value."""
+    pairs = list(rows)  # column by column: a mapping for each of a hundred thousand rows would take seconds
+    trials, measurements = [trial for trial, _ in pairs], [measurement for _, measurement in pairs]
+    columns: dict[str, list[Any]] = {
+        name: [getattr(trial, name) for trial in trials] for name in MEASUREMENT_COLUMNS[:8]
+    }
+    columns["factors"] = [dict(trial.factors) for trial in trials]
+    columns |= {name: [getattr(each, name) for each in measurements] for name in MEASUREMENT_COLUMNS[8:]}
+    frame = pd.DataFrame(columns, columns=list(MEASUREMENT_COLUMNS))
+    return frame if pairs else frame.astype({name: _DTYPES.get(name, "str") for name in MEASUREMENT_COLUMNS})
+
+
+def without_partial(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Leave out each percentile that a counted trial of its cell lacks: the others would be a choice among trials.
+
+    A trial lacks a percentile that too few of its I/Os lie above (stats.histograms.enough). Columns as
+    MEASUREMENT_COLUMNS.
+    """
+    rows = measurements[measurements["metric"].isin(PERCENT_OF)]
+    if rows.empty:
+        return measurements
+    trials = counted(measurements)[["cell", "trial_id"]].drop_duplicates().groupby("cell").size()
+    counts = (~rows["warmup"].astype(bool)).astype(int)
+    have = counts.groupby([rows[key] for key in ("cell", "metric", "label")]).transform("sum")
+    return measurements.drop(index=rows.index[have < rows["cell"].map(trials).fillna(0)])
+
+
+def factor_names(sweep: Sweep) -> list[str]:
+    """Every swept option, in the order of the sweep file."""
+    return list(dict.fromkeys(name for workload in sweep.workloads for name in workload.factors))
+
+
+def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
+    by_cell: dict[str, set[str]] = {}
+    for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
+        by_cell.setdefault(name, set()).add(metric)
+    present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
+    for cell in sweep.cells:
+        present[cell.workload.label] |= by_cell.get(cell.id, set())
+    wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
+    # Of a workload that others ran the options may not be known, by which a tool chooses.
+    own = {w.label: () if sweep.imported else TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
+    return {w.label: wanted[w.label] or own[w.label] for w in sweep.workloads}
+
+
+def _rows_of(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
+    """The rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
+    return zip(*(frame[name].tolist() for name in frame), strict=True)
+
+
+def counted(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Without the warm-up trials."""
+    return measurements[~measurements["warmup"].astype(bool)]
+
+
+def by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(cell, metric, label) to block to value, blocks in the order of the rows."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    for cell, metric, label, block, value in _rows_of(measurements[["cell", "metric", "label", "block", "value"]]):
+        found.setdefault((cell, metric, label), {})[int(block)] = float(value)
+    return found
+
+
+def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """The logarithms of ours / theirs in each block that holds both, in the order of blocks; what is not positive has
+    no ratio."""
+    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
+
+
+def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
+    """The counted blocks of each cell in which its trial ran into the time limit; without the cells that have none."""
+    found: dict[str, set[int]] = {}
+    for trial in trials:
+        if trial.status == "timeout" and not trial.warmup:
+            found.setdefault(trial.cell, set()).add(int(trial.block))
+    return {cell: frozenset(blocks) for cell, blocks in found.items()}
+
+
+def late_trials(censored: Censored, cell: str, metric: str) -> int:
+    """How many counted trials of a cell ran into the time limit and so have no figure of this metric."""
+    return 0 if metric in OF_A_MOUNT else len(censored.get(cell, ()))
+
+
+def censored_estimate(metric: Metric, values: NDArray[np.float64], late: int, level: float) -> CensoredEstimate:
+    """Return the median of a metric over values and so many trials that ran into the time limit."""
+    return estimate_censored(values, late, level=level, worst=metric.worst)
+
+
+def worse_side(metrics: Sequence[Metric]) -> NDArray[np.float64]:
+    """Of each metric 1 where more is worse, -1 where less is, NaN where a time limit says nothing of it."""
+    worst = np.array([metric.worst for metric in metrics])
+    return np.where(np.isnan(worst), math.nan, np.where(worst > 0, 1.0, -1.0))
+
+
+def estimate_frame(
+    sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
+) -> pd.DataFrame:
+    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A cell with
+    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored); one
+    without any other trial has rows without a figure.
+
+    The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
+    covers what the design's level says. All samples are computed at once.
+    """
+    factors, design = factor_names(sweep), sweep.design
+    samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
+    within, steps = level_after(design.until, design.level), _steps(sweep, samples)
+    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
+    cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
+    columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
+    columns |= {
+        "n": found.n,
+        "censored": np.zeros(len(found.n), dtype=np.int64),
+        "mean": found.figure,
+        "low": found.low,
+        "high": found.high,
+    }
+    columns |= {"sd": found.sd, "cv": found.cv, "level": design.level, "method": found.method}
+    columns |= {"cell": samples.keys["cell"]}
+    columns |= _with_censored(sweep, samples, columns, censored, within)
+    rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    rows = rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+    return _with_unended(sweep, measurements, rows, censored, run_id=run_id, box=box) if censored else rows
+
+
+def _with_censored(
+    sweep: Sweep, samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
+) -> dict[str, list[Any]]:
+    """The columns of the estimates that are others where a cell has censored trials."""
+    if not censored:
+        return {}
+    names = ("n", "censored", "mean", "low", "high", "sd", "cv", "method")
+    table = {name: list(columns[name]) for name in names}
+    ends = np.cumsum(samples.sizes)
+    for row, (cell, metric) in enumerate(_rows_of(samples.keys[["cell", "metric"]])):
+        if late := late_trials(censored, cell, metric):
+            values = samples.values[ends[row] - samples.sizes[row] : ends[row]]
+            own = censored_estimate(sweep.metric(metric), values, late, level)
+            new = (len(values) + late, late, own.figure, own.low, own.high, math.nan, math.nan, own.method)
+            for name, value in zip(names, new, strict=True):
+                table[name][row] = value
+    return table
+
+
+def _with_unended(
+    sweep: Sweep, measurements: pd.DataFrame, estimates: pd.DataFrame, censored: Censored, *, run_id: str, box: str
+) -> pd.DataFrame:
+    """With a row for each figure of the answer of the cells whose counted trials all ran into the time limit."""
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    ended, factors = set(estimates["cell"].tolist()), factor_names(sweep)
+    rows = [
+        {
+            "run_id": run_id,
+            "box": box,
+            "filesystem": cell.filesystem.name,
+            "tool": workload.tool,
+            "workload": workload.name,
+            **{name: workload.factors.get(name, "") for name in factors},
+            "metric": metric,
+            "label": label,
+            "unit": sweep.metric(metric).unit,
+            "n": late,
+            "censored": late,
+            **dict.fromkeys(("mean", "low", "high", "sd", "cv"), math.nan),
+            "level": sweep.design.level,
+            "method": censored_estimate(sweep.metric(metric), np.empty(0), late, sweep.design.level).method,
+            "cell": cell.id,
+        }
+        for cell in sweep.cells
+        if cell.id not in ended
+        for workload in (cell.workload,)
+        for metric in metrics[workload.label]
+        for label in labels.get((workload.label, metric), ("",))
+        if (late := late_trials(censored, cell.id, metric))
+    ]
+    if not rows:
+        return estimates
+    more = pd.DataFrame(rows)[list(estimates.columns)]
+    places = {cell.id: place for place, cell in enumerate(sweep.cells)}
+    whole = pd.concat([estimates, more], ignore_index=True) if len(estimates) else more
+    return whole.sort_values("cell", key=lambda cells: cells.map(places), kind="stable", ignore_index=True)
+
+
+A_TIME = known_metric("elapsed")
+PERCENTS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9999)
+"""The percentiles of a latency curve."""
+PERCENTILE_COLUMNS = (
+    "cell", "filesystem", "workload", "place", "percent", "n", "censored", "mean", "low", "high", "level", "method",
+)  # fmt: skip
+
+
+def percentile_frame(
+    sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequence[Histogram]]], censored: Censored = NONE_CENSORED
+) -> pd.DataFrame:
+    """The latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is. Where
+    trials ran into the time limit they are medians, as the figures of `estimate_frame`.
+
+    `histograms`: cell to place in fio's report ('read.clat_ns') to the histogram of each counted trial. Columns as
+    PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
+    has too few I/Os for (stats.histograms.enough) is left out: the others would be a choice among trials.
+    """
+    keys, samples, steps = [], [], []
+    for cell in sweep.cells:
+        for place, trials in histograms.get(cell.id, {}).items():
+            fewest = min(each.total for each in trials)
+            for percent in (each for each in PERCENTS if enough(fewest, each)):
+                keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
+                samples.append([percentile(each, percent) for each in trials])
+                steps.append(fmean(step_ns(each, percent) for each in trials) / NS_PER_S)
+    design = sweep.design
+    within = level_after(design.until, design.level)
+    sizes = np.array([len(each) for each in samples], dtype=np.int64)
+    values = np.array([value for each in samples for value in each], dtype=float)
+    found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
+    frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
+    late = [late_trials(censored, key[0], "elapsed") for key in keys]
+    frame = frame.assign(
+        n=found.n, censored=late, mean=found.figure, low=found.low, high=found.high, level=design.level
+    )
+    frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
+    for row in np.flatnonzero(late):
+        own = censored_estimate(A_TIME, np.array(samples[row]), late[row], within)
+        frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
+            len(samples[row]) + late[row],
+            own.figure,
+            own.low,
+            own.high,
+            own.method,
+        )
+    return frame[frame["mean"].notna()].reset_index(drop=True)
+
+
+def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:
+    """What each row of the estimates begins with, one entry a cell."""
+    cells = sweep.cells
+    start = {
+        "run_id": [run_id] * len(cells),
+        "box": [box] * len(cells),
+        "filesystem": [cell.filesystem.name for cell in cells],
+        "tool": [cell.workload.tool for cell in cells],
+        "workload": [cell.workload.name for cell in cells],
+    }
+    return start | {name: [cell.workload.factors.get(name, "") for cell in cells] for name in factors}
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The values of some measurements, sample after sample: those of one cell together, cells in a given order."""
+
+    keys: pd.DataFrame
+    """One row a sample: what tells them apart."""
+    places: NDArray[np.int64]
+    """The place of each sample's cell in the given order."""
+    values: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    """Of each value by itself (model.Measurement)."""
+    blocks: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The sample of each value."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
+    """Values with the same keys make one sample; within a cell, samples come in the order in which they first stood."""
+    codes = np.zeros(len(measurements), dtype=np.int64)
+    for key in keys:
+        own, unique = pd.factorize(measurements[key])
+        codes = codes * max(len(unique), 1) + own
+    ids, _ = pd.factorize(codes)
+    firsts = measurements.iloc[np.flatnonzero(~pd.Series(ids).duplicated())]
+    place = firsts["cell"].map({cell: place for place, cell in enumerate(cells)}).to_numpy(dtype=float)
+    order = np.argsort(place, kind="stable")
+    order = order[~np.isnan(place[order])]  # what is no cell of the sweep has no row
+    rank = np.full(len(firsts), len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    sizes = np.bincount(rank[ids], minlength=len(order) + 1)[: len(order)].astype(np.int64)
+    rows = np.argsort(rank[ids], kind="stable")[: sizes.sum()]
+    values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
+    steps = measurements["step"].to_numpy()[rows] if "step" in measurements else np.zeros(len(rows))
+    names = firsts[list(keys)].iloc[order].reset_index(drop=True)
+    places = place[order].astype(np.int64)
+    return _Samples(names, places, values.astype(float), steps.astype(float), blocks.astype(np.int64), sizes)
+
+
+def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
+    """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
+    samples = _samples(counted(measurements), FIGURE, [cell.id for cell in sweep.cells])
+    names = _rows_of(samples.keys[list(FIGURE)])
+    return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
+
+
+def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
+    """The step of each sample: that of its tool, at the mean of its values, or that of the values themselves; of logs
+    from elsewhere, and of metrics that the tool does not round in a known way, at least that of the digits which the
+    figures of the run show."""
+    means, found = (
+        np.bincount(samples.ids, each, len(samples.sizes)) / samples.sizes for each in (samples.values, samples.steps)
+    )
+    metrics, label = samples.keys["metric"].to_numpy(), samples.keys["label"].to_numpy()
+    elapsed = np.full(len(sweep.cells), math.nan)
+    whole = (metrics == "elapsed") & (label == "")
+    elapsed[samples.places[whole]] = means[whole]
+    tools = np.array([cell.workload.tool for cell in sweep.cells], dtype=object)[samples.places]
+    for tool, metric in dict.fromkeys(zip(tools, metrics, strict=True)):
+        own = (tools == tool) & (metrics == metric)
+        step = FILESYSTEM_STEPS.get(metric) or TOOLS[tool].steps.get(metric)
+        if step:
+            found[own] = np.maximum(found[own], step.at(means[own], elapsed[samples.places[own]]))
+        if sweep.imported or not step:
+            found[own] = np.maximum(
+                found[own], printed_step(samples.values[own[samples.ids]], sweep.metric(metric).unit)
+            )
+    return found
+
+
+FILESYSTEM_STEPS = dict.fromkeys(OF_A_MOUNT, Step(absolute=1e-9))
+"""What the box's own clock says, in whole nanoseconds, whatever the tool."""
+
+
+def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
+    """Every file system against the baseline, for every workload and every metric that the answer is about.
+
+    p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
+    (stats.comparisons says how); those of equivalence by Holm over the same family. Where a side has trials that ran
+    into the time limit the ratio is a median over blocks (stats.censored).
+    """
+    asked, ratios, late = compared(sweep, measurements, censored)
+    design = sweep.design
+    together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
+    columns = (
+        ratios.ratio, ratios.n, ratios.paired, together.p, together.p_adjusted, together.low, together.high,
+        together.low_all, together.high_all, together.low_same, together.high_same, together.level_same,
+        together.p_equivalent_adjusted, together.needed, late,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [_comparison(sweep, *pair) for pair in zip(asked, rows, strict=True)]
+
+
+def compared(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED
+) -> tuple[list[Question], Ratios, NDArray[np.int64]]:
+    """What a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in which a
+    side ran into the time limit; nothing without a baseline."""
+    asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
+    blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
+    ratios, late = compare_rows(*sides, steps=steps), _censored_sides(asked, blocks, censored)
+    return asked, _with_ranks(ratios, sides, late, asked) if censored else ratios, (late[0] | late[1]).sum(axis=1)
+
+
+def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
+    """The blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks) each."""
+    candidates, baselines = (np.zeros((len(asked), len(blocks)), dtype=bool) for _ in range(2))
+    masks = {cell: np.isin(blocks, list(own)) for cell, own in censored.items()}
+    for row, each in enumerate(asked if masks else ()):
+        if each.metric not in OF_A_MOUNT:
+            candidates[row] = masks.get(each.key(each.candidate)[0], False)
+            baselines[row] = masks.get(each.key(each.baseline)[0], False)
+    return candidates, baselines
+
+
+def _with_ranks(
+    ratios: Ratios,
+    sides: tuple[NDArray[np.float64], NDArray[np.float64]],
+    late: tuple[Flags, Flags],
+    asked: Sequence[Question],
+) -> Ratios:
+    return ranked_ratios(ratios, sides, late, worse_side([each.workload.metric(each.metric) for each in asked]))
+
+
+class Question(NamedTuple):
+    """One question of a sweep."""
+
+    workload: Workload
+    metric: str
+    label: str
+    candidate: str
+    baseline: str
+
+    def key(self, filesystem: str) -> tuple[str, str, str]:
+        """Cell, metric and label of one side."""
+        return f"{filesystem}/{self.workload.label}", self.metric, self.label
+
+
+def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Question]:
+    metrics, labels = answer_metrics(sweep, measurements), answer_labels(counted(measurements))
+    return [
+        Question(workload, metric, label, fs.name, baseline)
+        for workload in sweep.workloads
+        if sweep.has_cell(f"{baseline}/{workload.label}")
+        for metric in metrics[workload.label]
+        if workload.metric(metric).better != "neither"
+        for label in labels.get((workload.label, metric), ("",))
+        for fs in sweep.filesystems
+        if fs.name != baseline and sweep.has_cell(f"{fs.name}/{workload.label}") and not _refused(sweep, fs, workload)
+    ]
+
+
+def _refused(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
+    """Whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not compared."""
+    return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
+
+
+def _by_block(
+    measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[Question]
+) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
+    """The blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where
+    there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last counts.
+    """
+    samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
+    steps = np.append(_steps(sweep, samples), 0.0)
+    blocks, columns = np.unique(samples.blocks, return_inverse=True)
+    table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
+    table[samples.ids, columns] = samples.values
+    names = _rows_of(samples.keys[list(FIGURE)])
+    rows = {key: row for row, key in enumerate(names)}
+    candidates = [rows.get(each.key(each.candidate), -1) for each in asked]
+    baselines = [rows.get(each.key(each.baseline), -1) for each in asked]
+    return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
+
+
+def answer_labels(measurements: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
+    every part (the methods of pg_test_fsync), in the order in which they came."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    rows = measurements[["filesystem", "cell", "metric", "label"]].drop_duplicates()
+    for filesystem, cell, metric, label in _rows_of(rows):
+        found.setdefault((cell.removeprefix(f"{filesystem}/"), metric), {})[label] = None
+    return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}
+
+
+def _comparison(sweep: Sweep, asked: Question, found: tuple[Any, ...]) -> Comparison:
+    (
+        ratio,
+        n,
+        paired,
+        p,
+        p_adjusted,
+        low,
+        high,
+        low_all,
+        high_all,
+        low_same,
+        high_same,
+        level_same,
+        p_same,
+        needed,
+        late,
+    ) = found
+    workload, level = asked.workload, sweep.design.level
+    better = workload.own_metrics[asked.metric].better if asked.metric in workload.own_metrics else ""
+    said = verdict(
+        ratio,
+        p_adjusted=p_adjusted,
+        p_equivalent_adjusted=p_same,
+        level=level,
+        more_is_better=workload.metric(asked.metric).better == "higher",
+    )
+    return Comparison(
+        baseline=asked.baseline,
+        candidate=asked.candidate,
+        workload=workload.name,
+        tool=workload.tool,
+        factors=workload.factors,
+        metric=asked.metric,
+        label=asked.label,
+        ratio=math.nan if late and ratio in (0.0, math.inf) else ratio,
+        low=low,
+        high=high,
+        n=n,
+        level=level,
+        p=p,
+        p_adjusted=p_adjusted,
+        method=SIGN_METHOD if late else RATIO_METHOD if paired else WELCH_METHOD,
+        verdict=said,
+        low_all=low_all,
+        high_all=high_all,
+        low_same=low_same,
+        high_same=high_same,
+        level_same=level_same,
+        needed=None if math.isnan(needed) else int(needed),
+        censored=late,
+        better=better,
+    )

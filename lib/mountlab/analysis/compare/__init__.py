@@ -1,0 +1,1 @@
+"""What differs between runs: of two, of many, across boxes."""

@@ -1,0 +1,279 @@
+"""May a change pass? Runs of a change beside runs of its baseline, judged against a margin: for scripts and CI systems.
+
+Each figure passes, fails, or cannot be told, by bounds that hold for all of them together (stats.margin), and over all
+looks at one question: a change against its baseline, asked again with more blocks or more runs (stats.looks). With one
+run on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mountlab.analysis.compare.ratios import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
+from mountlab.analysis.compare.two import caveats_of, differences_of
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.analysis.same_cells import aligned
+from mountlab.checks.ran import fewest_ios, too_few
+from mountlab.core.errors import ParameterError, PlanError
+from mountlab.core.findings import Caveat
+from mountlab.core.metrics import PERCENT_OF
+from mountlab.core.model import Cell
+from mountlab.stats.histograms import enough
+from mountlab.stats.looks import Looks, Unit
+from mountlab.stats.margin import AgainstMargin, against_margin
+
+Outcome = Literal["fails", "cannot tell", "passes"]
+WORST_FIRST: tuple[Outcome, ...] = ("fails", "cannot tell", "passes")
+LARGEST_MARGIN = 10.0
+"""A change that may be eleven times as bad is judged by no figure."""
+EXIT_CODES: Mapping[Outcome, int] = {"passes": 0, "fails": 1, "cannot tell": 5}
+"""What the verb ends with."""
+
+_FEWEST = 2.0
+"""Values that tell of a spread."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One figure, and what the margin makes of it."""
+
+    cell: Cell
+    metric: str
+    label: str
+    outcome: Outcome
+    worse: float
+    """How many times as bad the change is as the baseline, whichever way is better."""
+    at_least: float
+    at_most: float
+    """Bounds of it that hold for all figures together; NaN where there are none."""
+    n: int
+    """Trials, or runs, of the smaller side."""
+    needed: float = math.nan
+    """How many of each side would tell; infinite where no number would; NaN where it is told, or no number helps."""
+    seen: float = math.nan
+    """The same if the change is what was seen."""
+    reason: str = ""
+    """Why there is no figure to be judged, or none that can be trusted."""
+
+    @property
+    def more(self) -> float:
+        """How many that is beyond those that there are."""
+        return self.needed - self.n
+
+    @property
+    def ratio(self) -> tuple[float, float, float]:
+        """Change / baseline, and its bounds."""
+        if self.cell.workload.metric(self.metric).better != "higher":
+            return self.worse, self.at_least, self.at_most
+        return _inverse(self.worse), _inverse(self.at_most), _inverse(self.at_least)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All figures of a change against one margin, the worst first."""
+
+    change: tuple[ComparedRun, ...]
+    baseline: tuple[ComparedRun, ...]
+    margin: float
+    level: float
+    judged: tuple[Judged, ...]
+    differs: tuple[str, ...]
+    """In what the first runs of the two sides are known to differ."""
+    looks: Looks
+    """How often the question may be asked."""
+    counted: int
+    """The blocks, or runs, of the smaller side that this look counts."""
+    left_out: bool
+    """Whether a run has blocks that this look does not count."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the whole: as good as its worst figure."""
+        return min((each.outcome for each in self.judged), key=WORST_FIRST.index)
+
+    @property
+    def unit(self) -> Unit:
+        """What n counts."""
+        return _unit(self.change, self.baseline)
+
+
+def judge(
+    change: Sequence[ComparedRun],
+    baseline: Sequence[ComparedRun],
+    *,
+    margin: float,
+    metrics: Sequence[str] = (),
+    looks: Looks = "any",
+) -> Gate:
+    """Each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times as bad.
+    `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
+
+    A figure that the baseline has and the change has not, fails, unless the change says why it is missing. Raises
+    ParameterError for a margin out of range, PlanError where a run is named twice, where the runs have no cell in
+    common, and where the baseline has no figure of the metrics.
+    """
+    if not 0 <= margin <= LARGEST_MARGIN:
+        raise ParameterError(
+            "not a margin", where="--worse-than", got=f"{100 * margin:g}%", allowed=f"0% to {100 * LARGEST_MARGIN:g}%"
+        )
+    runs = aligned((*baseline, *change))
+    _check(runs)
+    _check_directions(runs, metrics)
+    baseline, change = runs[: len(baseline)], runs[len(baseline) :]
+    figures = [
+        each
+        for each in shared_figures(runs, metrics=metrics)
+        if any(each.values[: len(baseline)]) and each.cell.workload.metric(each.metric).better != "neither"
+    ]
+    if not figures:
+        raise PlanError(
+            "the baseline has no figure to hold the change against",
+            where="gate --metric",
+            got=", ".join(metrics) or "none that its answer is about",
+            allowed=", ".join(sorted(set(baseline[0].measurements["metric"]))) or "a run that has measured something",
+        )
+    without = [_without(each, change, baseline) for each in figures]
+    present = [each for each, other in zip(figures, without, strict=True) if other is None]
+    found = _against(present, runs, change, baseline, margin, looks)
+    judged = [_one(each, found, place) for place, each in enumerate(present)]
+    judged += [each for each in without if each]
+    common = common_cells(baseline[0].sweep, change[0].sweep)
+    differs = dict.fromkeys(each.area for each in differences_of(baseline[0], change[0], common) if each.known)
+    return Gate(
+        tuple(change),
+        tuple(baseline),
+        margin,
+        level_of(runs),
+        tuple(sorted(judged, key=_worst_first)),
+        tuple(differs),
+        looks,
+        found.counted,
+        found.left_out,
+    )
+
+
+def _check(runs: Sequence[ComparedRun]) -> None:
+    ids = [str(run.info.get("run_id")) for run in runs]
+    twice = [each for place, each in enumerate(ids) if each in ids[:place]]
+    if twice:
+        raise PlanError("a run is not held against itself", where="gate", got=twice[0], allowed="each run once")
+    for run in runs[1:]:
+        common_cells(runs[0].sweep, run.sweep)
+
+
+def _check_directions(runs: Sequence[ComparedRun], metrics: Sequence[str]) -> None:
+    """Raise PlanError where a metric is asked for of which neither way is better."""
+    for name in metrics:
+        if any(name in run.sweep.own_metrics and run.sweep.metric(name).better == "neither" for run in runs):
+            raise PlanError(
+                "a metric without a direction cannot become worse",
+                where="gate --metric",
+                got=f"{name} (better: neither)",
+                allowed="metrics of which higher or lower is better",
+            )
+
+
+def _unit(change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Unit:
+    return "block" if len(change) == len(baseline) == 1 else "run"
+
+
+def _against(
+    present: Sequence[SharedFigure],
+    runs: Sequence[ComparedRun],
+    change: Sequence[ComparedRun],
+    baseline: Sequence[ComparedRun],
+    margin: float,
+    looks: Looks,
+) -> AgainstMargin:
+    """The figures that can be judged, all together."""
+    first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
+    sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
+    better = np.array([each.cell.workload.metric(each.metric).better == "higher" for each in present], dtype=bool)
+    return against_margin(
+        table_of(sides[0]),
+        table_of(sides[1]),
+        more_is_better=better,
+        margin=margin,
+        level=level,
+        until=rule_of(runs, level) if unit == "block" else None,  # runs as units follow no rule
+        steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
+        unit=unit,
+        looks=looks,
+    )
+
+
+def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:
+    """What is said of a figure without a ratio: one that cannot be trusted, or that the change has not. Else None."""
+    distrust, absent = _distrust(figure, change, baseline), "the change has no figure of it"
+    if any(figure.values[len(baseline) :]):
+        return _no_ratio(figure, "cannot tell", f"its figures cannot be trusted ({distrust})") if distrust else None
+    missing = [_why_missing(figure, run) for run in change]
+    if all(missing):
+        return _no_ratio(figure, "cannot tell", f"{absent}: {missing[0]}")
+    return _no_ratio(figure, "fails", absent)
+
+
+def _no_ratio(figure: SharedFigure, outcome: Outcome, reason: str) -> Judged:
+    none = math.nan
+    return Judged(figure.cell, figure.metric, figure.label, outcome, none, none, none, 0, reason=reason)
+
+
+def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
+    """Why a run has no figure, where that is no failure of it: too few I/Os, or its time limit. Else ''."""
+    if any(each.code == "timed-out" and each.subject == figure.cell.id for each in run.caveats):
+        return "its trials ran into their time limit (timed-out)"
+    ios = fewest_ios(run.measurements).get((figure.cell.id, figure.metric.partition("_")[0]))
+    if figure.metric in PERCENT_OF and ios and not enough(ios, PERCENT_OF[figure.metric]):
+        return f"{too_few(figure.metric, ios).rstrip('.')} (few-operations)"
+    return ""
+
+
+def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
+    """The trials of the one run of a side; of several runs the geometric mean of each."""
+    own = [each for each in figure.values[part] if each]
+    if len(figure.values) == 2:  # one run on each side
+        return own[0]
+    return [float(np.exp(np.mean(np.log(each)))) if min(each) > 0 else math.nan for each in own]
+
+
+def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The coarsest step of each figure among the runs of one side."""
+    return np.array([max(each.steps[part]) for each in figures])
+
+
+def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
+    outcome: Outcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
+    columns = (found.worse, found.low, found.high, found.needed, found.seen)
+    worse, low, high, needed, seen = (float(column[place]) for column in columns)
+    if outcome == "cannot tell" and math.isnan(needed):
+        needed = _FEWEST
+    return Judged(
+        figure.cell, figure.metric, figure.label, outcome, worse, low, high, int(found.n[place]), needed, seen
+    )
+
+
+def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:
+    """Say what the runs found that a figure cannot be trusted with: 'not-flushed in the change'."""
+    found = []
+    for side, runs in (("the baseline", baseline), ("the change", change)):
+        codes = {each.code for run in runs for each in caveats_of(side, run, [figure.cell]) if _is_about(each, figure)}
+        found += [f"{code} in {side}" for code in sorted(codes)]
+    return "; ".join(found)
+
+
+def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:
+    """An error; or trials that ran into their time limit, which a mean would leave out."""
+    return (caveat.severity == "error" or caveat.code == "timed-out") and figure.metric.startswith(caveat.metrics)
+
+
+def _worst_first(each: Judged) -> tuple[int, float]:
+    return WORST_FIRST.index(each.outcome), -each.at_least if math.isfinite(each.at_least) else 0.0
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf

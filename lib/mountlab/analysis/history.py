@@ -1,0 +1,241 @@
+"""How the figure of a cell went over the years: its runs in order, where its level changed, and what else did there.
+
+A history is one cell of one sweep on one box, as long as the same was asked of it: its figure in each run. The unit is
+the run. The histories of the answer of one sweep on one box are one family: their changes are corrected together,
+whichever of them a reader looks at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from mountlab.core.findings import Estimate, Verdict
+from mountlab.core.metrics import Better, higher_is_better
+from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
+from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
+
+LEVEL = 0.95
+By = Literal["kernel", "os", "year", "month"]
+BY: tuple[By, ...] = ("kernel", "os", "year", "month")
+_COMMIT = re.compile(r"-g([0-9a-f]{7,40})\b")
+"""How a kernel's release names the commit it was built of (scripts/setlocalversion)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """The figure of one run."""
+
+    run: str
+    """Its directory, below that of all runs."""
+    at: datetime
+    """When the run began, in UTC."""
+    n: int
+    """Trials, those at their time limit included."""
+    mean: float
+    """Where trials ran into their time limit the median of all, with these as the worst; NaN where it lies among them,
+    or where a limit does not bound the metric. Such a run has no spread: all below is NaN."""
+    sd: float
+    log_mean: float
+    log_sd: float
+    """Of the logarithms of the values; NaN where one of them is not positive."""
+    censored: int = 0
+    """Trials that ran into their time limit."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the run kept of its box and of Mountlab, by the names that people read: 'kernel', 'fio', ..."""
+
+    @property
+    def level(self) -> Level:
+        """The logarithm of the figure and its error, by the delta method where a trial is 0; NaN where the figure is
+        not positive. That of a median is unknown."""
+        if math.isfinite(self.log_mean):
+            value, sd = self.log_mean, self.log_sd
+        else:
+            usable = self.mean > 0 and math.isfinite(self.mean)
+            value, sd = (math.log(self.mean), self.sd / self.mean) if usable else (math.nan, math.nan)
+        known = self.n > 1 and math.isfinite(sd)
+        return Level(value, sd / math.sqrt(self.n) if known else math.nan, self.n - 1 if known else 0)
+
+    @property
+    def estimate(self) -> Estimate:
+        """Mean and t interval, from the trials of the run."""
+        return estimate_of_moments(self.mean, self.sd, self.n, level=LEVEL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What makes a history."""
+
+    sweep: str
+    box: str
+    cell: str
+    metric: str
+    label: str = ""
+    unit: str = ""
+    asked: str = ""
+    """A hash of what was asked of the cell."""
+    answer: bool = True
+    """Whether the sweep's answer is about this metric."""
+    better: Better | Literal[""] = ""
+    """Of a metric that the sweep defines; '' for one of METRICS."""
+
+    @property
+    def more_is_better(self) -> bool:
+        return higher_is_better(self.metric, self.better)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Something other than the figure that was not the same in two neighbouring runs."""
+
+    what: str
+    before: str
+    after: str
+    at: int
+    """The first run that has it so."""
+    only_there: bool
+    """Whether no run before the change has what the runs after it have."""
+
+    @property
+    def commits(self) -> str:
+        """'a1b2c3d..d4e5f6a', where both sides name the commit that they were built of."""
+        found = [_COMMIT.search(side) for side in (self.before, self.after)]
+        if self.what == "Mountlab's commit":
+            return f"{self.before.partition('+')[0][:12]}..{self.after.partition('+')[0][:12]}"
+        return f"{found[0][1]}..{found[1][1]}" if found[0] and found[1] else ""
+
+
+@dataclass(frozen=True)
+class History:
+    """One figure of one cell over its runs, oldest first."""
+
+    key: Key
+    points: tuple[Point, ...]
+    """The runs that count: those whose figure has a logarithm."""
+    changes: tuple[Change, ...] = ()
+    family: int = 1
+    """How many histories its changes are corrected for."""
+    left_out: tuple[Point, ...] = ()
+    """Runs whose figure is 0 or no number, so that no ratio to it exists; or lies among trials at their time limit."""
+
+    @property
+    def by_mean(self) -> tuple[Point, ...]:
+        """The runs of which a trial is 0: they count by the logarithm of their mean."""
+        return tuple(point for point in self.points if not point.censored and not math.isfinite(point.log_mean))
+
+    @property
+    def by_median(self) -> tuple[Point, ...]:
+        """The runs with trials at their time limit: they count by their median, with the weight of one trial."""
+        return tuple(point for point in self.points if point.censored)
+
+    @cached_property
+    def visible(self) -> list[tuple[int, float]]:
+        """For each number of runs from now on the change, as a share of the level, that would be reported by then in
+        four of five cases: the smaller of a rise and a fall."""
+        since = self.changes[-1].at if self.changes else 0
+        found = smallest_changes([point.level for point in self.points], since, self.family, LEVEL)
+        return [(runs, -math.expm1(-size)) for runs, size in found]
+
+    def turns(self, change: Change) -> list[Turn]:
+        """What else changed where this change may lie, the likeliest first."""
+        found = [turn for name in self._names() if (turn := self._turn(name, change)) is not None]
+        return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for point in self.points for name in point.facts))
+
+    def _turn(self, name: str, change: Change) -> Turn | None:
+        values = [point.facts.get(name) for point in self.points]
+        places = [
+            place
+            for place in range(max(change.first, 1), change.last + 1)
+            if values[place - 1] is not None and values[place] is not None and values[place - 1] != values[place]
+        ]
+        if not places:
+            return None
+        at = min(places, key=lambda place: abs(place - change.at))
+        before, after = set(values[change.since : at]), set(values[at : change.until])
+        return Turn(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
+
+    def verdict(self, change: Change) -> Verdict:
+        """Whether it became faster or slower."""
+        return "faster" if (change.ratio > 1) == self.key.more_is_better else "slower"
+
+    @property
+    def too_short(self) -> bool:
+        """Whether no change could be shown, however large."""
+        return len(self.points) < fewest_runs(self.family, LEVEL)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of a history that have something in common."""
+
+    name: str
+    points: tuple[Point, ...]
+    estimate: Estimate
+    """Of the means of the runs: n counts runs."""
+    ratio: float
+    low: float
+    high: float
+    """To the first group, with an interval that holds together with those of all others; NaN for the first."""
+
+
+def histories(rows: Iterable[tuple[Key, Point]]) -> list[History]:
+    """The figures of runs as histories, each with its changes."""
+    by_key: dict[Key, list[Point]] = {}
+    for key, point in rows:
+        by_key.setdefault(key, []).append(point)
+    ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in by_key.items()}
+    families: dict[tuple[str, str, str], list[Key]] = {}
+    for key in ordered:
+        families.setdefault((key.sweep, key.box, "" if key.answer else key.metric), []).append(key)
+    found = {history.key: history for keys in families.values() for history in _of_family(keys, ordered)}
+    return [found[key] for key in ordered]
+
+
+def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[Point, ...]]) -> Iterator[History]:
+    counted = [tuple(point for point in points[key] if math.isfinite(point.level.value)) for key in keys]
+    levels = [[point.level for point in own] for own in counted]
+    for key, own, changes in zip(keys, counted, find_changes(levels, level=LEVEL), strict=True):
+        left_out = tuple(point for point in points[key] if not math.isfinite(point.level.value))
+        yield History(key, own, tuple(changes), family_size(levels), left_out)
+
+
+def grouped(history: History, by: By) -> list[Group]:
+    """The runs of a history by kernel, operating system, year or month, in the order in which these first came. Each
+    run is one value."""
+    groups: dict[str, list[Point]] = {}
+    for point in history.points:
+        groups.setdefault(_group_name(point, by), []).append(point)
+    means = [[point.mean for point in own] for own in groups.values()]
+    bounds = [(math.nan, math.nan, math.nan)][: len(means)] + _to_first(means)
+    return [
+        Group(name, tuple(own), estimate([point.mean for point in own], level=LEVEL, unit=history.key.unit), *bound)
+        for (name, own), bound in zip(groups.items(), bounds, strict=True)
+    ]
+
+
+def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
+    """The ratio of each group but the first to the first, with intervals that hold together."""
+    if len(means) < 2:
+        return []
+    size = max(map(len, means))
+    table = np.array([[*own, *[math.nan] * (size - len(own))] for own in means])
+    ratios = compare_rows_unpaired(table[1:], np.broadcast_to(table[0], table[1:].shape))
+    together = family(ratios, level=LEVEL, smallest_effect=0.02)
+    columns = (ratios.ratio, together.low_all, together.high_all)
+    return [(float(a), float(b), float(c)) for a, b, c in zip(*columns, strict=True)]
+
+
+def _group_name(point: Point, by: By) -> str:
+    if by in ("year", "month"):
+        return f"{point.at:%Y}" if by == "year" else f"{point.at:%Y-%m}"
+    return point.facts.get(by, "not known")

@@ -1,0 +1,124 @@
+"""What memory of the box a trial's files took, on a file system that lives in memory, and what they gave back.
+
+trial.sh reads /proc/meminfo three times: before the trial's files are there, when they are, and when they are removed.
+A run of an earlier version has no such readings, and nothing is said of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from mountlab.core.model import Cell, Trial
+from mountlab.core.units import KIB
+from mountlab.filesystems.evidence import sections
+
+FILE = "memory.txt"
+MOMENTS = ("empty", "full", "freed")
+_LINE = re.compile(r"^(\S+): +(\d{1,18})(?: kB| B)?$", re.MULTILINE | re.ASCII)
+_NOT_HELD = (
+    "MemFree", "PerCpuFree", "Active(file)", "Inactive(file)", "SReclaimable", "AnonPages", "PageTables",
+    "KernelStack",
+)  # fmt: skip
+"""What is free, what the kernel drops when it needs memory, and what programs hold for themselves."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The memory of the box at one moment, in bytes."""
+
+    held: int
+    """Of memory and swap, neither free, nor cache that the kernel can drop, nor a program's own, nor what a tool copies
+    from: files in memory are in it, and so is what is reserved for huge pages."""
+    huge: int
+    """In use, of what is reserved for huge pages."""
+    files: int
+    """The sizes of the trial's files together."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The readings of one trial."""
+
+    empty: Reading
+    full: Reading
+    freed: Reading
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the counted trials of one cell took: medians in bytes. Of memory and swap, or of the huge pages that were
+    reserved at the mount."""
+
+    cell: Cell
+    n: int
+    files: float
+    before: float
+    """Without the files. On a zram device, which keeps what was removed: before the first file of all."""
+    full: float
+    after: float
+    taken: float
+    """What was in use with the files, less what was before."""
+    least: float
+    """Of `taken`, over the trials."""
+    most: float
+    kept: float
+    """What of it was still in use when the files were removed."""
+    huge_pages: bool
+
+
+def filled(text: str) -> Filled | None:
+    """The three readings of a trial; None where one is missing, or the kernel does not show what they are made of."""
+    parts = sections(text)
+    known = [reading for moment in MOMENTS if (reading := _reading(parts.get(moment, "")))]
+    return Filled(*known) if len(known) == len(MOMENTS) else None
+
+
+def _reading(text: str) -> Reading | None:
+    lines = {name: int(value) for name, value in _LINE.findall(text)}
+    if not {"MemTotal", "Files", "Source", *_NOT_HELD} <= lines.keys():
+        return None
+    held = lines["MemTotal"] - sum(lines[name] for name in _NOT_HELD)
+    swapped = lines.get("SwapTotal", 0) - lines.get("SwapFree", 0)
+    pages = lines.get("HugePages_Total", 0) - lines.get("HugePages_Free", 0)
+    huge = pages * lines.get("Hugepagesize", 0) * KIB
+    return Reading((held + swapped) * KIB - lines["Source"], huge, lines["Files"])
+
+
+def uses(cells: Iterable[Cell], trials: Iterable[Trial], read: Mapping[str, Filled]) -> Iterator[Use]:
+    """What each cell took, of the cells whose trials left files to take any.
+
+    `trials`: all of the run, in the order in which they ran. `read`: trial id to its readings.
+    """
+    known = [(trial, read[trial.trial_id]) for trial in trials if trial.trial_id in read]
+    first: dict[str, Reading] = {}
+    for trial, each in known:
+        first.setdefault(trial.mount, each.empty)
+    for cell in cells:
+        own = [(t, each) for t, each in known if t.cell == cell.id and t.status == "ok" and not t.warmup]
+        if (cell.filesystem.over or cell.filesystem).zram_bytes:
+            own = [(trial, replace(each, empty=first[trial.mount])) for trial, each in own]
+        if own and median(each.full.files for _, each in own) > 0:
+            yield _use(cell, [each for _, each in own])
+
+
+def _use(cell: Cell, each: Sequence[Filled]) -> Use:
+    huge = any(one.full.huge > one.empty.huge for one in each)
+    amounts = [tuple(at.huge if huge else at.held for at in (one.empty, one.full, one.freed)) for one in each]
+    taken = [full - empty for empty, full, _ in amounts]
+    before, full, after = (float(median(moment)) for moment in zip(*amounts, strict=True))
+    return Use(
+        cell=cell,
+        n=len(each),
+        files=float(median(one.full.files for one in each)),
+        before=before,
+        full=full,
+        after=after,
+        taken=float(median(taken)),
+        least=float(min(taken)),
+        most=float(max(taken)),
+        kept=float(median(freed - empty for empty, _, freed in amounts)),
+        huge_pages=huge,
+    )

@@ -1,0 +1,250 @@
+"""What others published, held against what a run measured: agrees, contradicts, undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Protocol
+
+import numpy as np
+
+from mountlab.analysis import cells, verdicts
+from mountlab.analysis.run_view import Measured
+from mountlab.core import numbers
+from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
+from mountlab.core.metrics import higher_is_better, known_metric
+from mountlab.core.model import Cell
+from mountlab.stats import RATIO_METHOD, compare_rows, family, verdict
+from mountlab.stats.censored import SIGN_METHOD, ranked_ratios
+
+NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
+
+
+class Compared(Measured, Protocol):
+    """What is needed of a run."""
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def published(self) -> Sequence[PublishedFigure]: ...
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One published row, ours of the same things, and how the two stand to each other."""
+
+    theirs: PublishedFigure
+    ours: Comparison | None
+    agreement: Agreement
+    why: str = ""
+    """Why it is not compared, where it was measured."""
+
+    @property
+    def said(self) -> str:
+        """How the two stand to each other, with the reason where they are not compared."""
+        return f"not compared: {self.why}" if self.why else self.agreement
+
+
+def beside(run: Compared) -> list[Beside]:
+    """Every published row of a run's sweep with ours, which has the interval that holds together with all others."""
+    return [_beside(theirs, _ours(theirs, run), run) for theirs in run.published]
+
+
+def _beside(theirs: PublishedFigure, ours: Comparison | None, run: Compared) -> Beside:
+    said = agreement(theirs, ours, smallest_effect=run.sweep.design.smallest_effect)
+    why = NO_RATIO if said == "not measured" and _holds_no_ratio(theirs, run) else ""
+    return Beside(theirs, ours, said, why)
+
+
+def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
+    """Whether both sides were measured in common blocks, and a figure that is not positive leaves no ratio in any."""
+    values = cells.by_block(cells.counted(run.measurements))
+    sides = [[values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair] for pair in _pairs(theirs, run)]
+    common = [(ours[block], other[block]) for ours, other in sides for block in ours.keys() & other.keys()]
+    return any(min(pair) <= 0 for pair in common)
+
+
+def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effect: float) -> Agreement:
+    """Whether ours points where theirs does.
+
+    A claim that both are the same, within a bound of its own, is held against our interval; every other against our
+    verdict. Without an interval nothing is decided.
+    """
+    if ours is None or not (math.isfinite(ours.ratio) or ours.censored):
+        return "not measured"
+    if not verdicts.has_interval(ours):
+        return "undecided"
+    if theirs.within is not None:
+        return _within(ours, theirs.within)
+    if ours.verdict == "undecided":
+        return "undecided"
+    return "agrees" if ours.verdict == direction(theirs, smallest_effect=smallest_effect) else "contradicts"
+
+
+def _within(ours: Comparison, bound: float) -> Agreement:
+    low, high = 1 / (1 + bound), 1 + bound
+    if low <= ours.low and ours.high <= high:
+        return "agrees"
+    return "contradicts" if ours.high < low or high < ours.low else "undecided"
+
+
+def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
+    """Where a published row points: its claim, or the side of 1 on which its ratio lies."""
+    if theirs.claim is not None:
+        return theirs.claim
+    if 1 / (1 + smallest_effect) <= theirs.ratio <= 1 + smallest_effect:
+        return "same"
+    return "faster" if (theirs.ratio > 1) == higher_is_better(theirs.metric) else "slower"
+
+
+def claim_text(theirs: PublishedFigure) -> str:
+    """'11 times', or 'slower', or 'the same within 10 %'."""
+    if theirs.claim is None:
+        return f"{numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value} times"
+    return f"the same within {numbers.percent(theirs.within)}" if theirs.within is not None else theirs.claim
+
+
+def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
+    if theirs.baseline_factors:
+        return _of_levels(theirs, run)
+    return verdicts.ours_beside(theirs, [verdicts.together(each) for each in run.comparisons])
+
+
+def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
+    """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
+    everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it allows for
+    the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as missing. Where a
+    trial ran into the time limit, it is the median over blocks with the sign test (stats.censored)."""
+    pairs = _pairs(theirs, run)
+    if not pairs:
+        return None
+    values = cells.by_block(cells.counted(run.measurements))
+    whole, late = _mean_ratios(theirs, pairs, values), _late_blocks(theirs, pairs, run)
+    blocks = sorted({*whole, *late[0], *late[1]})
+    if not blocks:
+        return None
+    design, workload = run.sweep.design, pairs[0][0].workload
+    sides = np.array([[whole.get(block, math.nan) for block in blocks]]), np.ones((1, len(blocks)))
+    ratios = compare_rows(*sides, steps=(np.array([_step(theirs, pairs, run, values)]), 0.0))
+    censored = len(late[0] | late[1])
+    if censored:
+        flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
+        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
+    alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
+    columns = (
+        ratios.ratio, alone.low, alone.high, alone.p, alone.p_equivalent_adjusted, alone.low_same, alone.high_same,
+        alone.level_same,
+    )  # fmt: skip
+    ratio, low, high, p, p_same, low_same, high_same, level_same = (float(column[0]) for column in columns)
+    said = verdict(
+        ratio,
+        p_adjusted=p,
+        p_equivalent_adjusted=p_same,
+        level=design.level,
+        more_is_better=higher_is_better(theirs.metric),
+    )
+    found = Comparison(
+        baseline=theirs.baseline,
+        candidate=theirs.candidate,
+        workload=workload.name,
+        tool=workload.tool,
+        factors=theirs.factors,
+        metric=theirs.metric,
+        label=theirs.label,
+        ratio=math.nan if censored and ratio in (0.0, math.inf) else ratio,
+        low=low,
+        high=high,
+        n=int(ratios.n[0]),
+        level=design.level,
+        p=p,
+        p_adjusted=p,
+        verdict=said,
+        method=SIGN_METHOD if censored else RATIO_METHOD,
+        low_all=low,
+        high_all=high,
+        low_same=low_same,
+        high_same=high_same,
+        level_same=level_same,
+        censored=censored,
+    )
+    return verdicts.together(found)
+
+
+def _mean_ratios(
+    theirs: PublishedFigure,
+    pairs: Sequence[tuple[Cell, Cell]],
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+) -> dict[int, float]:
+    """The geometric mean of the ratios of all pairs, in each block in which every pair has one."""
+    logs: dict[int, list[float]] = {}
+    for pair in pairs:
+        mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
+        for block in mine.keys() & base.keys():
+            if min(mine[block], base[block]) > 0:
+                logs.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
+    return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
+
+
+def _late_blocks(
+    theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared
+) -> tuple[set[int], set[int]]:
+    """The blocks in which a candidate, and in which a baseline, ran into the time limit."""
+    if theirs.metric in cells.OF_A_MOUNT:
+        return set(), set()
+    sides = ([run.censored.get(pair[place].id, frozenset()) for pair in pairs] for place in (0, 1))
+    ours, other = (set[int]().union(*side) for side in sides)
+    return ours, other
+
+
+def _step(
+    theirs: PublishedFigure,
+    pairs: Sequence[tuple[Cell, Cell]],
+    run: Compared,
+    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+) -> float:
+    """The step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
+    steps = cells.figure_steps(run.sweep, run.measurements)
+    keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
+    means = {key: fmean(values[key].values()) for key in keys if key in values}
+    return math.hypot(*(steps[key] / means[key] for key in keys if means.get(key))) / len(pairs)
+
+
+def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
+    """The cells of the candidate and of the baseline that differ in nothing but what the row names."""
+    named = {**theirs.factors, **theirs.baseline_factors}
+    candidates, baselines = (
+        {
+            _rest(cell.workload.factors, named): cell
+            for cell in run.sweep.cells
+            if cell.filesystem.name == name
+            and cell.workload.name == theirs.workload
+            and all(cell.workload.factors.get(key) == value for key, value in factors.items())
+        }
+        for name, factors in (
+            (theirs.candidate, theirs.factors),
+            (theirs.baseline, {**theirs.factors, **theirs.baseline_factors}),
+        )
+    )
+    return [(candidates[key], baselines[key]) for key in candidates if key in baselines]
+
+
+def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """The levels of the other factors, in no order."""
+    return frozenset((key, value) for key, value in factors.items() if key not in named)
+
+
+def agreement_sentence(found: Sequence[Beside]) -> str:
+    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
+    counts = {word: sum(each.agreement == word for each in found) for word in ("agrees", "contradicts", "undecided")}
+    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
+    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
+    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
+    absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
+    if not measured:
+        return f"Of {numbers.counted(len(found), 'published result')}, none was measured."
+    what = numbers.counted(measured, "published result")
+    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {numbers.listed(parts)}" + (
+        f"; {absent}." if missing else "."
+    )

@@ -1,0 +1,142 @@
+"""Which file system for this workload: ranks with their uncertainty, from all pairs of file systems of one run.
+
+A rank is a range: a file system stands behind those that are shown to be better, and before those that are shown to be
+worse. Whom the data cannot tell apart share their ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from mountlab.analysis import cells
+from mountlab.analysis.run_view import RunView
+from mountlab.core import numbers
+from mountlab.core.errors import InputError
+from mountlab.core.findings import Comparison, Verdict
+from mountlab.core.names import metric_noun, workload_label
+
+Key = tuple[str, str, str]
+"""Workload with its factors, metric, label."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The places that a file system may have for one workload and metric: 1 is the best."""
+
+    workload: str
+    metric: str
+    label: str
+    filesystem: str
+    first: int
+    last: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """'1', or '1 to 2'."""
+        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+
+
+def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]:
+    """The ranks of all file systems, for each workload and metric that the answer is about.
+
+    All pairs are compared, and their verdicts hold together at the design's level. `workloads`: names of those that
+    matter; None: all. Raises InputError for a name that the run does not have, and for fewer than two file systems.
+    """
+    known = dict.fromkeys(workload.name for workload in run.sweep.workloads)
+    unknown = [name for name in workloads or () if name not in known]
+    if unknown:
+        raise InputError("the run has no such workload", got=unknown[0], allowed=", ".join(known))
+    names = [fs.name for fs in run.sweep.filesystems]
+    if len(names) < 2:
+        raise InputError("there is nothing to choose from", got=", ".join(names), allowed="two file systems or more")
+    found: dict[Key, list[Comparison]] = {}
+    for each in _all_pairs(run, names):
+        if workloads is None or each.workload in workloads:
+            found.setdefault((_workload(each), each.metric, each.label), []).append(each)
+    return [rank for key, own in found.items() for rank in _ranked(key, own, names)]
+
+
+def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
+    """Each pair once. There is a family of comparisons for each baseline but the last, and each of them gets its share
+    of the error (Bonferroni), so that all verdicts hold together."""
+    sweep = run.sweep
+    level = 1 - (1 - sweep.design.level) / (len(names) - 1)
+    design = replace(sweep.design, level=level)
+    pairs: list[Comparison] = []
+    for place, baseline in enumerate(names[:-1]):
+        of_one = cells.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
+        pairs += [each for each in of_one if each.candidate in names[place + 1 :]]
+    return pairs
+
+
+def _workload(comparison: Comparison) -> str:
+    return workload_label(comparison.workload, comparison.factors)
+
+
+_BETTER: dict[Verdict, int] = {"faster": 1, "slower": -1, "same": 0, "undecided": 0}
+
+
+def _ranked(key: Key, pairs: Sequence[Comparison], names: Sequence[str]) -> list[Rank]:
+    there = [name for name in names if any(name in (each.candidate, each.baseline) for each in pairs)]
+    better: dict[tuple[str, str], int] = {}
+    for each in pairs:
+        sign = _BETTER[each.verdict]
+        better |= {(each.candidate, each.baseline): sign, (each.baseline, each.candidate): -sign}
+    ranked = [
+        Rank(
+            *key,
+            name,
+            of=len(there),
+            first=1 + sum(better.get((other, name), 0) > 0 for other in there),
+            last=len(there) - sum(better.get((name, other), 0) > 0 for other in there),
+        )
+        for name in there
+    ]
+    return sorted(ranked, key=lambda rank: (rank.first, rank.last))
+
+
+def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
+    """One row a workload and metric, one column a file system: its ranks as text."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for rank in found:
+        row = rows.setdefault((rank.workload, metric_noun(rank.metric, rank.label)), {})
+        row[rank.filesystem] = rank.text
+    index = pd.MultiIndex.from_tuples(list(rows), names=["workload", "metric"])
+    return pd.DataFrame(list(rows.values()), index=index).fillna("")
+
+
+def choice_sentences(found: Sequence[Rank]) -> list[str]:
+    """One sentence for each workload and metric, and one on who is never beaten."""
+    groups: dict[Key, list[Rank]] = {}
+    for rank in found:
+        groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)
+    told = [_choice(own) for own in groups.values()]
+    return [*told, _never_beaten(list(groups.values()))] if len(told) > 1 else told
+
+
+def _choice(own: Sequence[Rank]) -> str:
+    what = f"{metric_noun(own[0].metric, own[0].label)} under {own[0].workload}"
+    firsts = [rank.filesystem for rank in own if rank.first == 1]
+    if len(firsts) == len(own):
+        return f"For {what} nothing is shown to be better than anything else."
+    rest = [f"{rank.filesystem} has place {rank.text}" for rank in own if rank.first > 1]
+    best = (
+        f"{firsts[0]} is the best" if len(firsts) == 1 else f"{numbers.listed(firsts)} cannot be told apart at the top"
+    )
+    return f"For {what} {best}; {numbers.listed(rest)} of {own[0].of}."
+
+
+def _never_beaten(groups: Sequence[Sequence[Rank]]) -> str:
+    beaten = {rank.filesystem for own in groups for rank in own if rank.first > 1}
+    names = dict.fromkeys(rank.filesystem for own in groups for rank in own)
+    never = [name for name in names if name not in beaten]
+    if not never:
+        return "No file system is best everywhere: each is shown to be slower than another somewhere, so it is a trade."
+    if len(never) == len(names):
+        return "No file system is shown to be slower than another anywhere."
+    verb = "is" if len(never) == 1 else "are"
+    return f"{numbers.listed(never)} {verb} never shown to be slower than another."

@@ -1,0 +1,77 @@
+"""What a reader needs of a run that was measured, by who reads it; `store.Run` is all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mountlab.analysis.memory_use import Use
+from mountlab.checks import Moved
+from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.frames import pd
+from mountlab.core.model import Stop, Sweep
+from mountlab.stats.histograms import Histogram
+from mountlab.tools.fio_series import Series
+
+
+class Measured(Protocol):
+    """What was asked, on which box, and every figure."""
+
+    @property
+    def info(self) -> Mapping[str, Any]: ...
+    @property
+    def sweep(self) -> Sweep: ...
+    @property
+    def measurements(self) -> pd.DataFrame: ...
+    @property
+    def censored(self) -> Mapping[str, frozenset[int]]:
+        """Cell to the counted blocks in which its trial ran into the time limit."""
+
+
+class PilotRun(Measured, Protocol):
+    """Of an earlier run, to plan a sweep by."""
+
+    @property
+    def trials(self) -> pd.DataFrame: ...
+
+
+class ComparedRun(Measured, Protocol):
+    """Of each of two runs that are compared."""
+
+    @property
+    def caveats(self) -> Sequence[Caveat]: ...
+    @property
+    def options(self) -> Sequence[OptionEvidence]: ...
+    @property
+    def answer_metrics(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+class AnsweredRun(ComparedRun, Protocol):
+    """Of each of many runs of one sweep: also what it answered."""
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+
+
+class RunView(PilotRun, AnsweredRun, Protocol):
+    """Of a run that is reported."""
+
+    @property
+    def estimates(self) -> pd.DataFrame: ...
+    @property
+    def checks_passed(self) -> Sequence[str]: ...
+    @property
+    def not_checked(self) -> Mapping[str, str]: ...
+    @property
+    def published(self) -> Sequence[PublishedFigure]: ...
+    @property
+    def stops(self) -> Sequence[Stop]: ...
+    @property
+    def series(self) -> Mapping[str, Sequence[Series]]: ...
+    @property
+    def moved(self) -> Sequence[Moved]: ...
+    @property
+    def memory(self) -> Sequence[Use]: ...
+    @property
+    def percentiles(self) -> pd.DataFrame: ...
+    def latencies(self, cell: str) -> Mapping[str, Histogram]: ...

@@ -1,0 +1,121 @@
+"""Runs whose sweeps name the same options in another order: `rw, bs` and `bs, rw` make the same cells.
+
+A cell is known by its file system, its workload and the levels of its factors; its id writes these in the order of the
+sweep. Here a run gets the ids of another, so that both are found under one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from mountlab.analysis.run_view import Measured
+from mountlab.core.findings import Comparison
+from mountlab.core.model import Cell, Several, Sweep, Workload
+
+R = TypeVar("R", bound=Measured)
+Same = tuple[str, frozenset[tuple[str, str]]]
+"""The name of a workload and the levels of its factors, in no order."""
+
+
+def same_workload(name: str, factors: Mapping[str, str]) -> Same:
+    """Return what is equal for workloads that differ in the order of their factors at most."""
+    return name, frozenset(factors.items())
+
+
+def same_cell(cell: Cell) -> tuple[str, Same]:
+    """Return what is equal for a cell of two runs, whatever the order of its factors."""
+    return cell.filesystem.name, same_workload(cell.workload.name, cell.workload.factors)
+
+
+def aligned(runs: Sequence[R]) -> list[R]:
+    """Return the runs with the cells of each named as in the first run that has them."""
+    known = _orders(workload for run in runs for workload in run.sweep.workloads)
+    return [_aligned(run, known) for run in runs]
+
+
+def aligned_to(sweep: Sweep, run: R) -> R:
+    """Return a run with its cells named as in a sweep that has them."""
+    return _aligned(run, _orders((*sweep.workloads, *run.sweep.workloads)))
+
+
+def _orders(workloads: Iterable[Workload]) -> dict[Same, Workload]:
+    """The first of all workloads that are the same."""
+    found: dict[Same, Workload] = {}
+    for each in workloads:
+        found.setdefault(same_workload(each.name, each.factors), each)
+    return found
+
+
+def _aligned(run: R, known: Mapping[Same, Workload]) -> R:
+    first = {each.label: known[same_workload(each.name, each.factors)] for each in run.sweep.workloads}
+    labels = {label: each.label for label, each in first.items() if each.label != label}
+    if not labels:
+        return run
+    names = {f"{fs.name}/{old}": f"{fs.name}/{new}" for fs in run.sweep.filesystems for old, new in labels.items()}
+    order = {label: tuple(each.factors) for label, each in first.items()}
+    renamed = _Renamed(labels, names, {same_workload(w.name, w.factors): order[w.label] for w in run.sweep.workloads})
+    whole: Any = run  # a dataclass: store.Run, which has all of these parts
+    own = {field.name for field in fields(whole)}
+    made: R = replace(whole, **{key: value for key, value in renamed.parts(whole).items() if key in own})
+    return made
+
+
+class _Renamed:
+    """The parts of a run under other names of its cells."""
+
+    def __init__(
+        self, labels: Mapping[str, str], cells: Mapping[str, str], orders: Mapping[Same, Sequence[str]]
+    ) -> None:
+        self._labels, self._cells, self._orders = labels, cells, orders
+
+    def parts(self, run: Any) -> dict[str, Any]:
+        """Return every part that names a cell, by its attribute of a run."""
+        frames = {name: self._frame(getattr(run, name)) for name in _FRAMES if hasattr(run, name)}
+        lists = {name: self._items(getattr(run, name), name) for name in _LISTS if hasattr(run, name)}
+        return {
+            **frames,
+            **lists,
+            "sweep": self._sweep(run.sweep),
+            "censored": {self._cells.get(cell, cell): blocks for cell, blocks in run.censored.items()},
+            "answer_metrics": {
+                self._labels.get(label, label): own for label, own in getattr(run, "answer_metrics", {}).items()
+            },
+        }
+
+    def _sweep(self, sweep: Sweep) -> Sweep:
+        workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)
+        return replace(
+            sweep, workloads=workloads, excluded=tuple(self._cells.get(cell, cell) for cell in sweep.excluded)
+        )
+
+    def _factors(self, workload: str, factors: Mapping[str, str]) -> dict[str, str]:
+        order = self._orders.get(same_workload(workload, factors), tuple(factors))
+        return {key: factors[key] for key in order}
+
+    def _frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(cell=frame["cell"].map(lambda cell: self._cells.get(cell, cell)))
+
+    def _items(self, items: Iterable[Any], name: str) -> list[Any]:
+        return Several(self._item(each, name) for each in items)
+
+    def _item(self, each: Any, name: str) -> Any:
+        if name == "caveats":
+            return replace(each, subject=self._cells.get(each.subject, each.subject))
+        if name == "comparisons":
+            return self._comparison(each)
+        if name == "stops":
+            return replace(each, cell=self._cells.get(each.cell, each.cell))
+        workload = each.cell.workload
+        ordered = replace(workload, factors=self._factors(workload.name, workload.factors))
+        return replace(each, cell=replace(each.cell, workload=ordered))
+
+    def _comparison(self, each: Comparison) -> Comparison:
+        return replace(each, factors=self._factors(each.workload, each.factors))
+
+
+_FRAMES = ("measurements", "trials", "estimates")
+_LISTS = ("comparisons", "caveats", "stops", "moved")

@@ -1,0 +1,231 @@
+"""When the cells of a run have been measured often enough: `design.until`, decided from the trials so far.
+
+Pure, and a function of the journal alone, so that a run that was interrupted decides as it would have done. The cells
+of a workload leave together, that its blocks stay complete and its ratios paired; a cell that gives no figures leaves
+alone.
+
+The widths are those of the functions that make the report. Of a mean it is the interval that is printed. Of a ratio it
+is the widest interval for all together that can be printed, whatever the other comparisons come to in later blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mountlab.analysis.cells import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
+from mountlab.core.frames import pd
+from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
+from mountlab.stats import family, look_level
+from mountlab.stats.estimates import Floats
+
+Row = tuple[str, str]
+"""Metric and label."""
+
+
+def decide(
+    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, left: Mapping[str, Stop]
+) -> dict[str, Stop]:
+    """The cells that leave before block `before`, by id, beside those that have `left` earlier.
+
+    Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
+    those of any block, `measurements` is analysis.measurement_frame's, with percentiles that some trials lack.
+    """
+    until = sweep.design.until
+    if until is None or before <= until.min:
+        return {}
+    look = _Look.at(sweep, until, trials, measurements, before)
+    waiting = [cell for cell in sweep.cells if cell.id not in left]
+    hopeless = [cell for cell in waiting if look.hopeless(cell)]
+    gone = {cell.id: look.stop(cell, "could not") for cell in hopeless}
+    for cells in _by_workload([cell for cell in waiting if cell.id not in gone]):
+        if all(look.precise(cell) for cell in cells):
+            gone |= {cell.id: look.stop(cell, "precise") for cell in cells}
+    rest = [cell for cell in waiting if cell.id not in gone]
+    if before > until.max:
+        return gone | {cell.id: look.stop(cell, "max reached") for cell in rest}
+    if until.budget_s is not None and look.spent_s() + look.next_block_s(rest) > until.budget_s:
+        return gone | {cell.id: look.stop(cell, "budget") for cell in rest}
+    return gone
+
+
+def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[Stop]:
+    """Why each cell has no more trials, in the order of the sweep; [] where the design has no stopping rule.
+
+    A cell whose run was interrupted before it could leave is 'not finished'.
+    """
+    until = sweep.design.until
+    if until is None:
+        return []
+    left: dict[str, Stop] = {}
+    blocks: dict[str, set[int]] = defaultdict(set)
+    for trial in trials:
+        blocks[trial.cell].add(trial.block)
+    for block in range(1, until.max + 1):
+        if not all(block in blocks[cell.id] for cell in sweep.cells if cell.id not in left):
+            break
+        left |= decide(sweep, trials, measurements, before=block + 1, left=left)
+    after = max((trial.block for trial in trials), default=0)
+    look = _Look.at(sweep, until, trials, measurements, after + 1)
+    return [left.get(cell.id) or look.stop(cell, "not finished") for cell in sweep.cells]
+
+
+def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
+    groups: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.workload.label].append(cell)
+    return list(groups.values())
+
+
+class _Width(NamedTuple):
+    """Of one interval: half of it, relative to the figure; of a ratio less one than the larger factor either way. NaN
+    where there is no interval."""
+
+    n: int
+    looked: float
+    """What the rule looks at."""
+    printed: float
+    """What a report would print now."""
+
+
+Widths = dict[str, dict[Row, _Width]]
+"""Cell to the intervals of its figures, or of its ratios to the baseline."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is known before a block."""
+
+    sweep: Sweep
+    until: Until
+    done: int
+    """Counted blocks before it."""
+    trials: Mapping[str, Sequence[Trial]]
+    """Cell to its trials so far, those of the warm-up too."""
+    counts: Mapping[str, int]
+    """Cell to how many values it has, in the metric of the answer that has most."""
+    widths: Widths
+
+    @classmethod
+    def at(cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int) -> _Look:
+        by_cell: dict[str, list[Trial]] = defaultdict(list)
+        for trial in trials:
+            if trial.block < before:
+                by_cell[trial.cell].append(trial)
+        frame = _of_answer(sweep, without_partial(measurements[measurements["block"] < before]))
+        sizes = frame.groupby(["cell", "metric", "label"], sort=False).size()
+        counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}
+        widths = _of_means(sweep, frame) if until.of == "cells" else _of_ratios(sweep, frame, until)
+        return cls(sweep, until, before - 1, by_cell, counts, widths)
+
+    def hopeless(self, cell: Cell) -> bool:
+        """Whether it cannot become precise any more: of a ratio either side may be the reason."""
+        if self.until.of == "cells":
+            return self._silent(cell.id)
+        partners = self._partners(cell)
+        return self._silent(cell.id) or (bool(partners) and all(map(self._silent, partners)))
+
+    def _partners(self, cell: Cell) -> list[str]:
+        """The cells that it is compared with; none where the sweep leaves them out."""
+        same = [each for each in self.sweep.cells if each.workload.label == cell.workload.label]
+        baseline = self.sweep.baseline
+        if cell.filesystem.name == baseline:
+            return [each.id for each in same if each.filesystem.name != baseline]
+        return [each.id for each in same if each.filesystem.name == baseline]
+
+    def _silent(self, cell: str) -> bool:
+        """Whether it gave no figure, has no more trials, or can give too few until the last block."""
+        n = self._n(cell)
+        return (
+            n == 0
+            or any(trial.set_aside for trial in self.trials.get(cell, ()))
+            or n + self.until.max - self.done < self.until.min
+        )
+
+    def _n(self, cell: str) -> int:
+        return self.counts.get(cell, 0)
+
+    def precise(self, cell: Cell) -> bool:
+        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that a file
+        system never shows (n/a) is not waited for. A cell with a trial that ran into its time limit is not precise: its
+        figure is a median, for which there is no rule."""
+        if any(trial.status == "timeout" and not trial.warmup for trial in self.trials.get(cell.id, ())):
+            return False
+        of_ratios = self.until.of == "comparisons"
+        if of_ratios and (cell.filesystem.name == self.sweep.baseline or not self._partners(cell)):
+            return True
+        shown = [each for each in self.widths.get(cell.id, {}).values() if each.n]
+        return bool(shown) and all(each.n >= self.until.min and each.looked <= self.until.half_width for each in shown)
+
+    def stop(self, cell: Cell, reason: StopReason) -> Stop:
+        widths = {row: each.printed for row, each in self.widths.get(cell.id, {}).items()}
+        known = {row: width for row, width in widths.items() if not math.isnan(width)}
+        row = max(known, key=lambda each: known[each], default=("", ""))
+        said = [trial.reason for trial in self.trials.get(cell.id, ()) if trial.reason]
+        return Stop(
+            cell=cell.id,
+            reason=reason,
+            blocks=self.done,
+            n=self._n(cell.id),
+            half_width=known.get(row, math.nan),
+            metric=" ".join(filter(None, row)),
+            why=said[-1] if said and reason == "could not" else "",
+        )
+
+    def spent_s(self) -> float:
+        return sum(trial.elapsed_s for trials in self.trials.values() for trial in trials)
+
+    def next_block_s(self, cells: Sequence[Cell]) -> float:
+        """What one more block of these cells will take, by what each of them took so far."""
+        took = [[trial.elapsed_s for trial in self.trials.get(cell.id, ())] for cell in cells]
+        return sum(sum(each) / len(each) for each in took if each)
+
+
+def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
+    """The counted rows that the answer is about."""
+    frame = counted(measurements)
+    metrics, labels = answer_metrics(sweep, frame), answer_labels(frame)
+    wanted = {
+        (cell.id, metric, label)
+        for cell in sweep.cells
+        for metric in metrics[cell.workload.label]
+        for label in labels.get((cell.workload.label, metric), ("",))
+    }
+    rows = zip(frame["cell"], frame["metric"], frame["label"], strict=True)
+    return frame[np.array([row in wanted for row in rows], dtype=bool)]
+
+
+def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
+    estimates = estimate_frame(sweep, frame, run_id="", box="")
+    mean, low, high = (estimates[name].to_numpy(dtype=float) for name in ("mean", "low", "high"))
+    half = (high - low) / 2
+    widths = np.divide(half, np.abs(mean), out=np.where(half > 0, math.inf, half), where=mean != 0)
+    columns = (estimates[name].tolist() for name in ("cell", "metric", "label", "n"))
+    found: Widths = defaultdict(dict)
+    for cell, metric, label, n, width in zip(*columns, widths.tolist(), strict=True):
+        found[cell][metric, label] = _Width(n, width, width)
+    return found
+
+
+def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
+    """The level depends on how many comparisons the sweep makes, not on which of them have figures by now."""
+    asked, ratios, _ = compared(sweep, frame)
+    design = sweep.design
+    now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)
+    looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))
+    printed = _factors(ratios.ratio, now.low_all, now.high_all)
+    found: Widths = defaultdict(dict)
+    for each, *width in zip(asked, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
+        found[each.key(each.candidate)[0]][each.metric, each.label] = _Width(*width)
+    return found
+
+
+def _factors(ratio: Floats, low: Floats, high: Floats) -> Floats:
+    """By how much the farther end of each interval is off its ratio; infinite where it has no end."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(high / ratio, ratio / low) - 1)

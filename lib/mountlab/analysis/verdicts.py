@@ -1,0 +1,343 @@
+"""What comparisons say, in words: faster, slower, the same, undecided; and the answer of a whole run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mountlab.checks.caveats import doubt_key, doubt_text
+from mountlab.core.findings import Comparison, PublishedFigure, Verdict
+from mountlab.core.names import metric_noun, metric_words, workload_label
+from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
+from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
+
+_SENTENCES = 4
+"""Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
+
+
+def cell_id(filesystem: str, comparison: Comparison) -> str:
+    """The id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
+    return f"{filesystem}/{workload_label(comparison.workload, comparison.factors)}"
+
+
+def effect(comparison: Comparison) -> float:
+    """The size of an effect, whichever way it goes: |log ratio|. An unknown ratio sorts last, as -1."""
+    return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
+
+
+def together(comparison: Comparison) -> Comparison:
+    """The comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two one-sided
+    tests, which lies inside the margin; else the one that holds together with those of all others, which leaves out 1
+    exactly where the verdict is faster or slower."""
+    if comparison.verdict == "same" and not math.isnan(comparison.level_same):
+        low, high, level = comparison.low_same, comparison.high_same, comparison.level_same
+        return replace(comparison, low=low, high=high, level=level)
+    return replace(comparison, low=comparison.low_all, high=comparison.high_all)
+
+
+def compared_figures(comparison: Comparison) -> Figures:
+    """Ratio and interval as text; of a verdict `same` with the level of the interval, which is not that of the page."""
+    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
+    same = comparison.verdict == "same" and comparison.level == comparison.level_same
+    return replace(figures, level=level_text(comparison.level)) if same else figures
+
+
+def has_interval(comparison: Comparison) -> bool:
+    """Whether both bounds are known: `why_no_interval` says when they are not. They may be infinite."""
+    return not (math.isnan(comparison.low) or math.isnan(comparison.high))
+
+
+def why_no_interval(comparison: Comparison) -> str:
+    """Why a comparison without an interval has none."""
+    return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
+
+
+def pair_count(comparison: Comparison) -> str:
+    """'10', or '10, 2 at the limit (median)': n of a comparison, with the blocks in which a side ran into its limit."""
+    late = comparison.censored
+    return f"{comparison.n}, {late} at the limit ({_kind(comparison)})" if late else str(comparison.n)
+
+
+def _kind(comparison: Comparison) -> str:
+    """What the ratio of a comparison with trials at the time limit is."""
+    return "median" if math.isfinite(comparison.ratio) else "only a bound" if comparison.n else "no ratio"
+
+
+def counted_pairs(comparison: Comparison) -> str:
+    """'n = 5 blocks'; of a comparison that is not paired, the trials of the side with fewer. Where trials ran into
+    their time limit, in how many blocks, and what the ratio then is."""
+    if comparison.censored:
+        limit = f"with trials at the time limit in {counted(comparison.censored, 'block')}"
+        return f"n = {counted(comparison.n, 'block')} that tell, {limit}, so that the ratio is a median"
+    if comparison.method == WELCH_METHOD:
+        return f"n = {comparison.n} on the side with fewer trials"
+    return f"n = {counted(comparison.n, _unit_of(comparison))}"
+
+
+def _unit_of(comparison: Comparison) -> str:
+    """What n counts."""
+    return "box" if comparison.method == OVER_BOXES_METHOD else "block"
+
+
+def strongest_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Decided comparisons by the size of their effect, then those shown to be the same, then the undecided."""
+    rank = {"faster": 0, "slower": 0, "same": 1, "undecided": 2}
+    return sorted(comparisons, key=lambda c: (rank[c.verdict], -effect(c)))
+
+
+def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
+    """'faster', 'slower', 'the same within 2 %', 'undecided'."""
+    return f"the same within {percent(smallest_effect)}" if verdict == "same" else verdict
+
+
+def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
+    """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no speed."""
+    own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
+    return own or verdict_text(comparison.verdict, smallest_effect)
+
+
+_OF_OWN_METRICS: Mapping[Verdict, str] = {"faster": "better", "slower": "worse"}
+
+
+def comparison_sentence(
+    comparison: Comparison, *, smallest_effect: float, name_workload: bool = True, doubts: Sequence[str] = ()
+) -> str:
+    """One comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
+
+    'tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd op=write: faster; n = 5 blocks.'
+    """
+    under = f" under {workload_label(comparison.workload, comparison.factors)}" if name_workload else ""
+    doubt = f" Doubtful: {doubt_text(doubts)}." if doubts else ""
+    if not has_interval(comparison):
+        return _without_interval(comparison, under) + doubt
+    claim = _CLAIMS[comparison.verdict](comparison, under, smallest_effect)
+    return f"{claim}; {counted_pairs(comparison)}{needed(comparison)}.{doubt}"
+
+
+def needed(comparison: Comparison) -> str:
+    """What it would take to decide, where that can be said."""
+    if not comparison.needed:
+        return ""
+    plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
+    return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"
+
+
+def _times(comparison: Comparison) -> str:
+    figures = compared_figures(comparison)
+    return f"{figures.value} times {figures.interval}".strip()
+
+
+def _ratio_clause(comparison: Comparison, under: str) -> str:
+    template = metric_words(comparison.metric).ratio
+    clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=_times(comparison))
+    return clause + (f" ({comparison.label})" if comparison.label else "") + under
+
+
+def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    said = verdict_of(comparison, smallest_effect)
+    hint = "" if comparison.more_is_better else ", as less is better"
+    if math.isnan(comparison.ratio):
+        return f"{_bound_clause(comparison, under)}: {said}{hint}"
+    return f"{_ratio_clause(comparison, under)}: {said}{hint}"
+
+
+def _bound_clause(comparison: Comparison, under: str) -> str:
+    """Of a ratio whose median lies among trials that did not end: on which side, and the bound where there is one."""
+    noun = metric_noun(comparison.metric, comparison.label)
+    slow = comparison.candidate if comparison.verdict == "slower" else comparison.baseline
+    above = comparison.low > 1
+    end = comparison.low if above else comparison.high
+    bound = f"at {'least' if above else 'most'} {ratio_figures(end, end, end).value}"
+    told = f" is {bound}" if 0 < end < math.inf else " has no bound"
+    what = f"the ratio of {comparison.candidate} to {comparison.baseline} in {noun}"
+    return f"Most trials of {slow}{under} ran into their time limit, so that {what}{told}"
+
+
+def _same(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    noun = metric_noun(comparison.metric, comparison.label)
+    figures = compared_figures(comparison)
+    pair = f"{comparison.candidate} and {comparison.baseline}"
+    return f"{pair} have the same {noun} within {percent(smallest_effect)}{under}: ratio {figures}"
+
+
+def _undecided(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    noun = metric_noun(comparison.metric, comparison.label)
+    figures = compared_figures(comparison)
+    return (
+        f"Undecided: whether the {noun} of {comparison.candidate} differs from that of {comparison.baseline}{under}"
+        f"; ratio {figures}"
+    )
+
+
+_CLAIMS = {"faster": _decided, "slower": _decided, "same": _same, "undecided": _undecided}
+
+
+def _without_interval(comparison: Comparison, under: str) -> str:
+    if not math.isfinite(comparison.ratio):
+        noun = metric_noun(comparison.metric, comparison.label)
+        pair = f"{comparison.candidate} and {comparison.baseline}"
+        told = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
+        late = counted(comparison.censored, "block") if comparison.censored else ""
+        return f"{told}: trials ran into the time limit in {late}." if late else f"{told}."
+    blocks = counted(comparison.n, _unit_of(comparison))
+    why = f"; {why_no_interval(comparison)}" if comparison.n > 1 else ""
+    return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."
+
+
+def answer(
+    comparisons: Sequence[Comparison], *, smallest_effect: float, doubts: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """The answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
+
+    Each candidate gets its strongest effect told, and then the strongest that points another way or is of another
+    metric, so that a headline never hides a loss. Where nothing is decided, that comes first. `doubts` gives the codes
+    of the caveats of a cell, by cell id; those that weaken every sentence are said once, at the end.
+    """
+    if not comparisons:
+        return [nothing_compared(None, 2)]
+    shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
+    about = {id(each): _doubts_about(each, doubts or {}) for each in shown}
+    common = [code for code in about[id(shown[0])] if len(shown) > 1 and all(code in codes for codes in about.values())]
+    sentences = [
+        comparison_sentence(
+            each,
+            smallest_effect=smallest_effect,
+            name_workload=not alone,
+            doubts=[code for code in about[id(each)] if code not in common],
+        )
+        for each in shown
+    ]
+    if len(shown) < len(comparisons):
+        decided = any(each.verdict != "undecided" for each in comparisons)
+        sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
+    return [*sentences, f"All of this is doubtful: {doubt_text(common)}."] if common else sentences
+
+
+def nothing_compared(baseline: str | None, filesystems: int) -> str:
+    """Why there is no comparison at all."""
+    if filesystems < 2:
+        return "There is one file system only, so nothing is compared; its means are below."
+    if baseline is None:
+        return "No baseline is named, so nothing is compared; the means are below."
+    return "Nothing can be compared: no trial succeeded."
+
+
+def _doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
+    cells = (cell_id(comparison.candidate, comparison), cell_id(comparison.baseline, comparison))
+    return sorted(
+        {code for cell in cells for code in doubts.get(doubt_key(cell, comparison.metric), doubts.get(cell, ()))}
+    )
+
+
+def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons that get a sentence of their own: few, and one at least for each of the first candidates."""
+    ordered = strongest_first(comparisons)
+    if len(ordered) <= _SENTENCES + 1:
+        return ordered
+    candidates = list(dict.fromkeys(c.candidate for c in ordered))
+    each = max(1, min(3, _SENTENCES // len(candidates))) if ordered[0].verdict != "undecided" else 1
+    chosen = [
+        c for name in candidates[:_SENTENCES] for c in _telling([c for c in ordered if c.candidate == name], each)
+    ]
+    return strongest_first(chosen)
+
+
+def _telling(ordered: Sequence[Comparison], count: int) -> list[Comparison]:
+    """The strongest, then what adds most to it: another verdict, then another metric, then the next strongest."""
+    first, rest = ordered[0], ordered[1:]
+    rest = sorted(rest, key=lambda c: (c.verdict in (first.verdict, "undecided"), c.metric == first.metric, -effect(c)))
+    return [first, *rest[: count - 1]]
+
+
+def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
+    """The largest effect in one line, without its interval: the title of a plot of ratios."""
+    first = strongest_first(comparisons)[0]
+    if first.verdict in ("faster", "slower"):
+        template, value = metric_words(first.metric).ratio, compared_figures(first).value
+        clause = template.format(candidate=first.candidate, baseline=first.baseline, times=f"{value} times")
+        return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
+    if all(each.verdict == "same" for each in comparisons):
+        return f"All are the same as {first.baseline} within {percent(smallest_effect)}"
+    return f"Nothing is shown to be faster or slower than {first.baseline}"
+
+
+def has_blocks(comparison: Comparison) -> bool:
+    """Whether any block has both sides, or one of them ran into the time limit."""
+    return comparison.n > 0 or comparison.censored > 0
+
+
+def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
+    """How often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7 comparisons'."""
+    baselines = listed(sorted({c.baseline for c in comparisons}))
+    if all(each.verdict == "undecided" for each in comparisons):
+        most = max(comparisons, key=lambda each: each.n)
+        blocks = f"n = {counted(most.n, _unit_of(most))}"
+        count = sum(map(has_blocks, comparisons)) or len(comparisons)
+        return f"Nothing is shown to be faster or slower than {baselines}, in {count} comparisons; {blocks}."
+    by_candidate: dict[str, list[Comparison]] = {}
+    for each in strongest_first(comparisons):
+        by_candidate.setdefault(each.candidate, []).append(each)
+    alike: dict[str, list[str]] = {}
+    for name, group in by_candidate.items():
+        alike.setdefault(_tally(group, smallest_effect), []).append(name)
+    tallies = [f"{listed(names)} {'are each' if len(names) > 1 else 'is'} {tally}" for tally, names in alike.items()]
+    return f"Against {baselines}, in all: {'; '.join(tallies)}."
+
+
+def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
+    """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few.
+    Without a figure of both sides there is no comparison."""
+    order: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")
+    group = [c for c in group if has_blocks(c)] or group
+    fell = {verdict: [_workload_of(c) for c in group if c.verdict == verdict] for verdict in order}
+    present = [verdict for verdict in order if fell[verdict]]
+    if len(present) == 1:
+        return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
+    parts = [
+        f"{verdict_text(verdict, smallest_effect)} in {len(where)}"
+        + (f" ({listed(sorted(where))})" if len(where) <= min(2, (len(group) - 1) // 2) else "")
+        for verdict, where in fell.items()
+        if where
+    ]
+    return f"{listed(parts)} of {len(group)} comparisons"
+
+
+def _workload_of(comparison: Comparison) -> str:
+    return workload_label(comparison.workload, comparison.factors)
+
+
+def _all_of(n: int) -> str:
+    return {1: "its one comparison", 2: "both comparisons"}.get(n, f"all {n} comparisons")
+
+
+def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -> Comparison | None:
+    """Our comparison of the same two file systems under the same workload and metric, or None if we have none."""
+    for ours in comparisons:
+        same_pair = (ours.candidate, ours.baseline) == (published.candidate, published.baseline)
+        same_factors = all(ours.factors.get(key) == value for key, value in published.factors.items())
+        same_row = (ours.metric, ours.label) == (published.metric, published.label)
+        if same_pair and same_factors and same_row and ours.workload == published.workload:
+            return ours
+    return None
+
+
+def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
+    """How many published ratios point the same way as ours."""
+    found = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
+    if not found:
+        return "None of the published ratios was measured in this run."
+    decided = [(theirs, ours) for theirs, ours in found if ours.verdict in ("faster", "slower")]
+    agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in decided)
+    against = len(decided) - agree
+    same = sum(ours.verdict == "same" for _, ours in found)
+    single = sum(not has_interval(ours) for _, ours in found)
+    undecided = len(found) - len(decided) - same - single
+    parts = [
+        f"{agree} {'points' if agree == 1 else 'point'} the same way as ours" if agree else "",
+        f"{against} {'points' if against == 1 else 'point'} the other way" if against else "",
+        f"for {same} ours is the same" if same else "",
+        f"for {undecided} ours is undecided" if undecided else "",
+        f"for {single} ours has no interval, and so no verdict" if single else "",
+    ]
+    return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."

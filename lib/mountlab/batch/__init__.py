@@ -1,0 +1,1 @@
+"""Many runs on many boxes: the queue, the workers, the page."""

@@ -1,0 +1,262 @@
+"""Batch files: YAML text to the items of a batch, strictly. Notebooks x sweeps x boxes x overrides: a list is a factor,
+and each combination is one item."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.options import unknown_key
+from mountlab.sweep.box_file import LABEL
+from mountlab.sweep.untrusted import check_plain
+from mountlab.sweep.validated import validated
+
+SWEEP_NOTEBOOK = "10_run_sweep"
+"""The notebook of an item that names none."""
+_GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
+_OURS = ("sweep_file", "box", "overrides")
+"""Parameters of notebooks that have keys of their own in a batch file."""
+POOL = "label:"
+"""Before the name of a label, in the place of a box: any of the boxes with that label."""
+
+State = Literal["done", "failed", "left out", "stopped"]
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+_one_is_a_list = BeforeValidator(lambda value: [value] if isinstance(value, str | dict) else value)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+class GroupFile(_Strict):
+    """One entry of `groups`: each combination of its lists is an item."""
+
+    notebook: Annotated[list[Text], _one_is_a_list] = [SWEEP_NOTEBOOK]
+    """Which notebooks are executed: names of `notebooks/`, or paths."""
+    sweep: Annotated[list[Text], _one_is_a_list] | None = None
+    """For the notebook that runs one: names of `params/sweeps`, or paths."""
+    box: Annotated[list[Text], _one_is_a_list] | None = None
+    """Names of `params/boxes`, or `label:NAME` for whichever box with that label is free. Without it the sweep's own
+    box."""
+    overrides: Annotated[list[dict[str, Any]], _one_is_a_list] | None = None
+    """Changes of the sweep, a mapping for each variant: `[{preset: small}, {preset: small, repeats: 10}]`."""
+    parameters: dict[str, Any] | None = None
+    """Parameters of the notebook itself."""
+    optional: bool = False
+    """Whether what a box cannot do is left out with the reason; otherwise it has failed."""
+
+
+class BatchFile(_Strict):
+    """A file of params/batches/."""
+
+    sections: ClassVar[dict[str, type[BaseModel]]] = {"groups": GroupFile}
+    title: Text
+    """Of the page on all of it."""
+    groups: Annotated[dict[str, GroupFile], Field(min_length=1)]
+    """A name of yours for each group. Each combination of the lists in it is one item."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One notebook, executed once: with a sweep on a box, or with whatever parameters it has."""
+
+    id: str
+    """Names it in its batch: '03-ramdisk-local'."""
+    group: str
+    notebook: str
+    sweep: str | None = None
+    box: str | None = None
+    """None: the sweep's own. 'label:NAME': any box with that label."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    optional: bool = False
+    """Whether it is left out, with the reason, where its box cannot do it; otherwise that is a failure."""
+
+    @property
+    def pool(self) -> str:
+        """The label of the boxes of which any will do; '' where it has a box of its own, or none."""
+        return (self.box or "").removeprefix(POOL) if (self.box or "").startswith(POOL) else ""
+
+    @property
+    def label(self) -> str:
+        """'ramdisk on local, preset=small' for people."""
+        where = f" on {self.box}" if self.box else ""
+        changes = [f"{key}={_shown(value)}" for key, value in {**self.overrides, **self.parameters}.items()]
+        return ", ".join([f"{_stem(self.sweep or self.notebook)}{where}", *changes])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A title and what is to be done for it, in this order."""
+
+    name: str
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How the last attempt at an item ended, as the journal of a batch keeps it."""
+
+    item: str
+    state: State
+    ended_at: str
+    elapsed_s: float
+    run: str = ""
+    """The id of its run, where it made one; finished or not."""
+    reason: str = ""
+    error: str = ""
+    """The name of the error's class."""
+    notebook: str = ""
+    """The executed notebook, below the directory of the batch; of a failure the one with the failed cell."""
+    page: str = ""
+    """Its page, from the directory of the batch."""
+    box: str = ""
+    """Where it was done, of an item that any box with a label may do."""
+
+
+def parse_batch(raw: Mapping[str, Any], *, name: str, where: str) -> Batch:
+    """The batch of a file's mapping. Raises ParameterError for the first thing that is wrong."""
+    check_plain([name], where)  # results/batch-NAME-... gets it
+    file = validated(BatchFile, raw, where)
+    for group in file.groups:
+        if not _GROUP_NAME.match(group):
+            raise ParameterError(
+                "a name may hold letters, digits, '_', '.' and '-'", where=f"{where}: groups", got=repr(group)
+            )
+    made = [entry for key, group in file.groups.items() for entry in _expanded(key, group, f"{where}: groups.{key}")]
+    _check_unlike(made, where)
+    items = tuple(Item(id=_id(number, entry), **entry) for number, entry in enumerate(made, start=1))
+    return Batch(name=name, title=file.title, items=items)
+
+
+def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]]:
+    parameters = group.parameters or {}
+    for name in _OURS:
+        if name in parameters:
+            own = name.removesuffix("_file")
+            raise ParameterError(
+                "this parameter has a key of its own",
+                where=f"{where}.parameters.{name}",
+                got=repr(parameters[name]),
+                allowed=f"{own}: ..., beside `parameters`",
+            )
+    if group.sweep is None and group.overrides is not None:
+        raise ParameterError(
+            "overrides change a sweep, and none is named",
+            where=f"{where}.overrides",
+            got=_shown(group.overrides),
+            allowed="sweep: NAME, or parameters for a notebook without a sweep",
+        )
+    if group.sweep is None and SWEEP_NOTEBOOK in group.notebook:
+        raise ParameterError("a key is missing", where=f"{where}.sweep", got="nothing", allowed="sweep: NAME or a list")
+    _check_lists(group, where)
+    nothing = [None]
+    levels = (group.notebook, group.sweep or nothing, group.box or nothing, group.overrides or nothing)
+    for notebook, sweep, box, overrides in product(*levels):
+        yield {
+            "group": key,
+            "notebook": notebook.removesuffix(".ipynb"),
+            "sweep": sweep,
+            "box": box,
+            "overrides": overrides or {},
+            "parameters": parameters,
+            "optional": group.optional,
+        }
+
+
+def _check_lists(group: GroupFile, where: str) -> None:
+    for name in ("notebook", "sweep", "box", "overrides"):
+        if getattr(group, name) == []:
+            raise ParameterError(
+                "an empty list makes no item", where=f"{where}.{name}", got="[]", allowed="one or more"
+            )
+    for box in group.box or []:
+        if box.startswith(POOL) and not LABEL.fullmatch(box.removeprefix(POOL)):
+            raise ParameterError(
+                "not a label of boxes", where=f"{where}.box", got=repr(box), allowed=f"{POOL}NAME, as box files have it"
+            )
+
+
+def _check_unlike(entries: Sequence[Mapping[str, Any]], where: str) -> None:
+    seen: dict[str, str] = {}
+    for entry in entries:
+        text = json.dumps({key: entry[key] for key in entry if key not in ("group", "optional")}, default=str)
+        if text in seen:
+            raise ParameterError(
+                "the same item is there twice",
+                where=f"{where}: groups.{entry['group']}",
+                got=text,
+                allowed=f"once: groups.{seen[text]} has it",
+                next_step="more repeats are a key of the sweep",
+            )
+        seen[text] = entry["group"]
+
+
+def _id(number: int, entry: Mapping[str, Any]) -> str:
+    words = [entry["sweep"] or entry["notebook"], entry["box"] or ""]
+    named = "-".join(_stem(word) for word in words if word)
+    return f"{number:02d}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', named)[:60]}"
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".yml").removesuffix(".ipynb")
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batch:
+    """The batch with an item for each box in the place of one whose sweep names several; `boxes_of` tells them."""
+    made = []
+    for item in batch.items:
+        boxes = boxes_of(item) if item.sweep and not item.box else ()
+        made += [replace(item, box=box) for box in boxes] or [item]
+    if len(made) == len(batch.items):
+        return batch
+    entries = ({"notebook": item.notebook, "sweep": item.sweep, "box": item.box} for item in made)
+    ids = (_id(number, entry) for number, entry in enumerate(entries, start=1))
+    return replace(batch, items=tuple(replace(item, id=own) for item, own in zip(made, ids, strict=True)))
+
+
+def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
+    """Items that are one and the same but for their box: of two or more each, in the order of the batch."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        told = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
+        if item.box and item.sweep and not item.pool:
+            groups.setdefault(json.dumps(told, default=str), []).append(item)
+    return [tuple(own) for own in groups.values() if len(own) > 1]
+
+
+def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | None) -> dict[str, Any]:
+    """What the item's notebook is executed with. `takes`: the names of its parameters.
+
+    Raises ParameterError for one that it does not have, where papermill would only warn.
+    """
+    given = {"sweep_file": sweep_file, "box": item.box, "overrides": dict(item.overrides) or None, **item.parameters}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name in parameters:
+        if name not in takes:
+            where = f"groups.{item.group}, notebook {item.notebook}"
+            raise unknown_key(name, list(takes), where=where, what="parameter of this notebook")
+    return parameters
+
+
+def on_box(item: Item, box: str) -> Item:
+    """The item as it is done on a box: of those that any box with a label may do, on this one."""
+    return replace(item, box=box) if item.pool else item
+
+
+def unfinished(batch: Batch, outcomes: Mapping[str, Outcome]) -> tuple[Item, ...]:
+    """The items that are still to be done: not begun, stopped, or failed. One that was left out is done with."""
+    finished = {name for name, outcome in outcomes.items() if outcome.state in ("done", "left out")}
+    return tuple(item for item in batch.items if item.id not in finished)

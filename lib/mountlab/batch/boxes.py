@@ -1,0 +1,174 @@
+"""One sweep on several boxes: the batch that runs it, what its runs say together, and the page on that.
+
+The batch is one item a box, so that boxes are scheduled, resumed and told of as those of every batch are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mountlab.analysis.compare import boxes
+from mountlab.analysis.compare.boxes import Across
+from mountlab.batch.batch_file import SWEEP_NOTEBOOK, Batch, Item, on_each_box, over_boxes
+from mountlab.batch.store import BatchDirectory
+from mountlab.core import disk
+from mountlab.core.errors import MountlabError, StoreError, in_one_line
+from mountlab.core.numbers import duration_text
+from mountlab.core.safe_yaml import as_yaml
+from mountlab.report import execute
+from mountlab.results import journal, paths, store
+from mountlab.runner import workflow
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.sweep_file import Resolved, on_box
+
+SWEEPS = ".sweeps"
+"""Below results/: sweeps as they were when they were begun, which the items of a batch name."""
+
+
+def batch_of(resolved: Resolved, results: Path = paths.RESULTS) -> Batch:
+    """A sweep with `boxes` as a batch. The sweep is kept below `results`, named by what is in it: the same sweep, begun
+    again, is the same batch, which goes on where it stopped."""
+    sweep = resolved.sweep
+    text = as_yaml({key: value for key, value in resolved.parameters.items() if key != "boxes"}).encode()
+    path = results / SWEEPS / sha256(text).hexdigest()[:12] / f"{sweep.name}.yml"
+    disk.make_directory(path.parent)
+    disk.replace_file(path, text)
+    item = Item(id="", group="boxes", notebook=SWEEP_NOTEBOOK, sweep=str(path.resolve()))
+    title = f"{' '.join(sweep.question.split())} On {len(sweep.boxes)} boxes."
+    return on_each_box(Batch(name=sweep.name, title=title, items=(item,)), lambda _: sweep.boxes)
+
+
+# ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class PlannedBox:
+    """What would run on one box, or why nothing can."""
+
+    box: str
+    plan: Plan | None = None
+    facts: Mapping[str, Any] | None = None
+    error: MountlabError | None = None
+
+
+def plans(resolved: Resolved) -> list[PlannedBox]:
+    """The plan of a sweep for each of its boxes. Connects to all and changes nothing; a box that cannot be reached, or
+    cannot do it, is told of and delays no other."""
+    return [_planned(resolved, name) for name in resolved.sweep.boxes]
+
+
+def _planned(resolved: Resolved, name: str) -> PlannedBox:
+    try:
+        with workflow.planned(on_box(resolved, name), box=name) as session:
+            return PlannedBox(name, session.plan, session.facts)
+    except MountlabError as error:
+        return PlannedBox(name, error=error)
+
+
+def plans_text(planned: Sequence[PlannedBox]) -> str:
+    """For the terminal: each box in a line, then the plan of each."""
+    return "\n".join(_plan_lines(planned))
+
+
+def _plan_lines(planned: Sequence[PlannedBox]) -> Iterator[str]:
+    width = max(len(each.box) for each in planned)
+    yield f"one run on each of {len(planned)} boxes:"
+    for each in planned:
+        if each.plan:
+            took = duration_text(round(each.plan.expected_s))
+            yield f"  {each.box:{width}}  {len(each.plan.trials)} trials, about {took}"
+        else:
+            yield f"  {each.box:{width}}  cannot: {in_one_line(str(each.error))}"
+    for each in planned:
+        if each.plan and each.facts is not None:
+            yield f"\n── {each.box} ──\n"
+            yield plan_text(each.plan, each.facts)
+
+
+def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
+    """As data, by box: the plan, or the error."""
+    return {
+        each.box: plan_json(each.plan, each.facts)
+        if each.plan and each.facts is not None
+        else {"error": str(each.error)}
+        for each in planned
+    }
+
+
+# ── what its runs say ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_batch(path: Path | str) -> bool:
+    """Whether a directory is that of a batch."""
+    return (paths.found(path) / "batch.json").is_file()
+
+
+def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
+    """The runs of a batch that is one sweep on several boxes, and the boxes that have none, with the reason.
+
+    Raises StoreError for another batch.
+    """
+    directory = BatchDirectory(paths.found(path).resolve())
+    groups = over_boxes(directory.batch.items)
+    if len(groups) != 1:
+        raise StoreError(
+            "the batch is not one sweep on several boxes",
+            where=disk.shown(directory.path),
+            got=f"{len(groups)} sweeps on several boxes",
+            next_step="its page links to one report for each of them",
+        )
+    return _of_items(directory, groups[0])
+
+
+def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Path], dict[str, str]]:
+    runs: list[Path] = []
+    missing: dict[str, str] = {}
+    outcomes = directory.outcomes
+    for item in items:
+        run, outcome = directory.run_of(item, directory.path.parent), outcomes.get(item.id)
+        if run and journal.read_journal(run):
+            runs.append(run)
+        else:
+            why = outcome.reason if outcome and outcome.reason else "its run has not begun"
+            missing[str(item.box)] = in_one_line(why)
+    return runs, missing
+
+
+def _is_done(directory: BatchDirectory, item: Item) -> bool:
+    outcome = directory.outcomes.get(item.id)
+    return outcome is not None and outcome.state == "done"
+
+
+def load_across(path: Path | str) -> Across:
+    """What the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes have
+    figures."""
+    runs, missing = measured(path)
+    return boxes.across_boxes([store.load_run(run) for run in runs], missing)
+
+
+def write_page(path: Path | str) -> Path:
+    """The page across boxes of such a batch, and its path. Raises as `load_across` does."""
+    runs, missing = measured(path)
+    return execute.write_across(runs, missing=missing, results=paths.found(path).resolve().parent)
+
+
+def write_pages(directory: BatchDirectory) -> dict[str, str]:
+    """The pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page, from
+    the directory of the batch, or to the reason why there is none."""
+    results, told = directory.path.parent, {}
+    for items in over_boxes(directory.batch.items):
+        runs, missing = _of_items(directory, items)
+        label = replace(items[0], box=None).label
+        if not runs and all(_is_done(directory, item) for item in items):
+            continue  # their notebook makes no runs
+        try:
+            page = execute.write_across(runs, missing=missing, results=results)
+            told[label] = f"../{page.relative_to(results)}"
+        except MountlabError as error:
+            told[label] = in_one_line(str(error))
+    return told

@@ -1,0 +1,338 @@
+"""Where the items of a batch are done: the workers of a dask.distributed scheduler, of this process or by address.
+
+A machine under test belongs to one task at a time, also of several batches on one scheduler: the task holds a lease of
+a semaphore of the scheduler, which its worker's own event loop renews. When the worker dies nobody renews it, and after
+the lease's time (`distributed.scheduler.locks.lease-timeout`) the next one has it; what the dead one left on the box
+is still refused by the lock on the box itself (lock.py). A task does not wait for a lease: it gives its thread back.
+
+The scheduler gives a task whose worker is lost to another one; that is safe, because an item goes on with its run.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import dask
+from distributed import Client, Event, Future, LocalCluster, Semaphore, get_worker
+from distributed.scheduler import KilledWorker
+
+from mountlab.batch.queue import HERE
+from mountlab.core.errors import InputError, SchedulerError
+
+CONNECT_S = 15.0
+LOOK_S = 10.0
+"""How long workers are waited for to say what they see, before the first item."""
+LEASE_TRY_S = 0.2
+ASK_S = 1.0
+"""How often a task asks whether it is to stop."""
+_LOOPBACK = "127.0.0.1:0"
+
+Asked = Callable[[], bool]
+Work = Callable[[Asked], Any]
+"""What a worker is to do. It is given whether it is to stop, asks that about each second, and ends soon if so."""
+
+
+# ── what comes back ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Another task of the scheduler has the machine, of this batch or of another."""
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The worker does not see what it is to work on."""
+
+    worker: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Broken:
+    """It did not come to an answer: what was raised, or the worker died each time."""
+
+    error: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a worker says of itself before it is given anything."""
+
+    host: str
+    why: str
+    """Why it is not fit; '' of one that is."""
+
+
+# ── on a worker ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def look(unfit: Callable[[], str]) -> Sight:
+    """Which machine this worker is on, and why it is not fit."""
+    return Sight(socket.gethostname(), unfit())
+
+
+def perform(work: Work, unfit: Callable[[], str], machines: Sequence[str], stop: str) -> Any:
+    """Do something on machines that nobody else has meanwhile."""
+    worker = get_worker()
+    if why := unfit():
+        return Unfit(worker.address, why)
+    with ExitStack() as stack:
+        free = all(stack.enter_context(_lease(machine)) for machine in machines)
+        return work(_Asked(worker, str(worker.get_current_task()), stop)) if free else Taken()
+
+
+@contextmanager
+def _lease(machine: str) -> Iterator[bool]:
+    """Whether the machine is ours until the end."""
+    name = f"{machine} {socket.gethostname()}" if machine == HERE else machine
+    semaphore = Semaphore(max_leases=1, name=f"mountlab-box {name}")
+    free = bool(semaphore.acquire(timeout=LEASE_TRY_S))
+    try:
+        yield free
+    finally:
+        if free:
+            semaphore.release()
+
+
+class _Asked:
+    """Whether a task is to stop: it was said so, or whoever wanted it is gone, or its scheduler."""
+
+    def __init__(self, worker: Any, key: str, stop: str) -> None:
+        self._worker, self._key, self._event = worker, key, Event(stop)
+        self._next, self._answer = 0.0, False
+
+    def __call__(self) -> bool:
+        if not self._answer and time.monotonic() >= self._next:
+            self._next = time.monotonic() + ASK_S
+            self._answer = self._forgotten() or self._told()
+        return self._answer
+
+    def _forgotten(self) -> bool:
+        task = self._worker.state.tasks.get(self._key)
+        return task is None or task.state == "cancelled"
+
+    def _told(self) -> bool:
+        try:
+            return bool(self._event.is_set())
+        except (OSError, RuntimeError, ValueError):  # no scheduler any more, or a worker that is closing
+            return True
+
+
+# ── here ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _Given:
+    """A task that was given out."""
+
+    work: Work
+    machines: tuple[str, ...]
+    future: Future[Any]
+    only: tuple[str, ...] = ()
+    """The workers that may do it; none: any."""
+
+
+@dataclass
+class Cluster:
+    """Gives work to workers. For one thread."""
+
+    client: Client
+    unfit: Callable[[], str]
+    here: bool
+    """Whether its workers are threads of this process, which see what we see."""
+    stop_name: str = field(default_factory=lambda: f"mountlab-stop-{uuid.uuid4().hex}")
+    sights: dict[str, Sight] = field(default_factory=dict)
+    """Worker to what it says of itself; of those that have not said it yet nothing."""
+    _given: dict[str, _Given] = field(default_factory=dict)
+    _looks: dict[str, Future[Any]] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    _ended: queue.SimpleQueue[tuple[str, Future[Any]]] = field(default_factory=queue.SimpleQueue)
+
+    @property
+    def workers(self) -> Mapping[str, Any]:
+        """The workers that the scheduler knows, by address."""
+        found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def look_around(self, wait_s: float = LOOK_S) -> dict[str, Sight]:
+        """What the workers that are there say of themselves; who does not answer in time says nothing."""
+        until = time.monotonic() + wait_s
+        self._ask_newcomers()
+        while self._looks and time.monotonic() < until:
+            time.sleep(0.02)
+            self._hear()
+        return self.sights
+
+    def _ask_newcomers(self) -> None:
+        if self.here:
+            return
+        for address in set(self.workers) - set(self.sights) - set(self._looks):
+            key = f"mountlab-look-{uuid.uuid4().hex}"
+            self._looks[address] = self.client.submit(
+                look, self.unfit, key=key, workers=[address], pure=False, priority=10, allow_other_workers=False
+            )
+
+    def _hear(self) -> None:
+        for address, future in list(self._looks.items()):
+            if future.done():
+                del self._looks[address]
+                self.sights[address] = _sight(future)
+
+    def gone(self) -> list[str]:
+        """The workers that have left since this was asked last: what they did the scheduler gives to others."""
+        there = set(self.workers)
+        left, self._known = sorted(self._known - there), there
+        return left
+
+    def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
+        """The workers that may have a task; () for any, None where none of those that are there may."""
+        if self.here:
+            return ()
+        self._hear()
+        there = set(self.workers)
+        bad = {each for each in there if each in self.sights and self.sights[each].why}
+        if HERE in machines:
+            ours = socket.gethostname()
+            return tuple(each for each in there - bad if each in self.sights and self.sights[each].host == ours) or None
+        if not bad:
+            return ()
+        return tuple(there - bad) or None
+
+    def give(self, key: str, work: Work, *, machines: tuple[str, ...], only: tuple[str, ...] = ()) -> None:
+        """Have something done, by one of these workers; what comes of it `ended` gives."""
+        task = partial(perform, work, self.unfit, machines, self.stop_name)
+        future = self.client.submit(
+            task, key=f"mountlab-{key}-{uuid.uuid4().hex[:8]}", pure=False, workers=list(only) or None
+        )
+        self._given[key] = _Given(work, machines, future, only)
+        future.add_done_callback(lambda done: self._ended.put((key, done)))
+
+    def ended(self, wait_s: float) -> Iterator[tuple[str, Any]]:
+        """What has come of which task, as soon as there is something, and for so long at most.
+
+        Raises SchedulerError where the scheduler is gone.
+        """
+        self._ask_newcomers()
+        try:
+            found = [self._ended.get(timeout=wait_s)]
+        except queue.Empty:
+            found = []
+            self._check_there()
+            self._give_again()
+        for key, future in found:
+            given = self._given.get(key)
+            if given is None or given.future is not future:  # one that was given out again
+                continue
+            answer = _answer(future)
+            del self._given[key]
+            if isinstance(answer, Unfit):
+                self.sights[answer.worker] = Sight("", answer.why)
+            yield key, answer
+
+    def _check_there(self) -> None:
+        if self.client.status != "running":
+            raise _gone("the scheduler is gone", self.client)
+
+    def _give_again(self) -> None:
+        """A task that waits for workers of which none is left would wait for ever."""
+        if not any(given.only for given in self._given.values()):
+            return
+        there = set(self.workers)
+        for key, given in list(self._given.items()):
+            if given.only and not there.intersection(given.only) and (only := self.fit(given.machines)) is not None:
+                given.future.cancel()
+                self.give(key, given.work, machines=given.machines, only=only)
+
+    def stop(self) -> None:
+        """Tell all tasks to stop. They end as soon as what they did on their boxes is undone."""
+        Event(self.stop_name, client=self.client).set()
+
+
+def _sight(future: Future[Any]) -> Sight:
+    if future.status == "finished":
+        return future.result()  # type: ignore[no-any-return]
+    return Sight("", f"it cannot run Mountlab: {future.exception()}")
+
+
+def _answer(future: Future[Any]) -> Any:
+    if future.status == "finished":
+        return future.result()
+    if future.status == "cancelled":
+        raise _gone("the scheduler is gone, and what it had given out with it", future.client)
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return Broken("KilledWorker", f"the worker died while it did this, and so did the next ones: {error}")
+    return Broken(type(error).__name__, str(error))
+
+
+def _gone(what: str, client: Any) -> SchedulerError:
+    return SchedulerError(
+        what, where=str(getattr(client.scheduler, "address", "")), got=f"the client is {client.status}"
+    )
+
+
+@contextmanager
+def opened(address: str | None, unfit: Callable[[], str], *, threads: int) -> Iterator[Cluster]:
+    """The cluster at an address, or one of this process with so many threads. Raises SchedulerError, InputError."""
+    with ExitStack() as stack:
+        if address is None:
+            yield Cluster(stack.enter_context(_own(threads)), unfit, here=True)
+        else:
+            yield Cluster(stack.enter_context(_client(address)), unfit, here=False)
+
+
+@contextmanager
+def _own(threads: int) -> Iterator[Client]:
+    """A scheduler and one worker in this process. It serves no pages, and hears nobody outside of this machine."""
+    quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with (
+        dask.config.set(quiet),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=threads,
+            processes=False,
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+            dashboard_address=_LOOPBACK,
+            worker_dashboard_address=_LOOPBACK,
+        ) as here,
+        Client(here, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Client]:
+    scheme, mark, _ = address.partition("://")
+    if not mark or scheme not in ("tcp", "tls", "ws", "wss"):
+        raise InputError(
+            "not the address of a scheduler",
+            where="--scheduler",
+            got=repr(address),
+            allowed="tcp://HOST:PORT, or tls://HOST:PORT, as `dask scheduler` prints it",
+        )
+    for name in ("distributed", "distributed.client"):  # what they would say is said here, in words
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise SchedulerError(
+            "the scheduler cannot be reached",
+            where=address,
+            got=str(error),
+            next_step="see that it runs (`dask scheduler`, with workers: `dask worker ADDRESS`) and that no firewall "
+            "is between; without SCHEDULER this machine does all by itself",
+        ) from error
+    with client:
+        yield client

@@ -1,0 +1,154 @@
+"""`mountlab batch`: notebooks x sweeps x boxes x overrides, and one page on all of them.
+
+Items on one machine are done one after another, in the order of the file; several machines work at the same time. It
+goes on after a failure; begun again, it goes on where it stopped: what is done stays, a run that was interrupted is
+resumed, and of one that was measured only the report is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mountlab.batch import boxes
+from mountlab.batch import view as batch_view
+from mountlab.batch.batch_file import Batch, unfinished
+from mountlab.batch.item import Execute, Job, in_a_kernel
+from mountlab.batch.plan import check, places, plan_batch
+from mountlab.batch.progress import Progress
+from mountlab.batch.queue import makespan
+from mountlab.batch.store import BatchDirectory, cannot, full_disk, held_again, held_batch, load_batch, read_view
+from mountlab.batch.view import BatchView, Planned
+from mountlab.core import disk, errors
+from mountlab.core.errors import InputError, KeepError, MountlabError
+from mountlab.report import execute as report
+from mountlab.results import paths
+
+PAGE = paths.NOTEBOOKS / "80_batch.ipynb"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How the items of a batch are done."""
+
+    scheduler: str | None = None
+    """The address of a dask.distributed scheduler; None: this process does all."""
+    at_once: int | None = None
+    """At most so many boxes at the same time; None: all."""
+    execute: Execute | None = None
+    """What does one item, one after another; None: a kernel for each."""
+
+
+def run_batch(
+    batch: Batch,
+    *,
+    results: Path = paths.RESULTS,
+    anew: bool = False,
+    scheduler: str | None = None,
+    at_once: int | None = None,
+    execute: Execute | None = None,
+) -> tuple[Path, BatchView]:
+    """Do what is not yet done of a batch, and write its page; gives the page and what became of the items.
+
+    Raises ParameterError or StoreError for what is wrong with the batch itself, before anything is run, StoreError
+    where another process runs it, SchedulerError where the scheduler cannot be reached or none of its workers sees
+    `results`, and KeyboardInterrupt when stopped.
+    """
+    check(batch)
+    return _work(held_batch(batch, results=results, anew=anew), results, _ways(scheduler, at_once, execute))
+
+
+def resume_batch(
+    path: Path, *, scheduler: str | None = None, at_once: int | None = None, execute: Execute | None = None
+) -> tuple[Path, BatchView]:
+    """The same for a batch that was begun, by its directory."""
+    path = path.resolve()
+    check(BatchDirectory(path).batch)
+    return _work(held_again(path), path.parent, _ways(scheduler, at_once, execute))
+
+
+def _ways(scheduler: str | None, at_once: int | None, execute: Execute | None) -> Ways:
+    if at_once is not None and at_once < 1:
+        raise InputError("at least one box works at a time", where="--at-once", got=str(at_once), allowed="1 or more")
+    return Ways(scheduler, at_once, execute)
+
+
+def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: Ways) -> tuple[Path, BatchView]:
+    with holding as directory:
+        directory.begin()
+        try:
+            _do(directory, results, ways)
+        except KeyboardInterrupt:
+            command = f"python -m mountlab batch --resume {disk.shown(directory.path)}"
+            raise KeyboardInterrupt(f"go on with: {command}", *_page_so_far(directory)) from None
+        finally:
+            left = unfinished(directory.batch, directory.outcomes)
+            directory.finish("unfinished" if left else "complete")
+        return write_page(directory)
+
+
+def _page_so_far(directory: BatchDirectory) -> list[str]:
+    """A line with the page of a batch that was stopped; none where it cannot be made, or Ctrl-C is pressed again."""
+    try:
+        directory.finish("unfinished")
+        page, _ = write_page(directory)
+    except (KeyboardInterrupt, MountlabError):
+        return []
+    return [f"report so far: {disk.shown(page)}"]
+
+
+def plan(file: Path | None, begun: Path | None) -> tuple[Batch, list[Planned], float]:
+    """The batch of a file, or of a directory, what is to be done for it, and how many seconds that takes."""
+    directory = BatchDirectory(begun.resolve()) if begun else None
+    batch = directory.batch if directory else load_batch(file or Path())
+    check(batch)
+    results = directory.path.parent if directory else paths.RESULTS
+    planned = plan_batch(batch, directory=directory, results=results)
+    runnable = {each.item.id: each.expected_s for each in planned if not each.problem}
+    items = [each.item for each in planned if each.item.id in runnable]
+    return batch, planned, makespan(places(items, directory=directory, results=results).queue(items), runnable)
+
+
+def _do(directory: BatchDirectory, results: Path, ways: Ways) -> None:
+    """What is left. Only what can be done at the same time needs somebody who gives it out."""
+    todo = unfinished(directory.batch, directory.outcomes)
+    if ways.execute is None:
+        spots = places(todo, directory=directory, results=results)
+        if ways.scheduler or not spots.one_by_one or any(item.pool for item in todo):
+            from mountlab.batch.many import do_many  # the scheduler's library takes a second to load
+
+            do_many(todo, spots, directory, results, scheduler=ways.scheduler, at_once=ways.at_once)
+            return
+    _one_by_one(plan_batch(directory.batch, directory=directory, results=results), directory, results, ways)
+
+
+def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: Path, ways: Ways) -> None:
+    execute = ways.execute or in_a_kernel
+    with Progress(planned, directory, results) as progress:
+        for each in planned:
+            progress.begin(each.item)
+            outcome = cannot(each) if each.problem else execute(Job(each.item, directory, results, progress.tick))
+            directory.record(outcome)
+            progress.end(each.item, outcome)
+            if outcome.error == KeepError.__name__:
+                raise full_disk(each.item, outcome, directory)
+
+
+def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
+    """report.html of a batch, by a notebook like every report, and its entry for the index of results."""
+    directory.keep(across=boxes.write_pages(directory))
+    view = read_view(directory.path)
+    executed = directory.path / "notebooks" / PAGE.name
+    report.execute(PAGE, executed, {"batch": str(directory.path)})
+    page = report.export(executed, title=view.batch.title, kind="batch")
+    written = directory.write_page(page, batch_view.entry(view))
+    report.refresh_index(directory.path.parent, make=True)
+    return written, view
+
+
+def exit_code(view: BatchView) -> int:
+    """What the shell is told of a batch."""
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MountlabError)]
+    return batch_view.exit_code(view, {each.__name__: each.exit_code for each in classes})

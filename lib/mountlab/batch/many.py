@@ -1,0 +1,306 @@
+"""A batch on several boxes at the same time: gives out its items, and waits for nobody who hangs.
+
+What is true of a batch is in its journal and in the directories of its runs. Workers and schedulers may be lost: an
+item that was being done is given out once more, and goes on with its run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mountlab.batch import cluster
+from mountlab.batch import plan as batch_plan
+from mountlab.batch.batch_file import Item, Outcome
+from mountlab.batch.cluster import Broken, Cluster, Taken, Unfit
+from mountlab.batch.item import TICK_S
+from mountlab.batch.plan import Places
+from mountlab.batch.progress import Watch
+from mountlab.batch.queue import HERE, Order, Queue
+from mountlab.batch.store import BatchDirectory, cannot, full_disk, now
+from mountlab.batch.view import Planned
+from mountlab.batch.work import located, session_of, unfit, work_of
+from mountlab.core import disk, errors
+from mountlab.core.errors import KeepError, SchedulerError
+from mountlab.core.signals import all_handled
+from mountlab.results import journal, paths
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
+"""Before an item is tried again that somebody else was in the way of: doubled each time."""
+MARGIN_S = 60.0
+"""Somebody who is gone is out of the way after the grace time of the box and this."""
+REGAIN_S = 60.0
+"""How long a scheduler that is gone is waited for."""
+IN_THE_WAY = ("BoxInUse", "RunInUse")
+
+
+def do_many(
+    items: Sequence[Item],
+    spots: Places,
+    directory: BatchDirectory,
+    results: Path,
+    *,
+    scheduler: str | None,
+    at_once: int | None,
+) -> None:
+    """Do these items, and record what became of each.
+
+    Raises KeyboardInterrupt when stopped and KeepError when nothing can be written any more, both after what ran has
+    ended; SchedulerError where the scheduler cannot be reached, or not again, or none of its workers is fit.
+    """
+    found = tuple(located(item) for item in items)
+    queue = spots.queue(found, at_once=at_once)
+    with Watch(queue, spots.names, directory, results) as watch, _interrupts() as pressed:
+        many = _Many(found, spots, directory, results, queue, watch, pressed)
+        many.run(scheduler)
+        if many.full is not None:
+            raise many.full
+        if pressed.count:
+            raise KeyboardInterrupt
+
+
+@dataclass
+class _Pressed:
+    """How often Ctrl-C was pressed."""
+
+    count: int = 0
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Pressed]:
+    """Counts Ctrl-C, SIGTERM and SIGHUP instead of raising them in the middle of something."""
+    pressed = _Pressed()
+
+    def count(*_: object) -> None:
+        pressed.count += 1
+
+    with all_handled(count):
+        yield pressed
+
+
+@dataclass
+class _Wait:
+    """An item that somebody is in the way of."""
+
+    until: float
+    pause_s: float
+    trials: int = 0
+
+
+@dataclass
+class _Many:
+    items: Sequence[Item]
+    spots: Places
+    directory: BatchDirectory
+    results: Path
+    queue: Queue
+    watch: Watch
+    pressed: _Pressed
+    full: KeepError | None = None
+    told: bool = False
+    """Whether those who work were told to stop."""
+    waits: dict[str, _Wait] = field(default_factory=dict)
+    unfit_said: set[str] = field(default_factory=set)
+
+    @property
+    def stopping(self) -> bool:
+        return bool(self.pressed.count or self.full)
+
+    # ── the scheduler ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, scheduler: str | None) -> None:
+        session = session_of(self.directory, self.items, self.spots.machines)
+        threads = len(set(self.spots.machines.values())) + 1
+        gone_at: float | None = None
+        while self.queue.pending and not self.stopping:
+            try:
+                with cluster.opened(scheduler, partial(unfit, session), threads=threads) as engine:
+                    self.look(engine)
+                    if gone_at is not None:
+                        self.watch.say(f"the scheduler is back after {time.monotonic() - gone_at:.0f} s")
+                    gone_at = None
+                    self.rounds(engine, partial(work_of, session=session, results=self.results))
+            except SchedulerError as error:
+                if gone_at is None and not self.queue.running:
+                    raise
+                gone_at = self.regain(error, gone_at)
+
+    def regain(self, error: SchedulerError, gone_at: float | None) -> float:
+        """Wait a moment for the scheduler; what was given out is given out again. Gives since when it is gone."""
+        moment = time.monotonic()
+        if gone_at is None:
+            gone_at = moment
+            self.watch.say(f"{errors.in_one_line(str(error))}; trying again for {REGAIN_S:g} s")
+        elif moment - gone_at > REGAIN_S:
+            error.next_step = f"when it is back: {_again(self.directory)} --scheduler {error.where}"
+            raise error
+        for order in list(self.queue.running.values()):
+            self.queue.again(order)
+            self.watch.waits(order, "the scheduler is gone")
+        if not self.stopping:
+            time.sleep(TICK_S)
+        return gone_at
+
+    def look(self, engine: Cluster) -> None:
+        """Say which workers are not fit; raise SchedulerError where all are not."""
+        sights = engine.look_around()
+        self.say_news(engine)
+        bad = [sight.why for sight in sights.values() if sight.why]
+        if bad and len(bad) == len(engine.workers):
+            raise SchedulerError(
+                "no worker of the scheduler can work on this batch",
+                got=bad[0],
+                where=", ".join(sorted(sights)),
+                allowed="Mountlab in this version, its box files, sweeps and "
+                "notebooks, and the results directory on a disk that all share, at the same path",
+                next_step="see docs/batches.md; without SCHEDULER this machine does all by itself",
+            )
+        if not engine.workers:
+            self.watch.say("the scheduler has no worker yet; waiting for one")
+
+    def say_news(self, engine: Cluster) -> None:
+        for worker in engine.gone():
+            self.watch.say(f"worker {worker} is gone; what it was doing goes on at another")
+        for worker, sight in engine.sights.items():
+            if sight.why and worker not in self.unfit_said:
+                self.unfit_said.add(worker)
+                self.watch.say(f"worker {worker} is left out: {sight.why}")
+
+    # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rounds(self, engine: Cluster, work: Any) -> None:
+        """Until nothing is left, or all that ran has ended after a stop."""
+        while self.queue.running if self.stopping else self.queue.pending:
+            if self.stopping:
+                self.tell(engine)
+                if not engine.here and (self.pressed.count > 1 or not engine.workers):
+                    return  # nobody is left to wait for; a task whose client is gone stops by itself
+            else:
+                self.give(engine, work)
+            for key, answer in engine.ended(TICK_S):
+                self.take(self.queue.running[key], answer)
+            self.say_news(engine)
+            self.watch.tick()
+
+    def tell(self, engine: Cluster) -> None:
+        if self.told:
+            return
+        self.told = True
+        engine.stop()
+        more = "" if engine.here else "; Ctrl-C once more does not wait for that"
+        self.watch.say(f"stopping: what was done on the boxes is being undone{more}")
+
+    def give(self, engine: Cluster, work: Any) -> None:
+        for order in self.queue.ready(time.monotonic()):
+            only = engine.fit(order.machines)
+            if only is not None:
+                self.watch.begin(order)
+                engine.give(order.key, work(order), machines=order.machines, only=only)
+            elif HERE in order.machines and engine.workers:
+                self.nobody_here(order)
+            else:
+                self.later(order, "no worker is there for it")
+
+    def later(self, order: Order, why: str, pause_s: float | None = None) -> None:
+        self.queue.again(order, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
+        self.watch.waits(order, why)
+
+    def nobody_here(self, order: Order) -> None:
+        """A box that is started where its item is done is another machine for each worker's."""
+        problem = SchedulerError(
+            "this box is the machine that works on it, and no worker of the scheduler is on this machine",
+            where=f"box {order.box}",
+            allowed="a worker on this machine, or a box with a `host`",
+            next_step="start one here: dask worker ADDRESS",
+        )
+        plans = [Planned(item, problem=str(problem), error=type(problem).__name__) for item in order.items]
+        if order.planning:
+            self.take(order, plans)
+        else:
+            self.record(order, cannot(plans[0]))
+
+    def take(self, order: Order, answer: Any) -> None:
+        """What came of an order."""
+        if isinstance(answer, Taken):
+            self.later(order, "another task of this scheduler has the machine")
+        elif isinstance(answer, Unfit):
+            self.later(order, "its worker was not fit", 0.0)
+        elif isinstance(answer, list):
+            self.queue.ended(order)
+            self.watch.end(order, None)
+            self.plan(order, answer)
+        elif isinstance(answer, Broken) and order.planning:
+            self.queue.ended(order)  # the items themselves will tell
+            self.watch.end(order, None, errors.in_one_line(answer.why))
+        elif isinstance(answer, Broken):
+            ended = Outcome(item=order.item.id, state="failed", ended_at=now(), elapsed_s=0.0)
+            self.record(order, replace(ended, reason=answer.why, error=answer.error))
+        else:
+            self.settle(order, answer)
+
+    def plan(self, order: Order, plans: Sequence[Planned]) -> None:
+        self.watch.planned(order.box, plans)
+        for each in self.queue.planned(plans):
+            outcome = cannot(each)
+            self.directory.record(outcome)
+            self.watch.cannot(order.box, each.item, outcome)
+            if each.error in batch_plan.unreachable():
+                self.queue.lost(order.box)
+
+    def settle(self, order: Order, outcome: Outcome) -> None:
+        """An outcome stands, unless somebody was in the way, or another box may do better."""
+        if outcome.error in batch_plan.unreachable():
+            self.queue.lost(order.box)
+        if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(order)) is not None:
+            self.later(order, errors.in_one_line(outcome.reason), wait.pause_s)
+            wait.pause_s = min(2 * wait.pause_s, LONGEST_PAUSE_S)
+        elif order.item.pool and outcome.state == "failed" and self.elsewhere(order, outcome):
+            self.watch.end(order, None, errors.in_one_line(outcome.reason))
+        else:
+            self.record(order, self.by_the_file(order.item, outcome))
+
+    def patience(self, order: Order) -> _Wait | None:
+        """How long to wait for who is in the way: as long as the run of the item grows, and then until its box would
+        have given all back."""
+        moment, patience_s = time.monotonic(), MARGIN_S
+        if order.box:
+            patience_s += paths.load_box(order.box).grace_s
+        wait = self.waits.setdefault(order.item.id, _Wait(moment + patience_s, FIRST_PAUSE_S))
+        run = self.directory.run_of(order.item, self.results)
+        trials = len(journal.read_journal(run)) if run else 0
+        if trials > wait.trials:
+            wait.trials, wait.until = trials, moment + patience_s
+        return wait if moment < wait.until else None
+
+    def elsewhere(self, order: Order, outcome: Outcome) -> bool:
+        """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
+        if outcome.run and outcome.error not in batch_plan.unreachable():
+            return False  # its trials failed, or its report: another box is no remedy
+        if not self.queue.elsewhere(order):
+            return False
+        self.watch.say(
+            f"{order.item.id}: not on {order.box}, so on another of {order.item.pool}: "
+            f"{errors.in_one_line(outcome.reason)}"
+        )
+        return True
+
+    def by_the_file(self, item: Item, outcome: Outcome) -> Outcome:
+        """What no box of a label can do is left out where the batch file says so."""
+        undone = item.pool and item.optional and outcome.state == "failed" and not outcome.run and not outcome.notebook
+        return replace(outcome, state="left out") if undone else outcome
+
+    def record(self, order: Order, outcome: Outcome) -> None:
+        self.queue.ended(order)
+        self.directory.record(outcome)
+        self.watch.end(order, outcome)
+        if outcome.error == KeepError.__name__ and self.full is None:
+            self.full = full_disk(order.item, outcome, self.directory)
+
+
+def _again(directory: BatchDirectory) -> str:
+    return f"python -m mountlab batch --resume {disk.shown(directory.path)}"

@@ -1,0 +1,180 @@
+"""What is still to be done of a batch: on which boxes, and how long it takes. Connects to boxes, changes nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mountlab.batch.batch_file import Batch, Item, notebook_parameters, on_box, unfinished
+from mountlab.batch.queue import Queue, machine_of
+from mountlab.batch.store import BatchDirectory, notebook_path, parameters_of, sweep_path
+from mountlab.batch.view import NOTEBOOK_S, Planned
+from mountlab.core.errors import BoxError, MountlabError, StoreError
+from mountlab.core.text import drawn_on
+from mountlab.report import html
+from mountlab.results import info, journal, paths
+from mountlab.runner import workflow
+
+DEFAULT_BOX = "local"
+"""The box of a notebook that takes one, where neither the batch nor a sweep names it."""
+_PLANNING = "{desc} |{bar}| {n_fmt}/{total_fmt} items"
+
+
+def check(batch: Batch) -> None:
+    """Raise ParameterError or StoreError for an item that names what is not there, or what its notebook cannot take."""
+    for item in batch.items:
+        path = sweep_path(item)
+        notebook_parameters(item, takes=parameters_of(notebook_path(item)), sweep_file=str(path) if path else None)
+        if path:
+            paths.load_sweep(path, item.overrides)
+        for box in boxes_of(item) if item.box else ():
+            paths.load_box(box)
+
+
+# ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def boxes_of(item: Item) -> list[str]:
+    """The boxes that may do an item; none where its notebook takes none."""
+    if item.pool:
+        return labelled(item)
+    if "box" not in parameters_of(notebook_path(item)):
+        return []
+    path = sweep_path(item)
+    return [item.box or (paths.load_sweep(path, item.overrides).sweep.box if path else DEFAULT_BOX)]
+
+
+def labelled(item: Item) -> list[str]:
+    """The boxes with the label that an item asks for. Raises StoreError where there are none."""
+    labels = {box.name: box.label for box in map(paths.load_box, paths.box_names())}
+    found = [name for name, label in labels.items() if label == item.pool]
+    if not found:
+        known = ", ".join(sorted({label for label in labels.values() if label}))
+        raise StoreError(
+            "no box has this label",
+            where=f"groups.{item.group}.box",
+            got=item.pool,
+            allowed=known or "none has one",
+            next_step=f"write `label: {item.pool}` into the files of the boxes, below params/boxes",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the items of a batch may be done."""
+
+    boxes: Mapping[str, Sequence[str]]
+    """Item to boxes."""
+    pinned: Mapping[str, str]
+    """Item to the box that has its run."""
+    machines: Mapping[str, str]
+    """Box to its machine."""
+    clients: Mapping[str, Sequence[str]]
+    """Item to the boxes that drive the same file system, besides its own."""
+
+    @property
+    def names(self) -> list[str]:
+        """The boxes on which items are done."""
+        return list(dict.fromkeys(name for found in self.boxes.values() for name in found))
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether no two items could be done at the same time: one machine has a part in all."""
+        needed = [
+            {self.machines[box] for box in (*found, *self.clients.get(item, ()))}
+            for item, found in self.boxes.items()
+            if found
+        ]
+        return all(len(found) <= 1 for found in self.boxes.values()) and (not needed or bool(set.intersection(*needed)))
+
+    def queue(self, items: Sequence[Item], *, at_once: int | None = None) -> Queue:
+        """Those of the items that are given here, all of them waiting."""
+        return Queue(items, self.boxes, self.machines, pinned=self.pinned, clients=self.clients, at_once=at_once)
+
+
+def places(items: Sequence[Item], *, directory: BatchDirectory | None, results: Path) -> Places:
+    """Where each item may be done; what has a run goes on where that is."""
+    boxes = {item.id: boxes_of(item) for item in items}
+    pinned = {item.id: box for item in items if directory and (box := directory.box_of(item, results))}
+    for item in items:
+        if item.id in pinned and item.pool and pinned[item.id] not in boxes[item.id]:
+            boxes[item.id].append(pinned[item.id])
+    clients = {item.id: found for item in items if boxes[item.id] and (found := _clients(item))}
+    names = dict.fromkeys(name for found in (*boxes.values(), *clients.values()) for name in found)
+    return Places(boxes, pinned, {name: machine_of(paths.load_box(name)) for name in names}, clients)
+
+
+def _clients(item: Item) -> list[str]:
+    path = sweep_path(item)
+    return list(paths.load_sweep(path, item.overrides).sweep.clients) if path else []
+
+
+# ── how long ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_batch(
+    batch: Batch, *, directory: BatchDirectory | None = None, results: Path = paths.RESULTS
+) -> list[Planned]:
+    """What is still to be done, and how long each item takes."""
+    todo = unfinished(batch, directory.outcomes) if directory else batch.items
+    items = tqdm(todo, desc="planning", bar_format=_PLANNING, file=drawn_on(sys.stderr), leave=False, delay=1.0)
+    return [planned_anywhere(item, directory, results) for item in items]
+
+
+def planned_anywhere(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
+    """An item, planned for its box, or for the first of its boxes that can be reached."""
+    if not item.pool:
+        return planned(item, directory, results)
+    last = Planned(item)
+    for box in labelled(item):
+        last = planned(on_box(item, box), directory, results)
+        if last.error not in unreachable():
+            break
+    return Planned(item, last.expected_s, last.trials, last.note, last.problem, last.error)
+
+
+def unreachable() -> set[str]:
+    """The names of the errors that say that a box is not there, and may be so of another."""
+    return {BoxError.__name__, "BoxLost", "HostKeyError"}
+
+
+def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
+    """An item, planned for its box; why that cannot do it is in the plan."""
+    path = sweep_path(item)
+    if path is None or "box" not in parameters_of(notebook_path(item)):
+        return Planned(item)
+    before = directory.run_of(item, results) if directory else None
+    if before and info.read_info(before)["status"] == "complete":
+        return Planned(item, note=f"measured: {before.name}; only its report")
+    resolved = paths.load_sweep(path, item.overrides)
+    try:
+        with workflow.planned(resolved, box=item.box, results=results) as session:
+            trials = [trial for trial in session.plan.trials if not trial.skip]
+            expected_s = session.plan.expected_s
+    except MountlabError as error:
+        return Planned(item, problem=str(error), error=type(error).__name__)
+    done = len(journal.read_journal(before)) if before else 0
+    share = 1 - done / max(len(trials), done, 1)
+    note = f"goes on with {before.name}: {done} of {len(trials)} trials are done" if before else ""
+    return Planned(item, expected_s * share + NOTEBOOK_S, len(trials), note)
+
+
+def places_table(batch: Batch) -> html.Html:
+    """Where each item of a batch may be done, for a notebook."""
+    spots = places(batch.items, directory=None, results=paths.RESULTS)
+    rows: list[list[html.Text]] = [
+        [
+            item.id,
+            item.label,
+            ", ".join(spots.boxes[item.id]) or "no box needed",
+            ", ".join(dict.fromkeys(spots.machines[box] for box in spots.boxes[item.id])),
+        ]
+        for item in batch.items
+    ]
+    head = [html.Column("Item"), html.Column("What"), html.Column("Boxes"), html.Column("Machine")]
+    return html.table(head, [html.Rows(rows)], caption="Where each item may be done")

@@ -1,0 +1,208 @@
+"""Which item of a batch may go to which box now: never two on one machine, in the order of the file on each. Pure.
+
+A box is one machine, whatever file names it; the boxes that Mountlab starts by itself are all the machine on which they
+are started. An item with a label takes whichever box of that label is free. One without a box reads what the items
+before it have measured, and waits for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.batch.batch_file import Item
+from mountlab.batch.view import Planned
+from mountlab.core.model import Box
+
+HERE = "this machine"
+"""The machine of every box that is started where its item is done."""
+DEFAULT_PORT = 22
+
+
+def machine_of(box: Box) -> str:
+    """What two boxes share that would measure each other: host and port, or the machine that starts them."""
+    if box.embedded is not None:
+        return HERE
+    return f"{box.host.rpartition('@')[2].lower()}:{box.port or DEFAULT_PORT}"
+
+
+@dataclass(frozen=True)
+class Order:
+    """Something that one box is to do now: an item, or to be asked what it would do for several (`planning`)."""
+
+    items: tuple[Item, ...]
+    box: str
+    """'' for an item that needs none."""
+    machine: str
+    others: tuple[str, ...] = ()
+    """The machines of its clients, which drive the same file system."""
+    planning: bool = False
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """All that nobody else may have meanwhile."""
+        return tuple(sorted({each for each in (self.machine, *self.others) if each}))
+
+    @property
+    def item(self) -> Item:
+        """The one that is to be done; of a plan the first."""
+        return self.items[0]
+
+    @property
+    def key(self) -> str:
+        """Names it among all that are given out at one time."""
+        return f"{'plan' if self.planning else 'do'}-{self.item.id}-{self.box or 'no-box'}"
+
+
+class Queue:
+    """The items that are still to be done, those that are being done, and what each may be done on."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        boxes: Mapping[str, Sequence[str]],
+        machines: Mapping[str, str],
+        *,
+        pinned: Mapping[str, str] | None = None,
+        clients: Mapping[str, Sequence[str]] | None = None,
+        at_once: int | None = None,
+    ) -> None:
+        """`boxes`: item to the boxes that may do it, none for one without a box. `machines`: box to its machine.
+        `pinned`: item to the box that has its run, before all others. `clients`: item to the boxes that it needs
+        besides. `at_once`: so many orders at a time."""
+        self.waiting = list(items)
+        self.running: dict[str, Order] = {}
+        """By their keys."""
+        self._number = {item.id: number for number, item in enumerate(items)}
+        self._boxes = {item.id: list(boxes.get(item.id, ())) for item in items}
+        self._alone = {item.id for item in items if not self._boxes[item.id]}
+        self._machines, self._pinned, self._at_once = machines, dict(pinned or {}), at_once
+        self._others = {name: tuple(machines[box] for box in found) for name, found in (clients or {}).items()}
+        self._not_before: dict[str, float] = {}
+        """By the id of an item, or by the box that is to be planned for."""
+        self._unplanned = self._by_box(items)
+
+    def _by_box(self, items: Iterable[Item]) -> dict[str, list[Item]]:
+        found: dict[str, list[Item]] = {}
+        for item in items:
+            if not item.pool and item.id not in self._alone:
+                found.setdefault(self._boxes[item.id][0], []).append(item)
+        return found
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is left to be done, or is being done."""
+        return bool(self.waiting or self.running)
+
+    # ── what may begin ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ready(self, now: float) -> list[Order]:
+        """What may begin at this moment, which counts as running from here on."""
+        taken = {machine for order in self.running.values() for machine in order.machines}
+        room = self._at_once - len(self.running) if self._at_once else len(self._number) + len(self._machines)
+        orders: list[Order] = []
+        for order in self._candidates(taken, now):
+            if len(orders) >= room:
+                break
+            orders.append(order)
+            self.running[order.key] = order
+        for order in orders:
+            if order.planning:
+                del self._unplanned[order.box]
+            else:
+                self.waiting.remove(order.item)
+        return orders
+
+    def _candidates(self, taken: set[str], now: float) -> Iterator[Order]:
+        """`taken`: the machines that are busy. One that an earlier item waits for is not given to a later one."""
+        for box, items in self._unplanned.items():
+            if self._machines[box] not in taken:
+                taken.add(self._machines[box])
+                if self._not_before.get(box, 0.0) <= now:
+                    yield Order(tuple(items), box, self._machines[box], planning=True)
+        for item in self.waiting:
+            late = self._not_before.get(item.id, 0.0) > now
+            if item.id in self._alone:
+                if not late and self._is_first(item):
+                    yield Order((item,), "", "")
+                continue
+            order = self._order(item, taken)
+            if order is not None:
+                begins = not late and not taken.intersection(order.machines)
+                taken.update(order.machines)
+                if begins:
+                    yield order
+
+    def _is_first(self, item: Item) -> bool:
+        others = [*self.waiting, *(order.item for order in self.running.values())]
+        return all(self._number[item.id] <= self._number[other.id] for other in others)
+
+    def _order(self, item: Item, taken: set[str]) -> Order | None:
+        """The item on a box of its own, free or not; or of several on one that is free, if any is."""
+        others = self._others.get(item.id, ())
+        box = self._free_box(item, taken) if len(self._boxes[item.id]) > 1 else self._boxes[item.id][0]
+        return None if box is None else Order((item,), box, self._machines[box], others)
+
+    def _free_box(self, item: Item, taken: set[str]) -> str | None:
+        """Of those that are free the one that fewest other items wait for."""
+        boxes, pinned = self._boxes[item.id], self._pinned.get(item.id)
+        wanted = Counter(self._boxes[other.id][0] for other in self.waiting if len(self._boxes[other.id]) == 1)
+        usable = [pinned] if pinned in boxes else boxes
+        free = [box for box in usable if box and self._machines[box] not in taken]
+        return min(free, key=lambda box: wanted[box]) if free else None
+
+    # ── how it ended ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self, order: Order) -> None:
+        """It is done with, whatever came of it."""
+        del self.running[order.key]
+
+    def planned(self, plans: Iterable[Planned]) -> list[Planned]:
+        """Takes those out that their box cannot do, and gives them."""
+        hopeless = [each for each in plans if each.problem]
+        names = {each.item.id for each in hopeless}
+        self.waiting = [item for item in self.waiting if item.id not in names]
+        return hopeless
+
+    def again(self, order: Order, *, at: float = 0.0) -> None:
+        """It ended without an outcome: to be done once more, not before a moment of the same clock."""
+        del self.running[order.key]
+        if order.planning:
+            self._unplanned[order.box] = list(order.items)
+            self._not_before[order.box] = at
+            return
+        self._not_before[order.item.id] = at
+        self.waiting = sorted([*self.waiting, order.item], key=lambda item: self._number[item.id])
+
+    def elsewhere(self, order: Order) -> bool:
+        """Its box cannot do it: to be done on another one. False where there is none: it still counts as running."""
+        boxes = self._boxes[order.item.id]
+        boxes.remove(order.box)
+        if not boxes:
+            return False
+        self.again(order)
+        return True
+
+    def lost(self, box: str) -> None:
+        """Items that may go to other boxes do not wait for this one any more."""
+        for item in self.waiting:
+            boxes = self._boxes[item.id]
+            if item.pool and box in boxes and len(boxes) > 1:
+                boxes.remove(box)
+
+    def of_box(self, box: str) -> int:
+        """How many items wait for this very box."""
+        return sum(self._boxes[item.id] == [box] and not item.pool for item in self.waiting)
+
+
+def makespan(queue: Queue, expected_s: Mapping[str, float]) -> float:
+    """How long all of it takes, where each item takes what is expected of it and boxes are planned for in no time."""
+    now = 0.0
+    ends: dict[str, float] = {}
+    while queue.pending:
+        ends |= {order.key: now + (0.0 if order.planning else expected_s[order.item.id]) for order in queue.ready(now)}
+        key = min(ends, key=lambda each: ends[each])
+        now = ends.pop(key)
+        queue.ended(queue.running[key])
+    return now

@@ -1,0 +1,341 @@
+"""results/batch-<name>-<time>/: what a batch is made of, the journal of its items, its page, and who works on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from mountlab.batch.batch_file import Batch, Item, Outcome, on_each_box, parse_batch, unfinished
+from mountlab.batch.view import BatchView, Planned, told
+from mountlab.core import disk
+from mountlab.core.disk import append_line, new_directory
+from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
+from mountlab.core.findings import PublishedFigure
+from mountlab.core.safe_yaml import parse_yaml
+from mountlab.results import store, writer
+from mountlab.results.journal import mend, read_journal, whole_lines
+from mountlab.results.lock import held
+from mountlab.results.paths import NOTEBOOKS, PARAMS, RESULTS, load_published, load_sweep, read_text
+from mountlab.results.paths import found as found_
+
+SCHEMA = 2
+"""Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
+BATCHES = "batches"
+RUN = "run.json"
+
+
+def load_batch(path: Path | str | None) -> Batch:
+    """The batch of a YAML file, from here or from the repository. Raises StoreError or ParameterError."""
+    names = ", ".join(sorted(each.name for each in (PARAMS / BATCHES).glob("*.yml")))
+    next_step = f"name one, such as those in params/batches: {names}"
+    if path is None:
+        raise StoreError("no batch file is named; name one in `batch_file`", next_step=next_step)
+    path = found_(path)
+    text = read_text(path, "batch file", next_step)
+    batch = parse_batch(parse_yaml(text, where=disk.shown(path)), name=path.stem, where=disk.shown(path))
+    return on_each_box(batch, _boxes_of)
+
+
+def _boxes_of(item: Item) -> tuple[str, ...]:
+    """The boxes that the sweep of an item names, where its notebook runs a sweep on a box."""
+    path = sweep_path(item)
+    if path is None or "box" not in parameters_of(notebook_path(item)):
+        return ()
+    return load_sweep(path, item.overrides).sweep.boxes
+
+
+def sweep_path(item: Item) -> Path | None:
+    """The file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
+    if item.sweep is None:
+        return None
+    path = Path(item.sweep)
+    if len(path.parts) == 1 and not path.suffix:
+        return PARAMS / "sweeps" / f"{item.sweep}.yml"
+    return path.absolute() if path.exists() else disk.ROOT / path
+
+
+def notebook_path(item: Item) -> Path:
+    """The file of the item's notebook, found in the same way. Raises StoreError where there is none."""
+    name = Path(f"{item.notebook}.ipynb")
+    found = [path for path in (NOTEBOOKS / name.name, name.absolute(), disk.ROOT / name) if path.is_file()]
+    inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
+    if not inside:
+        known = ", ".join(sorted(each.stem for each in NOTEBOOKS.glob("*.ipynb")))
+        raise StoreError("no such notebook", where=f"groups.{item.group}", got=item.notebook, allowed=known)
+    return inside[0]
+
+
+class BatchDirectory:
+    """A batch as it is kept; only the process that holds it (`held_batch`) may write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.info = _read_info(path)
+        self._marks: dict[Path, tuple[str, str]] = {}
+
+    @property
+    def batch(self) -> Batch:
+        items = tuple(Item(**item) for item in self.info["items"])
+        return Batch(name=self.info["name"], title=self.info["title"], items=items)
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The last outcome of each item that was tried; a torn last line counts as nothing."""
+        found = [self._outcome(number, line) for number, line in enumerate(whole_lines(self.journal), start=1)]
+        return {outcome.item: outcome for outcome in found}
+
+    def _outcome(self, number: int, line: bytes) -> Outcome:
+        try:
+            return Outcome(**json.loads(line))
+        except (ValueError, TypeError, RecursionError) as error:
+            where = f"{disk.shown(self.journal)}, line {number}"
+            raise StoreError(
+                "a line of the journal is not the outcome of an item",
+                where=where,
+                got=str(error),
+                next_step="look at it; without that line its item counts as not done: "
+                f"sed -i.bak {number}d {disk.shown(self.journal)}",
+            ) from error
+
+    def mark(self, item: Item) -> str:
+        """What the runs of an item have as `batch` in their run.json."""
+        return f"{self.path.name}/{item.id}"
+
+    def executed(self, item: Item) -> Path:
+        """Where the item's notebook is kept once it has been executed."""
+        return self.path / "notebooks" / f"{item.id}.ipynb"
+
+    def run_of(self, item: Item, results: Path) -> Path | None:
+        """The newest run that this item has made, finished or not: on its box, where it names one."""
+        mark, box = self.mark(item), None if item.pool else item.box
+        runs = [path for path, found in self._marked(results) if found[0] == mark and box in (None, found[1])]
+        return runs[-1] if runs else None
+
+    def box_of(self, item: Item, results: Path) -> str:
+        """The box of that run; '' where there is none."""
+        run = self.run_of(item, results)
+        return self._marks[run / RUN][1] if run else ""
+
+    def _marked(self, results: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
+        """Runs with their mark and their box, oldest first. Neither ever changes: each run is read once."""
+        for file in sorted(results.glob(f"[!.]*/{RUN}")):
+            if file not in self._marks:
+                try:
+                    info = json.loads(file.read_text())
+                    self._marks[file] = (str(info.get("batch", "")), str(info["box"]["name"]))
+                except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # no run of ours
+                    continue
+            yield file.parent, self._marks[file]
+
+    def record(self, outcome: Outcome) -> None:
+        mend(self.journal)
+        append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
+
+    def finish(self, status: str) -> None:
+        """How it stands now, in batch.json: complete, unfinished or running."""
+        ended = now() if status == "complete" else None
+        self.info = {**self.info, "schema": SCHEMA, "status": status, "finished_at": ended}
+        self._write("batch.json", self.info)
+
+    def begin(self) -> None:
+        """It is running, from now on in a session of its own: a copy of the directory has another."""
+        self.info = {**self.info, "session": uuid4().hex}
+        self.finish("running")
+
+    def keep(self, **known: Any) -> None:
+        """More that is known of it, in batch.json."""
+        self.info = {**self.info, **known}
+        self._write("batch.json", self.info)
+
+    def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
+        """report.html, and entry.json beside it, by which the index of results knows the batch."""
+        self._write("entry.json", entry)
+        disk.replace_file(self.path / "report.html", page.encode())
+        return self.path / "report.html"
+
+    def write_item_page(self, item: Item, page: str) -> str:
+        """The page of an item that is no run, and its name."""
+        disk.replace_file(self.path / f"{item.id}.html", page.encode())
+        return f"{item.id}.html"
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        disk.replace_file(self.path / name, json.dumps(data, indent=1, default=str).encode())
+
+
+def read_view(path: Path | str) -> BatchView:
+    """A batch with what its runs say, as its page shows it. Figures are derived from the raw output once more."""
+    directory = BatchDirectory(found_(path).resolve())
+    outcomes, results = directory.outcomes, directory.path.parent
+    runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
+    measured = {name: run for name, run in runs.items() if read_journal(run)}
+    without = {name for name, outcome in outcomes.items() if outcome.state == "done"} | measured.keys()
+    return BatchView(
+        batch=directory.batch,
+        created_at=str(directory.info["created_at"]),
+        name=directory.path.name,
+        outcomes=outcomes,
+        told={name: told(store.load_run(run)) for name, run in measured.items()},
+        expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
+        across=dict(directory.info.get("across") or {}),
+        command=f"python -m mountlab batch --resume {disk.shown(directory.path)}",
+    )
+
+
+def newest_batch(results: Path = RESULTS) -> Path:
+    """The batch below results/ that was begun last. Raises StoreError where there is none."""
+    found = [file.parent for file in results.glob("batch-*/batch.json")]
+    if not found:
+        said = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
+        raise StoreError(said, where=disk.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
+    return max(found, key=lambda path: str(_read_info(path).get("created_at", "")))
+
+
+def _published(item: Item) -> list[PublishedFigure]:
+    """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
+    path = sweep_path(item)
+    if path is None or not path.is_file():
+        return []
+    sweep = load_sweep(path, item.overrides).sweep
+    own = {workload.name for workload in sweep.workloads}
+    return [figure for figure in load_published(sweep.published) if figure.workload in own]
+
+
+def cannot(planned: Planned) -> Outcome:
+    """The outcome of an item that its box cannot do: left out where the batch file says so."""
+    return Outcome(
+        item=planned.item.id,
+        state="left out" if planned.item.optional else "failed",
+        ended_at=now(),
+        elapsed_s=0.0,
+        reason=planned.problem,
+        error=planned.error,
+    )
+
+
+def full_disk(item: Item, outcome: Outcome, directory: BatchDirectory) -> KeepError:
+    """Nor would the disk take what the next items measure."""
+    return KeepError(
+        "the batch stops: what it measures cannot be written any more",
+        where=f"{item.id} {item.label}",
+        got=in_one_line(outcome.reason),
+        next_step=f"make room; then: python -m mountlab batch --resume {disk.shown(directory.path)}",
+    )
+
+
+def now() -> str:
+    """The present moment, as files hold it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _read_info(path: Path) -> dict[str, Any]:
+    text = read_text(path / "batch.json", "batch", "name a directory results/batch-...")
+    try:
+        info: Any = json.loads(text)
+    except ValueError as error:
+        raise StoreError("batch.json is not whole", where=disk.shown(path), got=str(error)) from error
+    if not isinstance(info, dict) or not {"schema", "name", "title", "items"} <= info.keys():
+        raise StoreError("not a batch of Mountlab's", where=disk.shown(path / "batch.json"))
+    if info["schema"] > SCHEMA:
+        raise StoreError(
+            "written by a later Mountlab",
+            where=disk.shown(path),
+            got=f"schema {info['schema']}",
+            allowed=f"up to {SCHEMA}",
+        )
+    return info
+
+
+# ── which directory ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def held_batch(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
+    """The directory of a batch, held by this process: the newest that is the same batch and is not finished, or a new
+    one. Raises StoreError where another process works on it."""
+    with ExitStack() as stack:
+        # Of two that start together, the second sees the directory of the first.
+        with writer.beginning(results):
+            directory = None if anew else _unfinished(batch, results)
+            path = directory.path if directory else _create(batch, results)
+            stack.enter_context(held(path, what="batch"))
+        yield BatchDirectory(path)
+
+
+@contextmanager
+def held_again(path: Path) -> Iterator[BatchDirectory]:
+    """The directory of a batch that was begun, held by this process. Raises StoreError as `held_batch` does."""
+    directory = BatchDirectory(path)
+    with held(path, what="batch"):
+        yield directory
+
+
+def _unfinished(batch: Batch, results: Path) -> BatchDirectory | None:
+    wanted = _as_kept(batch)
+    for file in sorted(results.glob(f"batch-{batch.name}-*/batch.json"), reverse=True):
+        directory = BatchDirectory(file.parent)
+        same = all(directory.info.get(key) == wanted[key] for key in ("name", "items", "digests"))
+        if same and (directory.info["status"] != "complete" or unfinished(directory.batch, directory.outcomes)):
+            return directory
+    return None
+
+
+def _create(batch: Batch, results: Path) -> Path:
+    base = f"batch-{batch.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    path = next(results / name for name in names if not (results / name).exists())
+    info = {
+        "schema": SCHEMA,
+        "mountlab_version": metadata.version("mountlab"),
+        "status": "running",
+        "created_at": now(),
+        "finished_at": None,
+        "git_commit": writer.git_commit(),
+        **_as_kept(batch),
+    }
+    new_directory(path, {"batch.json": json.dumps(info, indent=1, default=str).encode()}, empty="notebooks")
+    return path
+
+
+def _as_kept(batch: Batch) -> dict[str, Any]:
+    """With a digest of each sweep file: one that has changed since makes another batch."""
+    paths = {str(item.sweep): sweep_path(item) for item in batch.items if item.sweep}
+    digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in paths.items() if path and path.is_file()}
+    items = [json.loads(json.dumps(asdict(item), default=str)) for item in batch.items]
+    return {"name": batch.name, "title": batch.title, "items": items, "digests": digests}
+
+
+def parameters_of(notebook: Path) -> list[str]:
+    """The names of a notebook's parameters: what its cell tagged `parameters` assigns."""
+    import ast
+
+    from nbformat import ValidationError, read
+    from nbformat.reader import NotJSONError
+
+    try:
+        cells = read(notebook, as_version=4).cells  # type: ignore[no-untyped-call]
+    except (NotJSONError, ValidationError, UnicodeDecodeError) as error:
+        raise StoreError("not a notebook", where=disk.shown(notebook), got=str(error)) from error
+    marked = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if not marked:
+        raise ParameterError(
+            "the notebook has no cell tagged `parameters`", where=disk.shown(notebook), got="none", allowed="one"
+        )
+    names = []
+    for node in ast.parse(marked[0].source).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names

@@ -1,0 +1,390 @@
+"""A batch as text for the terminal, as the parts of its page, and as its entry in the index of results. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mountlab.analysis import published as claims
+from mountlab.analysis import verdicts
+from mountlab.analysis.published import Beside
+from mountlab.analysis.run_view import RunView
+from mountlab.batch.batch_file import Batch, Item, Outcome, State
+from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
+from mountlab.core import numbers
+from mountlab.core.errors import in_one_line
+from mountlab.core.findings import PublishedFigure, Severity
+from mountlab.core.names import workload_label
+from mountlab.core.text import lines_of
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows, Text
+
+STATE_WORDS: dict[State | None, str] = {
+    "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
+}  # fmt: skip
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+NOTEBOOK_S = 6.0
+"""Guess at what a notebook and the report of its run take, beside what is measured."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run says, in short."""
+
+    question: str
+    verdict: str
+    caveats: Mapping[str, int]
+    """Severity to how many kinds of caveats there are."""
+    bad_trials: Mapping[str, int]
+    """Status to number, of the trials that are neither ok nor left out on purpose."""
+    left_out: Mapping[str, str]
+    beside: Sequence[Beside] = ()
+
+
+@dataclass(frozen=True)
+class BatchView:
+    """A batch with what became of it."""
+
+    batch: Batch
+    name: str
+    created_at: str
+    outcomes: Mapping[str, Outcome]
+    told: Mapping[str, Told]
+    """By item, of those that have measured something."""
+    expected: Mapping[str, Sequence[PublishedFigure]] = field(default_factory=dict)
+    """By item, of those that have not: what others published of the same."""
+    across: Mapping[str, str] = field(default_factory=dict)
+    """Label of a sweep that is run on several boxes to its page across them, or to the reason why there is none."""
+    command: str = ""
+    """The line that goes on with it."""
+
+    def state(self, item: Item) -> State | None:
+        """How its last attempt ended; None where there was none."""
+        return self.outcomes[item.id].state if item.id in self.outcomes else None
+
+    def having(self, *states: State | None) -> list[Item]:
+        """The items in one of these states, in their order."""
+        return [item for item in self.batch.items if self.state(item) in states]
+
+
+def told(run: RunView) -> Told:
+    """The first sentence of a run's answer, and what there is to doubt."""
+    compared = [verdicts.together(each) for each in run.comparisons]
+    sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if compared:
+        asked = [c for c in compared if c.metric in run.answer_metrics.get(_label(c), ())] or compared
+        doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
+        sentences = verdicts.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
+    statuses = Counter(str(each) for each in run.trials["status"])
+    return Told(
+        question=" ".join(run.sweep.question.split()),
+        verdict=sentences[0],
+        beside=claims.beside(run),
+        caveats=Counter(group.severity for group in grouped(run.caveats)),
+        left_out=dict(run.sweep.left_out),
+        bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
+    )
+
+
+def _label(comparison: Any) -> str:
+    return workload_label(comparison.workload, comparison.factors)
+
+
+# ── beforehand, and meanwhile ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One item before it is run."""
+
+    item: Item
+    expected_s: float = NOTEBOOK_S
+    trials: int = 0
+    note: str = ""
+    """What is done of it already."""
+    problem: str = ""
+    """Why its box cannot do it."""
+    error: str = ""
+    """The name of that error's class."""
+
+
+def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
+    """What would run, and how long that takes in all."""
+    rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)) for row in rows]
+    whole = sum(each.expected_s for each in planned if not each.problem)
+    running = sum(not each.problem for each in planned)
+    how = "one after another" if takes_s >= whole else "the boxes at the same time"
+    total = f"{numbers.counted(running, 'item')} would run, {how}: about {numbers.duration_text(takes_s)} in all."
+    return lines_of([" ".join(batch.title.split()), "", *(line.rstrip() for line in lines), "", total])
+
+
+def _plan_row(each: Planned) -> tuple[str, str, str, str]:
+    name = f"{each.item.id}  {each.item.label}"
+    if each.problem:
+        what = "left out" if each.item.optional else "fails"
+        return (name, "", "", f"{what}: {in_one_line(each.problem)}")
+    return (name, str(each.trials) if each.trials else "", numbers.duration_text(round(each.expected_s)), each.note)
+
+
+class Ahead:
+    """The time that the items still to run will take: the plan's guesses, corrected by how wrong they were so far."""
+
+    def __init__(self, planned: Sequence[Planned]) -> None:
+        self._waiting = {each.item.id: each.expected_s for each in planned}
+        self._guessed_s, self._spent_s = 0.0, 0.0
+
+    def end(self, item: str, elapsed_s: float) -> None:
+        """An item is done with; nothing is learnt from one that took no time."""
+        guess = self._waiting.pop(item, 0.0)
+        if elapsed_s >= 1.0:
+            self._guessed_s, self._spent_s = self._guessed_s + guess, self._spent_s + elapsed_s
+
+    def seconds(self, *, running_s: float = 0.0, running: str = "") -> float:
+        """What is left, with one item running for so long already."""
+        factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
+        own = self._waiting.get(running, 0.0) * factor
+        return sum(self._waiting.values()) * factor - min(own, running_s)
+
+
+def summary_text(view: BatchView) -> str:
+    """For the terminal at the end: one line an item, then what failed and why."""
+    lines = [verdict(view), ""]
+    for item in view.batch.items:
+        lines.append(f"{STATE_WORDS[view.state(item)]:13} {item.id}  {item.label}")
+        if item.id in view.told:
+            lines.append(f"{'':13} {view.told[item.id].verdict}")
+    for item in view.having("failed", "left out", "stopped"):
+        outcome = view.outcomes[item.id]
+        lines += ["", f"{outcome.state}: {item.id}", *(f"  {line}" for line in outcome.reason.splitlines())]
+        lines += [f"  notebook: {view.name}/{outcome.notebook}"] if outcome.notebook else []
+    return lines_of(lines)
+
+
+def verdict(view: BatchView) -> str:
+    """'Of 12 items, 9 are done, 1 failed and 2 were left out. Of 14 published results ...'."""
+    counts = Counter(view.state(item) for item in view.batch.items)
+    spoken: dict[State | None, str] = {
+        "done": "done", "failed": "failed", "left out": "left out", "stopped": "stopped", None: "not begun",
+    }  # fmt: skip
+    parts = [f"{counts[state]} {word}" for state, word in spoken.items() if counts[state]]
+    found = [each for item in view.batch.items for each in _of_item(view, item)]
+    published = f" {claims.agreement_sentence(found)}" if found else ""
+    return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
+
+
+def exit_code(view: BatchView, codes: Mapping[str, int]) -> int:
+    """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached.
+
+    `codes`: the exit code of each class of error, by name.
+    """
+    failed = view.having("failed")
+    if failed and not view.told and all(codes.get(view.outcomes[item.id].error) == 3 for item in failed):
+        return 3
+    bad = any(each.bad_trials for each in view.told.values())
+    return 1 if bad or view.having("failed", "stopped", None) else 0
+
+
+def entry(view: BatchView) -> dict[str, Any]:
+    """What the index of results shows of a batch."""
+    caveats: Counter[str] = sum((Counter(each.caveats) for each in view.told.values()), Counter())
+    return {
+        "kind": "batch",
+        "title": view.batch.title,
+        "created_at": view.created_at,
+        "page": "report.html",
+        "verdict": verdict(view),
+        "caveats": {severity: caveats[severity] for severity in _SEVERITIES},
+        "runs": [outcome.run for outcome in view.outcomes.values() if outcome.run],
+    }
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def title(view: BatchView) -> Html:
+    """The title, and below it when and how long."""
+    spent = sum(outcome.elapsed_s for outcome in view.outcomes.values())
+    day = datetime.fromisoformat(view.created_at).strftime("%Y-%m-%d %H:%M %Z").strip()
+    line = " · ".join(
+        [view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.duration_text(round(spent))]
+    )
+    return html.joined(html.heading(view.batch.title, level=1), html.paragraph(line, kind="meta"))
+
+
+def answer(view: BatchView) -> Html:
+    """What became of the batch, then what each study says, in a sentence each."""
+    sentences = [html.paragraph(verdict(view))]
+    unfinished = view.having("failed", "stopped", None)
+    alert: Text = ""
+    if unfinished:
+        names = numbers.listed([item.id for item in unfinished])
+        alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
+    return html.joined(html.box("answer", *sentences), alert)
+
+
+def items(view: BatchView) -> Html:
+    """One row an item: its state, what its run says, what there is to doubt, and the way to its report."""
+    head = [Column("Item"), Column("State"), Column("Report"), Column("What it says"), Column("Caveats")]
+    groups: dict[str, list[list[Text]]] = {}
+    for item in view.batch.items:
+        groups.setdefault(item.group, []).append(_item_row(view, item))
+    return html.table(
+        head, [Rows(rows, name) for name, rows in groups.items()], caption="Items, in the order of the batch"
+    )
+
+
+def over_boxes(view: BatchView) -> Html:
+    """The pages of the sweeps that were run on several boxes."""
+    if not view.across:
+        return html.nothing("No sweep of this batch was run on several boxes.")
+    return html.items(
+        html.link(found, label) if found.startswith("../") else html.told(label, found)
+        for label, found in view.across.items()
+    )
+
+
+def _item_row(view: BatchView, item: Item) -> list[Text]:
+    outcome, found = view.outcomes.get(item.id), view.told.get(item.id)
+    says: Text = ""
+    if found:
+        says = html.stacked(found.verdict, found.question)
+    elif outcome and outcome.reason:
+        says = in_one_line(outcome.reason)
+    caveats = _caveat_counts(found) if found else ""
+    state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
+    where = f"; done on {outcome.box}" if outcome and outcome.box else ""
+    return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
+
+
+def _caveat_counts(found: Told) -> str:
+    parts = [f"{found.caveats[each]} × {SEVERITY_WORDS[each]}" for each in _SEVERITIES if found.caveats.get(each)]
+    parts += [numbers.counted(n, f"{status} trial") for status, n in found.bad_trials.items()]
+    return "; ".join(parts) or "none"
+
+
+def _links(outcome: Outcome | None) -> Html:
+    if outcome is None:
+        return html.joined()
+    page = html.link(outcome.page, "report") if outcome.page else ""
+    notebook = html.link(outcome.notebook, "notebook") if outcome.notebook else ""
+    return html.joined(page, notebook)
+
+
+def published(view: BatchView) -> Html:
+    """What was published, study by study, and what we saw: computed from comparisons."""
+    rows = {item.id: _of_item(view, item) for item in view.batch.items}
+    if not any(rows.values()):
+        return html.paragraph("No sweep of this batch names published figures.")
+    head = [
+        Column("Published"),
+        Column("Compared"),
+        Column("Theirs"),
+        Column("Ours", "number"),
+        Column("Our interval", "interval"),
+        Column("Verdict"),
+    ]
+    groups = [
+        Rows([_published_row(each) for each in found], _study_heading(view, item, found))
+        for item in view.batch.items
+        if (found := rows[item.id])
+    ]
+    sentence = html.paragraph(claims.agreement_sentence([each for found in rows.values() for each in found]))
+    table = html.table(head, groups, caption="Published, and what we saw; ratios of candidate to baseline")
+    sources = {each.theirs.study: each.theirs.source for found in rows.values() for each in found}
+    note = html.paragraph(
+        "Absolute figures are of other machines, years and sizes: compare directions and their order, not speeds."
+    )
+    return html.joined(sentence, note, table, html.items(f"{name}: {text}" for name, text in sources.items()))
+
+
+def _of_item(view: BatchView, item: Item) -> list[Beside]:
+    """What was published of an item's sweep, with ours. Of rows about a workload that this sweep does not have (of
+    another tool, in a preset) nothing is said where others of the same study were measured."""
+    if item.id in view.told:
+        found = list(view.told[item.id].beside)
+        measured = [each for each in found if each.agreement != "not measured"]
+        return measured or found
+    return [Beside(theirs, None, "not measured") for theirs in view.expected.get(item.id, ())]
+
+
+def _study_heading(view: BatchView, item: Item, found: Sequence[Beside]) -> Text:
+    outcome = view.outcomes.get(item.id)
+    name = f"{numbers.listed(list(dict.fromkeys(each.theirs.study for each in found)))}: {item.label}"
+    if outcome and outcome.page:
+        return html.link(outcome.page, name)
+    return f"{name} ({STATE_WORDS[view.state(item)]})"
+
+
+def _published_row(each: Beside) -> list[Text]:
+    theirs, ours = each.theirs, each.ours
+    figures = verdicts.compared_figures(ours) if ours else None
+    what = html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what
+    return [
+        what,
+        _sides(theirs),
+        claims.claim_text(theirs),
+        figures.value if figures else numbers.MISSING,
+        figures.interval if figures else "",
+        _said(each),
+    ]
+
+
+def _said(each: Beside) -> str:
+    return each.said if each.why else _AGREEMENTS[each.agreement].replace(" ", "\u00a0")
+
+
+_AGREEMENTS = {
+    "agrees": "✓ agrees", "contradicts": "✗ contradicts", "undecided": "? undecided", "not measured": "not measured",
+}  # fmt: skip
+
+
+def _sides(theirs: PublishedFigure) -> str:
+    if theirs.baseline_factors:
+        ours, other = (
+            workload_label(name, factors)
+            for name, factors in (
+                (theirs.candidate, theirs.factors),
+                (theirs.baseline, {**theirs.factors, **theirs.baseline_factors}),
+            )
+        )
+        return f"{ours} / {other}"
+    return f"{theirs.candidate} / {theirs.baseline}"
+
+
+def failures(view: BatchView) -> Html:
+    """What failed or was stopped, each with the whole reason and the notebook with the failed cell."""
+    return _reasons(view, view.having("failed", "stopped"), "Nothing failed.")
+
+
+def left_out(view: BatchView) -> Html:
+    """What the boxes cannot do: whole items, and parts of sweeps."""
+    parts = [
+        html.definitions({f"{item.id}: {name}": why for name, why in view.told[item.id].left_out.items()})
+        for item in view.batch.items
+        if item.id in view.told and view.told[item.id].left_out
+    ]
+    return html.joined(_reasons(view, view.having("left out"), "" if parts else "Nothing was left out."), *parts)
+
+
+def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
+    return (
+        html.joined(*_each_reason(view, chosen)) if chosen else html.joined(html.paragraph(nothing) if nothing else "")
+    )
+
+
+def _each_reason(view: BatchView, chosen: Sequence[Item]) -> Iterator[Text]:
+    for item in chosen:
+        outcome = view.outcomes[item.id]
+        yield html.heading(f"{item.id}: {item.label}", level=3)
+        yield html.code_block(outcome.reason)
+        yield _links(outcome)
+
+
+def again(view: BatchView) -> Html:
+    """The line that goes on with it; of a batch that is complete the page only is made anew."""
+    return html.code_block(view.command)

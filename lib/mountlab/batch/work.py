@@ -1,0 +1,146 @@
+"""What a worker does for a batch, and how it knows that it is the right one: it must see the very same files.
+
+A worker needs Mountlab in the version that begins the batch, the results directory of the batch at the same path (a
+disk that both share), and the same box files, sweeps and notebooks. Nothing is sent back but how it ended: what is
+measured lies in that directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+
+from mountlab.batch.batch_file import Item, Outcome, on_box
+from mountlab.batch.item import Job, attempt
+from mountlab.batch.plan import planned
+from mountlab.batch.queue import Order
+from mountlab.batch.store import BatchDirectory, notebook_path, now, sweep_path
+from mountlab.batch.view import Planned
+from mountlab.core import disk
+from mountlab.core.errors import MountlabError
+from mountlab.results import paths
+
+Asked = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What has to be the same wherever the items of a batch are done."""
+
+    batch: Path
+    token: str
+    """Of this session, in batch.json: a copy of the directory has an old one."""
+    version: str
+    items: tuple[Item, ...]
+    boxes: tuple[str, ...]
+    digests: Mapping[str, str]
+    """What a file is to the digest of its content."""
+
+
+def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable[str]) -> Session:
+    """As this process sees it."""
+    names, found = tuple(sorted(set(boxes))), tuple(items)
+    return Session(
+        directory.path,
+        str(directory.info.get("session", "")),
+        metadata.version("mountlab"),
+        found,
+        names,
+        digests(found, names),
+    )
+
+
+def located(item: Item) -> Item:
+    """The item with paths that do not depend on the current directory: below the repository, or absolute."""
+    sweep = sweep_path(item)
+    named = sweep is None or sweep.parent == paths.PARAMS / "sweeps"
+    notebook = notebook_path(item)
+    return replace(
+        item,
+        sweep=item.sweep if named else _anywhere(sweep or Path()),
+        notebook=item.notebook if notebook.parent == paths.NOTEBOOKS else _anywhere(notebook).removesuffix(".ipynb"),
+    )
+
+
+def _anywhere(path: Path) -> str:
+    return str(path.relative_to(disk.ROOT) if path.is_relative_to(disk.ROOT) else path.absolute())
+
+
+def digests(items: Iterable[Item], boxes: Iterable[str]) -> dict[str, str]:
+    """Digests of the boxes, sweeps and notebooks of a batch, as this machine has them; '' for one that it has not."""
+    return {name: _digest(path) for name, path in _files(items, boxes)}
+
+
+def _files(items: Iterable[Item], boxes: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    for box in boxes:
+        yield f"params/boxes/{box}.yml", paths.PARAMS / "boxes" / f"{box}.yml"
+    for item in items:
+        if path := sweep_path(item):
+            yield str(item.sweep), path
+        try:
+            yield f"{item.notebook}.ipynb", notebook_path(item)
+        except MountlabError:
+            yield f"{item.notebook}.ipynb", Path(f"{item.notebook}.ipynb")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def unfit(session: Session) -> str:
+    """Why this process cannot work for a session; '' where it can."""
+    version = metadata.version("mountlab")
+    if version != session.version:
+        return f"it has Mountlab {version}, and the batch was begun with {session.version}"
+    try:
+        directory = BatchDirectory(session.batch)
+    except MountlabError:
+        return f"it does not see {session.batch}: the workers of a batch share its results directory, at the same path"
+    if directory.info.get("session") != session.token:
+        return f"{session.batch} is not the same directory there: another session wrote to it"
+    if not os.access(session.batch.parent, os.W_OK):
+        return f"it may not write to {session.batch.parent}"
+    found = digests(session.items, session.boxes)
+    other = [name for name, digest in session.digests.items() if found.get(name) != digest]
+    return f"its {other[0]} is absent or not the same" if other else ""
+
+
+# ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def work_of(order: Order, session: Session, results: Path) -> Callable[[Asked], list[Planned] | Outcome]:
+    """What a worker is to do for an order; it can be sent."""
+    if order.planning:
+        return partial(plan_for, order, session.batch, results)
+    return partial(do, order, session.batch, results)
+
+
+def plan_for(order: Order, batch: Path, results: Path, asked: Asked) -> list[Planned]:
+    """Each item of an order, planned for its box."""
+    directory = BatchDirectory(batch)
+    return [planned(item, directory, results) for item in order.items if not asked()]
+
+
+def do(order: Order, batch: Path, results: Path, asked: Asked) -> Outcome:
+    """One item, done on its box. One that had no box before is planned first: not each of several can do it."""
+    directory, item = BatchDirectory(batch), on_box(order.item, order.box)
+    ended = Outcome(item=item.id, state="stopped", ended_at=now(), elapsed_s=0.0, reason="stopped by Ctrl-C")
+    if asked():
+        return ended
+    if order.item.pool and (problem := _problem(item, directory, results)):
+        return replace(ended, state="failed", reason=problem.problem, error=problem.error, box=order.box)
+    outcome, _ = attempt(Job(item, directory, results, asked=asked))
+    return replace(outcome, box=order.box) if order.item.pool else outcome
+
+
+def _problem(item: Item, directory: BatchDirectory, results: Path) -> Planned | None:
+    found = planned(item, directory, results)
+    return found if found.problem else None

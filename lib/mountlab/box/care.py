@@ -1,0 +1,341 @@
+"""Care for a box: is it fit, install what is missing, remove all that we left (`mountlab box check|prepare|clean`)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from mountlab.box.connection import BoxConnection, checked
+from mountlab.box.facts import UNKNOWN, Facts, roots, show
+from mountlab.box.helper import PROGRAM as HELPER
+from mountlab.box.roots import check as check_roots
+from mountlab.core.errors import BoxError, LeftoverError, PlanError, UnsafeError
+from mountlab.core.model import Box, Program, ScratchDevice
+from mountlab.core.units import GIB, MIB, format_bytes
+from mountlab.filesystems.base import script_argv
+from mountlab.filesystems.evidence import unescape
+from mountlab.filesystems.guard import read_permission, read_refusal
+from mountlab.filesystems.made import made
+
+State = Literal["ok", "missing", "limited"]
+Ask = Callable[[str], bool]
+"""Puts a question to the user and gives whether the answer was yes."""
+
+MIN_FREE_BYTES = 2 * GIB
+"""Below the mount root: the image of the demo, with room to spare."""
+MIN_OUTPUT_BYTES = 64 * MIB
+MIN_MEMORY_BYTES = 1 * GIB
+INSTALL_TIMEOUT_S = 1800.0
+CLEAN_TIMEOUT_S = 300.0
+KILL_TIMEOUT_S = 30.0
+
+
+# --- check ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One thing that was looked at: `missing` keeps something from running, `limited` makes some of it worse."""
+
+    name: str
+    state: State
+    seen: str
+    mend: str = ""
+    """The command or the edit that mends it; '' where nothing needs mending."""
+
+
+def check(
+    connection: BoxConnection, facts: Facts, needs: Iterable[Program], types: Mapping[str, bool]
+) -> list[CheckRow]:
+    """Whether the box is fit for the programs `needs` and for kernel file systems `types`, of which each says whether
+    any box should have it. Changes nothing."""
+    box = connection.box
+    return [
+        *_machine_rows(facts),
+        _rights_row(box, facts),
+        _mount_root_row(box, facts),
+        _output_root_row(box, facts),
+        *_refused_root_rows(connection, facts),
+        *_kernel_rows(facts, dict(sorted(types.items()))),
+        *_scratch_rows(connection, facts["rights"]),
+        *(_program_row(program, facts) for program in needs),
+    ]
+
+
+def _machine_rows(facts: Facts) -> Iterator[CheckRow]:
+    kernel = f"{show('kernel', facts['kernel'])} on {show('machine', facts['machine'])}, {show('os', facts['os'])}"
+    yield CheckRow("kernel", "ok" if facts["kernel"] else "limited", kernel)
+    free = facts["memory_available_bytes"]
+    seen = (
+        f"{show('memory_bytes', facts['memory_bytes'])}, {show('memory_available_bytes', free)} available; "
+        f"{show('cpus', facts['cpus'])} x {show('cpu_model', facts['cpu_model'])}"
+    )
+    if free is not None and free < MIN_MEMORY_BYTES:
+        yield CheckRow("memory", "limited", seen, "end other programs: file systems in memory need room")
+    else:
+        yield CheckRow("memory", "ok", seen)
+
+
+def _rights_row(box: Box, facts: Facts) -> CheckRow:
+    seen = f"{facts['rights']}, as {facts['user'] or UNKNOWN}"
+    if facts["rights"] == "helper":
+        return CheckRow("rights", "ok", f"{seen}: tools as that user, as root only what {HELPER} permits")
+    if facts["rights"] != "none":
+        return CheckRow("rights", "ok", seen)
+    sudoers = f"echo '{facts['user']} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/mountlab"
+    mend = sudoers if box.become != "none" else f"params/boxes/{box.name}.yml says `become: none`; `auto` allows more"
+    return CheckRow("rights", "limited", f"{seen}: only file systems of type dir can be measured", mend)
+
+
+def _mount_root_row(box: Box, facts: Facts) -> CheckRow:
+    free, fstype = facts["mount_root_free_bytes"], facts["mount_root_fstype"]
+    seen = f"{facts['mount_root']}: {show('mount_root_free_bytes', free)} free on {fstype or UNKNOWN}"
+    mend = f"params/boxes/{box.name}.yml: mount_root: a directory on a disk with {format_bytes(MIN_FREE_BYTES)} free"
+    if fstype in ("tmpfs", "ramfs"):
+        return CheckRow("mount root", "limited", f"{seen}: images there are in memory, not on a disk", mend)
+    if free is None or free < MIN_FREE_BYTES:
+        return CheckRow("mount root", "limited", seen, mend)
+    return CheckRow("mount root", "ok", seen)
+
+
+def _output_root_row(box: Box, facts: Facts) -> CheckRow:
+    free, fstype = facts["output_root_free_bytes"], facts["output_root_fstype"]
+    seen = f"{facts['output_root']}: {show('output_root_free_bytes', free)} free on {fstype or UNKNOWN}"
+    mend = f"params/boxes/{box.name}.yml: output_root: a directory in memory (tmpfs), such as /dev/shm/mountlab"
+    if fstype not in ("tmpfs", "ramfs"):
+        return CheckRow("output root", "limited", f"{seen}: what tools write there may disturb the measurement", mend)
+    if free is None or free < MIN_OUTPUT_BYTES:
+        return CheckRow("output root", "limited", seen, mend)
+    return CheckRow("output root", "ok", seen)
+
+
+def _refused_root_rows(connection: BoxConnection, facts: Facts) -> Iterator[CheckRow]:
+    """A root that a run would refuse."""
+    try:
+        check_roots(connection, facts["mount_root"], facts["output_root"])
+    except UnsafeError as error:
+        yield CheckRow("roots", "missing", error.got, f"{error.where}: {error.next_step}")
+
+
+def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
+    has = facts["kernel_filesystems"]
+    if types and has is None:
+        yield CheckRow("file systems", "limited", UNKNOWN)
+    elif types:
+        absent = [fstype for fstype in types if fstype not in has]
+        seen = "; ".join(
+            f"{word}: {', '.join(names)}"
+            for word, names in (("has", [t for t in types if t in has]), ("has not", absent))
+            if names
+        )
+        mend = f"a kernel with {', '.join(absent)} (or its modules), or sweeps without" if absent else ""
+        unfit = any(types[fstype] for fstype in absent)
+        yield CheckRow("file systems", "missing" if unfit else "limited" if absent else "ok", seen, mend)
+    if facts["loop_devices"]:
+        yield CheckRow("loop devices", "ok", "available")
+    else:
+        mend = "modprobe loop (as root); or use a scratch device"
+        yield CheckRow("loop devices", "limited", "not available: no file systems on images", mend)
+
+
+def _scratch_rows(connection: BoxConnection, rights: str) -> Iterator[CheckRow]:
+    for device in connection.box.scratch:
+        if not device.device.startswith("memory:"):
+            yield _scratch_row(connection, device, rights)
+
+
+def _scratch_row(connection: BoxConnection, device: ScratchDevice, rights: str) -> CheckRow:
+    """What the guard says of a device, which only reads, and the command that would give it to Mountlab."""
+    name = f"scratch {device.name}"
+    if rights == "none":
+        return CheckRow(name, "limited", f"{device.device}: only root can look at a device", "rights: see above")
+    argv = script_argv("guard.sh", device.device, "", "")
+    done = connection.run(argv, root=True, timeout_s=CLEAN_TIMEOUT_S)
+    if done.ok:
+        return CheckRow(name, "ok", f"{device.device}: {read_permission(done.error_text)[1]}")
+    refusal = read_refusal(done.error_text)
+    return CheckRow(
+        name, "missing", f"{device.device}: {refusal.found}", refusal.next_step(connection.box, device.device)
+    )
+
+
+def _program_row(program: Program, facts: Facts) -> CheckRow:
+    found = facts["programs"].get(program.name)
+    if found:
+        return CheckRow(program.name, "ok", f"{found['version'] or 'version unknown'} ({found['path']})")
+    manager = facts["package_manager"]
+    package = program.packages.get(manager or "")
+    if program.by_hand(manager):
+        return CheckRow(program.name, "limited", "not found: sweeps that need it cannot be run", program.hint)
+    if manager is None or package is None:
+        return CheckRow(program.name, "missing", "not found", f"install {program.name}: no package of it is known here")
+    sudo = "" if facts["rights"] == "root" else "sudo "
+    return CheckRow(program.name, "missing", "not found", sudo + shlex.join(install_words(manager, [package])))
+
+
+# --- prepare ----------------------------------------------------------------------------------------------------------
+
+_INSTALL = {
+    "apt": ("apt-get", "install", "-y"),
+    "dnf": ("dnf", "install", "-y"),
+    "zypper": ("zypper", "--non-interactive", "install"),
+    "pacman": ("pacman", "-S", "--needed", "--noconfirm"),
+}
+
+
+def install_words(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
+    """The command that a person would type to install `packages`."""
+    return (*_INSTALL[manager], *packages)
+
+
+def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
+    """The command that we run, as root: without questions, and without starting services (only apt's packages do)."""
+    if manager == "apt":
+        return ("sh", "-c", resource("care_install.sh"), "mountlab-install", *packages)
+    return install_words(manager, packages)
+
+
+def prepare(
+    connection: BoxConnection, facts: Facts, needs: Iterable[Program], *, yes: bool, ask: Ask
+) -> tuple[str, ...]:
+    """Install what is missing of `needs` by the box's package manager; gives the packages, () if none or if refused.
+
+    Asks first unless `yes`. Raises PlanError where the box has no rights or no known package manager, CommandError
+    when the installation fails.
+    """
+    box = connection.box
+    absent = [program for program in needs if program.name not in facts["programs"]]
+    absent = [program for program in absent if not program.by_hand(facts["package_manager"])]
+    if not absent:
+        return ()
+    manager, packages = _packages(box, facts, absent)
+    words = shlex.join(install_words(manager, packages))
+    if facts["rights"] in ("none", "helper"):
+        raise PlanError(
+            f"installing {', '.join(packages)} needs root, and there is neither root nor password-less sudo",
+            where=f"box {box.name}",
+            next_step=f"on the box, as root: {words}",
+        )
+    if not yes and not ask(f"On box {box.name}, run as root: {words}?"):
+        return ()
+    argv = install_argv(manager, packages)
+    checked(connection, argv, what=f"`{words}` failed", timeout_s=INSTALL_TIMEOUT_S, root=True)
+    return packages
+
+
+def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> tuple[str, tuple[str, ...]]:
+    manager = facts["package_manager"]
+    names = ", ".join(program.name for program in absent)
+    if manager is None:
+        raise PlanError(
+            f"{names}: missing, and the box has no package manager that we know",
+            where=f"box {box.name}",
+            allowed=", ".join(_INSTALL),
+            next_step="install them by hand",
+        )
+    unknown = [program.name for program in absent if manager not in program.packages]
+    if unknown:
+        raise PlanError(
+            f"no {manager} package is known for {', '.join(unknown)}",
+            where=f"box {box.name}",
+            next_step="install by hand; the sweep can be run without the tools that need it",
+        )
+    return manager, tuple(sorted({program.packages[manager] for program in absent}))
+
+
+# --- clean ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something of ours on the box."""
+
+    kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root", "foreign"]
+    """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
+    name: str
+    removed: bool
+    note: str = ""
+    """Why it is still there, as the box says it."""
+
+
+def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str, str] | None = None) -> list[Leftover]:
+    """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
+
+    Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
+    directories and our root directories. What could
+    not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
+    Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
+    """
+    # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
+    uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
+    arguments = _arguments("list" if dry_run else "clean", uid, *(below or roots(connection)))
+    return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
+
+
+def kill_run(connection: BoxConnection, run_id: str) -> None:
+    """End all processes of one run. Raises LeftoverError when one is still there (waiting for a device, say)."""
+    if not run_id:
+        raise ValueError("kill_run needs a run id")
+    found = _run_clean_script(connection, ("kill", "", run_id, "", ""), KILL_TIMEOUT_S)
+    alive = [leftover.name for leftover in found if not leftover.removed]
+    if alive:
+        raise LeftoverError(
+            "processes of the run do not end, not even by SIGKILL",
+            where=f"box {connection.box.name}, run {run_id}",
+            got="; ".join(alive),
+            next_step="they may wait for a device: see dmesg on the box; "
+            f"later, mountlab box clean {connection.box.name}",
+        )
+
+
+def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
+    argv = ("sh", "-c", *_clean_words(arguments))
+    as_root = connection.rights != "none"
+    return parse_leftovers(
+        checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
+    )
+
+
+def clean_argv(
+    mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
+) -> tuple[str, ...]:
+    """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
+    and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left alone."""
+    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root), owner))
+
+
+def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
+    return (mode, uid, "", mount_root, output_root)
+
+
+def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
+    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
+    return (made() + resource("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
+
+
+def parse_leftovers(printed: str) -> list[Leftover]:
+    """What care_clean.sh printed."""
+    return [_leftover(line) for line in printed.splitlines()]
+
+
+def _leftover(line: str) -> Leftover:
+    match line.split("\t"):
+        case [
+            ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
+            ("0" | "1") as gone,
+            name,
+            note,
+        ]:
+            return Leftover(kind, unescape(name), gone == "1", note.strip())
+        case _:
+            raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))
+
+
+@cache
+def resource(name: str) -> str:
+    """The text of a script beside this module."""
+    return files("mountlab.box").joinpath(name).read_text()

@@ -1,0 +1,215 @@
+"""What a connection to a box is: commands with a limit, their answers, and streams that stay open."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from paramiko import Channel
+from paramiko.ssh_exception import SSHException
+
+from mountlab.core.errors import (
+    BoxLost,
+    CommandError,
+    FloodError,
+    PlanError,
+)
+from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.units import whole_seconds
+
+KILL_AFTER_S = 5
+"""A command that ignores SIGTERM at its time limit gets SIGKILL this much later."""
+
+
+GRACE_S = 15
+"""How long after the box's own time limit we give up waiting for it."""
+
+
+CHUNK = 65536
+"""Bytes that are taken from a channel at once."""
+
+
+LARGEST_ANSWER = 1 << 28
+"""Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended on the box, whatever its exit status (128 + n: killed by signal n)."""
+
+    argv: tuple[str, ...]
+    exit_status: int
+    stdout: bytes
+    stderr: bytes
+    elapsed_s: float
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_status == 0
+
+    @property
+    def text(self) -> str:
+        """stdout as text; bytes that are not UTF-8 become U+FFFD."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def error_text(self) -> str:
+        """stderr as text."""
+        return self.stderr.decode("utf-8", "replace")
+
+
+class BoxConnection(Protocol):
+    """An open connection to a box."""
+
+    @property
+    def box(self) -> Box: ...
+
+    @property
+    def rights(self) -> Rights:
+        """'root', 'sudo' (without a password), 'helper' or 'none', found when the connection opened, limited by
+        `box.become`."""
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        """Run one command and wait for it. A non-zero exit status is an answer, not an error.
+
+        `root=True` runs it as root; with the rights 'helper' what the helper is for by the helper, and all else as the
+        user. Raises PlanError where the box has no rights for that, BoxTimeout when the command did not end in
+        `timeout_s` (the box then stops it), BoxLost when the connection is lost.
+        """
+
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
+        """While a run has made something on the box. A connection that survives its own loss (mountlab.box.steady) runs
+        each command exactly once meanwhile; others run it as ever. `stopped` says that nobody wants to wait any more.
+        """
+
+    def close(self) -> None: ...
+
+
+def checked(
+    connection: BoxConnection, argv: Sequence[str], *, what: str, timeout_s: float = 60.0, root: bool = False
+) -> Completed:
+    """`connection.run`, for commands that must succeed. Raises CommandError with the command and what it said."""
+    completed = connection.run(argv, timeout_s=timeout_s, root=root)
+    if completed.ok:
+        return completed
+    raise CommandError(
+        what,
+        where=f"box {connection.box.name}",
+        got=f"exit status {completed.exit_status} from: {shown(completed.argv)}",
+        evidence=completed.error_text or completed.text,
+    )
+
+
+def shown(argv: Sequence[str]) -> str:
+    """A command as errors show it: of a script of many lines only how it begins."""
+    return shlex.join(f"{word.strip().splitlines()[0]} ..." if "\n" in word.strip() else word for word in argv)
+
+
+_ENVIRONMENT = 'export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"'
+
+
+_SUDO = 'sudo -n env LC_ALL=C PATH="$PATH" '
+
+
+def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -> str:
+    """The one line that is sent for `argv`, whatever the login shell is (sh, csh, fish, ...).
+
+    `timeout` runs below sudo, since an ordinary user could not stop a process of root. The shell stays above it and
+    turns a death by signal into an exit status, which SSH libraries otherwise lose.
+    """
+    command = f"timeout -k {KILL_AFTER_S} {whole_seconds(timeout_s)} {shlex.join(argv)} </dev/null"
+    return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
+
+
+def endless_line(argv: Sequence[str], *, sudo: bool = False, heard: bool = False) -> str:
+    """The same for a command without a time limit, which reads what is sent to it. `heard`: somebody reads what it
+    says."""
+    said = "" if heard else " >/dev/null 2>&1"
+    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)}{said}")
+
+
+def _for_any_shell(script: str) -> str:
+    """`script` for sh, as one command of a login shell that may quote otherwise.
+
+    Inside single quotes csh minds newlines and '!', and fish minds backslashes: these travel as octal escapes.
+    """
+    if not re.search(r"['\\!\n]", script):
+        return f"exec sh -c '{script}'"
+    escaped = re.sub(r"['\\!\n]", lambda match: f"\\0{ord(match[0]):03o}", script)
+    return f"""exec sh -c 'eval "$(printf %b "$1")"' sh '{escaped}'"""
+
+
+class Attended:
+    """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
+
+    def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
+        self._channel, self._lost = channel, lost
+
+    def send(self, data: bytes) -> None:
+        """Raises BoxLost."""
+        try:
+            self._channel.sendall(data)
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(repr(error)) from error
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, or the connection to it."""
+        return bool(self._channel.closed or self._channel.exit_status_ready())
+
+    def close(self) -> None:
+        """Its standard input ends."""
+        self._channel.close()
+
+
+class Talk(Attended):
+    """A command that lives as long as the connection, reads what is sent to it, and answers."""
+
+    def __init__(self, channel: Channel, lost: Callable[[str], BoxLost], where: str) -> None:
+        super().__init__(channel, lost)
+        self.where = where
+
+    def receive(self, timeout_s: float) -> bytes:
+        """What it has said since, at least one byte. Raises BoxLost where it has ended, or says nothing for so long."""
+        try:
+            self._channel.settimeout(timeout_s)
+            said = self._channel.recv(CHUNK)
+        except TimeoutError as error:
+            raise self._lost("no answer in time") from error
+        except (SSHException, EOFError, OSError) as error:
+            raise self._lost(repr(error)) from error
+        if not said:
+            raise self._lost(f"it has ended: {self._complaint()}")
+        return bytes(said)
+
+    def _complaint(self) -> str:
+        """What it said on standard error, where that has come already."""
+        if not self._channel.recv_stderr_ready():
+            return "the channel closed"
+        return str(self._channel.recv_stderr(CHUNK).decode("utf-8", "replace").strip())
+
+
+def needs_root(argv: Sequence[str], box: Box) -> PlanError:
+    """The error for a command that needs root on a box that gives none."""
+    return PlanError(
+        "this needs root on the box, and there is neither root nor password-less sudo",
+        where=f"box {box.name}",
+        got=f"rights none (become: {box.become}) for: {shown(argv)}",
+        next_step="log in as root (`user: root` in the box file), allow sudo without a password, install the helper "
+        f"(`mountlab box helper {box.name}`, `become: helper`), or measure file systems of type dir",
+    )
+
+
+def flood(argv: Sequence[str], where: str) -> FloodError:
+    """The error for a command that prints without end."""
+    return FloodError(
+        "a command on the box sent more than this machine is ready to hold, and was ended",
+        where=where,
+        got=f"more than {LARGEST_ANSWER >> 20} MiB from: {shown(argv)}",
+        allowed=f"{LARGEST_ANSWER >> 20} MiB of output, standard error included",
+        next_step="see on the box what it prints, and where",
+    )

@@ -1,0 +1,84 @@
+"""What keeps the processes and mounts of a tool within its trial: what a box offers for that, and what it came to.
+
+The trial's own part is contain.sh. Which namespaces a box allows is asked once a run. Whether there is a cgroup the
+trial sees for itself, since it makes one below the cgroup of its connection.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from mountlab.core.errors import MountChanged
+
+CGROUPS = "/sys/fs/cgroup"
+"""Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
+LAST_RESORT = "environment"
+"""What holds processes where a box has neither."""
+NAMESPACES = "namespaces"
+"""Of the facts: variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
+_MOUNTS = "-m --propagation slave"
+"""What others unmount on the box goes there too: else their disks would stay busy as long as the trial takes."""
+_ALONE = f"{_MOUNTS} -p -f --mount-proc"
+OFFERS = {
+    "mount_namespace": (f"unshare {_MOUNTS}",),
+    # That of busybox knows no --kill-child. An ordinary user stays who he is: as a seeming root tools act otherwise.
+    "pid_namespace": (
+        f"unshare {_ALONE} --kill-child", f"unshare {_ALONE}", f"unshare -U --map-current-user {_ALONE} --kill-child",
+    ),
+}  # fmt: skip
+"""What is tried, best first. A mount namespace alone goes with a cgroup, which only root can make."""
+_ASK = r"""
+offer() {
+    variable=$1
+    shift
+    for words; do
+        $words sh -c '[ -r /proc/$$/stat ] && [ "$(id -u)" = "$0" ]' "$(id -u)" && break
+        words=''
+    done 2>/dev/null
+    printf '%s\t%s\n' "$variable" "$words"
+}
+"""
+
+
+def ask_argv() -> tuple[str, ...]:
+    """Return the command that asks a box which of OFFERS it allows. It changes nothing there."""
+    offers = (f"offer {variable} {' '.join(map(shlex.quote, each))}" for variable, each in OFFERS.items())
+    return ("sh", "-c", _ASK + "\n".join(offers), "namespaces")
+
+
+def offered(printed: str) -> dict[str, str]:
+    """Return what the answer of a box to that names: variable of contain.sh to words."""
+    said = dict(line.partition("\t")[::2] for line in printed.splitlines())
+    return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
+
+
+def changed(files: Mapping[str, bytes]) -> MountChanged | None:
+    """Return what a tool did to the file system under test; None where it is as before."""
+    seen = files.get("mount_spoilt") or files.get("mount_changed")
+    if seen is not None:
+        before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
+        what = "changed what is mounted on" if after else "unmounted"
+        return MountChanged(
+            f"the tool {what} the directory under test",
+            got=after or "nothing is mounted there",
+            allowed=before,
+            next_step="let it leave the mount alone: what it measured may be another file system",
+        )
+    if "not_writable" in files:
+        said = files["not_writable"].decode(errors="replace").strip()
+        return MountChanged("after the tool the file system cannot be written", got=said)
+    return None
+
+
+def spoilt(files: Mapping[str, bytes]) -> bool:
+    """Return whether the file system is unfit for a further trial. What a tool unmounts in its own mount namespace
+    stays fit."""
+    return "mount_spoilt" in files or "not_writable" in files
+
+
+def namespaces(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of contain.sh. Facts of before this was asked offer nothing."""
+    known = facts.get(NAMESPACES) or {}
+    return {variable: known.get(variable, "") for variable in OFFERS}

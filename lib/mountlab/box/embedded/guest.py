@@ -1,0 +1,449 @@
+"""The guest of the virtual box: what it is built from, and building it (`mountlab box prepare vm`).
+
+A small Debian with a distribution kernel, made by mmdebstrap: a squashfs image for the root, an empty ext4 for
+/var/tmp, kernel, initial memory disk, and keys of its own. It lies in the user's cache directory under a name that
+changes whenever anything does that it is built from, so that a new version of Mountlab never runs an old guest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import hashlib
+import json
+import os
+import platform
+import shlex
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from mountlab.box.care import Ask
+from mountlab.box.embedded import here
+from mountlab.box.embedded.child import Watch, private_directory, resource, stop
+from mountlab.box.embedded.keys import make_keys
+from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.model import Box, Program, everywhere
+from mountlab.core.units import GIB
+from mountlab.filesystems import FAMILIES
+from mountlab.tools import TOOLS
+
+Say = Callable[[str], None]
+"""Shows a line of progress to the user."""
+
+DEBIAN_KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+FALLBACK_SUITE = "bookworm"
+"""What is built where the control machine is no Debian; on Debian, the suite that the machine itself has."""
+KERNEL = "linux-image-cloud-amd64"
+BASE_PACKAGES = (
+    KERNEL, "busybox-static", "openssh-server", "kmod", "ndctl", "e2fsprogs", "xfsprogs", "btrfs-progs", "util-linux",
+    "mount", "fdisk", "coreutils", "diffutils", "tar", "mawk", "findutils", "mdadm", "lvm2",
+)  # fmt: skip
+RECIPE = ("guest_customize.sh", "guest_init.sh", "guest_start.sh", "guest_sshd.conf")
+WORK_BYTES = 8 * GIB
+"""Of the disk below /var/tmp, where images of file systems are made: sparse."""
+
+QEMU = Program(
+    name="qemu-system-x86_64",
+    packages={
+        "apt": "qemu-system-x86",
+        "dnf": "qemu-system-x86-core",
+        "zypper": "qemu-x86",
+        "pacman": "qemu-system-x86",
+    },
+    version=(),
+)
+KEYGEN = Program(
+    name="ssh-keygen",
+    packages={"apt": "openssh-client", "dnf": "openssh", "zypper": "openssh-common", "pacman": "openssh"},
+    version=(),
+)
+BUILDERS = (
+    QEMU,
+    Program(name="mmdebstrap", packages={"apt": "mmdebstrap", "dnf": "mmdebstrap"}, version=()),
+    Program(name="sqfstar", packages=everywhere("squashfs-tools", zypper="squashfs"), version=()),
+    Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=()),
+    KEYGEN,
+)
+"""What the control machine needs; an ordinary user needs UIDMAP too."""
+UIDMAP = Program(
+    name="newuidmap",
+    packages={"apt": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow"},
+    version=(),
+)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest that is built: the files in its directory."""
+
+    directory: Path
+
+    @property
+    def kernel(self) -> Path:
+        return self.directory / "vmlinuz"
+
+    @property
+    def initrd(self) -> Path:
+        return self.directory / "initrd"
+
+    @property
+    def root(self) -> Path:
+        """The root file system, only ever read."""
+        return self.directory / "root.squashfs"
+
+    @property
+    def work(self) -> Path:
+        """The empty file system for /var/tmp, only ever copied from."""
+        return self.directory / "work.img"
+
+    @property
+    def client_key(self) -> Path:
+        return self.directory / "client_key"
+
+    @property
+    def host_key(self) -> Path:
+        """Its public half; the other one is in the guest."""
+        return self.directory / "host_key.pub"
+
+
+# --- what it is built from --------------------------------------------------------------------------------------------
+
+
+def packages() -> tuple[str, ...]:
+    """Debian packages of the guest: the base, and what every tool and every file system type wants."""
+    programs = [program for tool in TOOLS.values() for program in tool.programs]
+    programs += [program for family in FAMILIES.values() for program in family.programs]
+    return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
+
+
+def suite() -> str:
+    """The Debian release that is built: the control machine's own, or FALLBACK_SUITE."""
+    with contextlib.suppress(OSError):
+        release = platform.freedesktop_os_release()
+        if release.get("ID") == "debian":
+            return release.get("VERSION_CODENAME", FALLBACK_SUITE)
+    return FALLBACK_SUITE
+
+
+def key() -> str:
+    """The name of the guest in the cache: a digest of all that it is built from."""
+    parts = [suite(), packages(), WORK_BYTES, *(resource(name) for name in RECIPE)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Where guests are kept: below $XDG_CACHE_HOME or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mountlab" / "vm"
+
+
+def built(box: Box) -> Guest:
+    """The guest of this version of Mountlab. Raises BoxError where it was not built yet, or this is no x86-64 Linux."""
+    _check_machine(box)
+    guest = Guest(cache_directory() / key())
+    if not guest.directory.exists():
+        raise BoxError(
+            "the virtual box is not built",
+            where=f"box {box.name}",
+            got=f"no {guest.directory}",
+            next_step=f"python -m mountlab box prepare {box.name}",
+        )
+    return guest
+
+
+def _check_machine(box: Box) -> None:
+    system = os.uname()
+    if (system.sysname, system.machine) != ("Linux", "x86_64"):
+        raise BoxError(
+            "the virtual box is made for x86-64 Linux machines",
+            where=f"box {box.name}",
+            got=f"{system.sysname} on {system.machine}",
+            next_step="measure another machine over ssh: see params/boxes/example.yml",
+        )
+
+
+# --- building it ------------------------------------------------------------------------------------------------------
+
+
+def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
+    """Build the guest unless it is there, after installing what this machine lacks for it.
+
+    Raises BoxError where that cannot be done here, CommandError with what the failing program said.
+    """
+    _check_machine(box)
+    target = cache_directory() / key()
+    if target.exists():
+        return
+    _check_programs(box, yes=yes, ask=ask)
+    if os.geteuid() != 0:
+        _check_namespaces(box)
+    started = time.monotonic()
+    cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+    say(f"building the virtual box: Debian {suite()}, in {target}")
+    with _places() as (staging, scratch, watch):
+        _fill(box, staging, scratch, watch, lambda line: say(f"{time.monotonic() - started:4.0f} s  {line}"))
+        try:
+            staging.rename(target)
+        except OSError:
+            if not target.exists():  # or somebody else was quicker
+                raise
+    say(f"{time.monotonic() - started:4.0f} s  built")
+    old = [path.name for path in cache_directory().iterdir() if path.is_dir() and path != target]
+    if old:
+        say(f"{cache_directory()} holds others, which other versions of Mountlab may use: {', '.join(sorted(old))}")
+
+
+@contextmanager
+def _places() -> Iterator[tuple[Path, Path, Watch]]:
+    """Where the guest is put together, beside its final place, and where mmdebstrap works: a directory that other users
+    can pass through, as apt and the user name spaces want it."""
+    with (
+        private_directory("building-", parent=str(cache_directory())) as (beside, _),
+        private_directory("mountlab-vm-", parent=temporary_directory()) as (scratch, watch),
+    ):
+        scratch.chmod(0o711)
+        staging = beside / "guest"
+        staging.mkdir(mode=0o700)
+        yield staging, scratch, watch
+
+
+def temporary_directory() -> str:
+    """For files of several GiB: /tmp is often in memory."""
+    return os.environ.get("TMPDIR") or "/var/tmp"  # noqa: S108  # where a directory of our own is made
+
+
+def _fill(box: Box, staging: Path, scratch: Path, watch: Watch, say: Say) -> None:
+    guest = Guest(staging)
+    make_keys(box, _path(KEYGEN.name), staging)
+    recipe, archive = staging / "recipe.tar", scratch / "root.tar"
+    _write_recipe(recipe, guest)
+    _bootstrap(box, bootstrap_argv(staging, archive, sources(box)), scratch, watch, say)
+    say("packing the root image")
+    with archive.open("rb") as tar:
+        argv = ("sqfstar", "-quiet", "-no-progress", "-comp", "lz4", str(guest.root))
+        _run(box, argv, stdin=tar)
+    with guest.work.open("wb") as file:
+        file.truncate(WORK_BYTES)
+    # All tables are written now: nothing is left for the guest to do while it measures.
+    lazy = "lazy_itable_init=0,lazy_journal_init=0"
+    _run(box, ("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", lazy, str(guest.work)))
+    for done in (recipe, staging / "host_key"):
+        done.unlink()
+
+
+def _write_recipe(path: Path, guest: Guest) -> None:
+    """The files for guest_customize.sh, which finds them in /mountlab."""
+    contents = {name: resource(name).encode() for name in RECIPE}
+    contents["host_key"] = (guest.directory / "host_key").read_bytes()
+    contents["authorized_keys"] = (guest.directory / "client_key.pub").read_bytes()
+    with tarfile.open(path, "w") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(f"mountlab/{name}")
+            entry.size, entry.mode = len(content), 0o600
+            tar.addfile(entry, BytesIO(content))
+
+
+def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
+    """The command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
+    how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
+    if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted
+        how = (
+            "unshare",
+            "--mount",
+            "--pid",
+            "--mount-proc",
+            "--fork",
+            "--kill-child",
+            _path("mmdebstrap"),
+            "--mode=root",
+        )
+    hooks = [
+        'mkdir "$1/mountlab"',
+        f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
+        'chroot "$1" sh /mountlab/guest_customize.sh',
+        *(f"download /mountlab/{name} {shlex.quote(str(staging / name))}" for name in ("vmlinuz", "initrd")),
+        'rm -r "$1/mountlab"',
+    ]
+    leave_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale", "info")]
+    return (
+        *how,
+        "--format=tar",
+        "--variant=essential",
+        "--architectures=amd64",
+        f"--include={','.join(packages())}",
+        "--dpkgopt=force-unsafe-io",
+        *leave_out,
+        *(f"--aptopt={option}" for option in _apt_options()),
+        *(f"--customize-hook={hook}" for hook in hooks),
+        suite(),
+        str(archive),
+        *lines,
+    )
+
+
+def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: Say) -> None:
+    """Run mmdebstrap, and tell how it goes on: its own lines begin with 'I: '."""
+    environment = {
+        **os.environ,
+        "TMPDIR": str(scratch),
+        "LC_ALL": "C",
+        "PATH": f"{os.environ['PATH']}:{here.SBIN}",
+        "INITRD": "No",
+    }  # the kernel's package would make one for any machine
+    said: list[str] = []
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        errors="replace",
+    ) as process:
+        watch(process)
+        try:
+            for line in process.stderr or ():
+                said.append(line)
+                if line.startswith("I: ") and line.endswith("...\n") and "tempdir" not in line:
+                    say(line[3:].strip())
+        except BaseException:
+            stop(process)
+            raise
+    if process.returncode != 0:
+        raise CommandError(
+            "mmdebstrap could not build the virtual box",
+            where=f"box {box.name}",
+            got=f"exit status {process.returncode}",
+            next_step="where it could not fetch packages, see that `apt-get update` works here; then prepare again",
+            evidence="".join(line for line in said if not line.startswith("I: ")),
+        )
+
+
+def _run(box: Box, argv: Sequence[str], stdin: object = subprocess.DEVNULL) -> None:
+    done = subprocess.run(
+        [_path(argv[0]), *argv[1:]],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        check=False,  # type: ignore[call-overload]
+    )
+    if done.returncode != 0:
+        raise CommandError(f"`{shlex.join(argv)}` failed", where=f"box {box.name}", evidence=done.stderr or done.stdout)
+
+
+def _path(name: str) -> str:
+    """Where a program is that was there a moment ago."""
+    return here.find_program(name) or name
+
+
+# --- where packages come from -----------------------------------------------------------------------------------------
+
+
+def sources(box: Box) -> tuple[str, ...]:
+    """Lines of sources.list: those of this machine's Debian, or () for mmdebstrap's own choice where it is none.
+
+    Raises BoxError where this is a Debian that has no package lists.
+    """
+    if here.find_program("apt-get") is None or _os_id() != "debian":
+        return ()
+    fields = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+    argv = ("apt-get", "indextargets", "--format", fields, "Created-By: Packages", "Architecture: amd64")
+    lines = source_lines(_output(argv))
+    if not lines:
+        raise BoxError(
+            "this machine has no package lists of Debian",
+            where=f"box {box.name}",
+            got="nothing from `apt-get indextargets`",
+            next_step="as root: apt-get update",
+        )
+    return lines
+
+
+def source_lines(targets: str) -> tuple[str, ...]:
+    """Lines of sources.list from 'origin|address|release|component' lines, of which only servers of Debian's count."""
+    found = (line.split("|") for line in targets.splitlines())
+    return tuple(
+        f"deb [signed-by={DEBIAN_KEYS}] {uri} {release} {component}"
+        for origin, uri, release, component in found
+        if origin == "Debian" and "://" in uri
+    )
+
+
+def _apt_options() -> tuple[str, ...]:
+    """How this machine's apt reaches its servers: proxies, certificates, time limits."""
+    if here.find_program("apt-config") is None:
+        return ()
+    lines = _output(("apt-config", "dump", "--no-empty", "--format", '%f "%v";%n', "Acquire")).splitlines()
+    return tuple(line for line in lines if line.startswith(("Acquire::http::", "Acquire::https::", "Acquire::Retries")))
+
+
+def _os_id() -> str:
+    with contextlib.suppress(OSError):
+        return platform.freedesktop_os_release().get("ID", "")
+    return ""
+
+
+def _output(argv: Sequence[str]) -> str:
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+
+
+# --- what this machine must have --------------------------------------------------------------------------------------
+
+
+def _check_programs(box: Box, *, yes: bool, ask: Ask) -> None:
+    needs = BUILDERS if os.geteuid() == 0 else (*BUILDERS, UIDMAP)
+    here.install(box, needs, yes=yes, ask=ask)
+    absent = here.missing(needs)
+    if absent:
+        raise BoxError(
+            "the virtual box cannot be built without these programs on this machine",
+            where=f"box {box.name}",
+            got=f"no {', '.join(program.name for program in absent)}",
+            next_step=here.install_line(absent),
+        )
+    if not DEBIAN_KEYS.exists():
+        raise BoxError(
+            "the keys of Debian's archive are missing on this machine: packages could not be checked",
+            where=f"box {box.name}",
+            got=f"no {DEBIAN_KEYS}",
+            next_step="install the package debian-archive-keyring",
+        )
+
+
+def _check_namespaces(box: Box) -> None:
+    """An ordinary user builds in a user name space, which needs numbers of users to map and a kernel that allows it."""
+    user = getpass.getuser()
+    absent = [
+        str(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")) if not has_range(path, user, os.getuid())
+    ]
+    if absent:
+        raise BoxError(
+            "an ordinary user needs a range of user and group numbers to build the virtual box",
+            where=f"box {box.name}",
+            got=f"no line for {user} in {' and '.join(absent)}",
+            next_step=f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}; "
+            "or prepare the box as root",
+        )
+    tried = subprocess.run(
+        ("unshare", "--user", "true"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if tried.returncode != 0:
+        raise BoxError(
+            "this machine does not allow ordinary users to make user name spaces",
+            where=f"box {box.name}",
+            got=tried.stderr.strip(),
+            next_step="prepare the box as root; or allow it (sysctl kernel.unprivileged_userns_clone=1, "
+            "kernel.apparmor_restrict_unprivileged_userns=0)",
+        )
+
+
+def has_range(path: Path, user: str, uid: int) -> bool:
+    """Whether /etc/subuid or /etc/subgid gives the user a range."""
+    with contextlib.suppress(OSError):
+        return any(line.split(":")[0] in (user, str(uid)) for line in path.read_text().splitlines())
+    return False

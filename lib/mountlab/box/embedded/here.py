@@ -1,0 +1,83 @@
+"""This machine: finding the programs that an embedded box needs, and installing what is missing, after asking."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from mountlab.box.care import Ask, install_argv, install_words
+from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.model import Box, Program
+
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper", "pacman": "pacman"}
+"""Program to the name that the package tables know."""
+
+
+def find_program(name: str) -> str | None:
+    """The absolute path of a program of this machine (sshd refuses to start by a relative one), or None."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+
+
+def missing(programs: Sequence[Program]) -> list[Program]:
+    """Those of `programs` that this machine has not."""
+    return [program for program in programs if find_program(program.name) is None]
+
+
+def install(box: Box, programs: Sequence[Program], *, yes: bool, ask: Ask) -> tuple[str, ...]:
+    """Install what is missing of `programs`; gives the packages, () if none or if the answer was no.
+
+    Asks first unless `yes`. An ordinary user's sudo may ask for a password in the terminal. Raises BoxError where
+    there is no known package manager or package, CommandError when the installation fails.
+    """
+    absent = missing(programs)
+    if not absent:
+        return ()
+    packages = _packages(absent)
+    if not packages:
+        raise BoxError(
+            f"{_names(absent)}: missing, and this machine has no package manager that we know a package of",
+            where=f"box {box.name}",
+            allowed=", ".join(MANAGERS),
+            next_step="install by hand; no system service is needed",
+        )
+    line = install_line(absent)
+    if not yes and not ask(f"On this machine, run: {line}?"):
+        return ()
+    argv = [*_as_root(), *install_argv(manager() or "", packages)]
+    done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise CommandError(f"`{line}` failed", where=f"box {box.name}", evidence=done.stdout)
+    return packages
+
+
+def install_line(programs: Sequence[Program]) -> str:
+    """The command that installs `programs` here, as a person would type it."""
+    packages = _packages(programs)
+    if not packages:
+        return f"what your distribution calls {_names(programs)}"
+    return shlex.join([*_as_root(), *install_words(manager() or "", packages)])
+
+
+def manager() -> str | None:
+    """The package manager of this machine, as the package tables name it."""
+    return next((name for program, name in MANAGERS.items() if find_program(program)), None)
+
+
+def _packages(programs: Sequence[Program]) -> tuple[str, ...]:
+    """The packages that bring `programs`, () unless they all have one here."""
+    name = manager() or ""
+    if not all(name in program.packages for program in programs):
+        return ()
+    return tuple(dict.fromkeys(program.packages[name] for program in programs))
+
+
+def _names(programs: Sequence[Program]) -> str:
+    return ", ".join(program.name for program in programs)
+
+
+def _as_root() -> tuple[str, ...]:
+    return () if os.geteuid() == 0 else ("sudo",)

@@ -1,0 +1,212 @@
+"""The `local` box: this machine, through a private sshd on 127.0.0.1 that lives as long as we need it.
+
+It has its own host key, client key, port and configuration in a directory of mode 700, touches nothing of the
+system's sshd, and lets in nobody but the current user with that key. Works for root and for an ordinary user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mountlab.box.care import Ask
+from mountlab.box.embedded import here
+from mountlab.box.embedded.child import HOST, free_port, greets, poll, private_directory, spawn, stop
+from mountlab.box.embedded.keys import known_hosts, make_keys
+from mountlab.box.ssh import Endpoint
+from mountlab.core.errors import BoxError
+from mountlab.core.model import Box, Program
+
+START_TIMEOUT_S = 10.0
+START_ATTEMPTS = 5
+PRIVSEP_DIR = Path("/run/sshd")
+"""sshd started by root wants this directory; a service manager usually makes it. Ours holds the file `.mountlab`."""
+_PACKAGES = {"apt": "openssh-server", "dnf": "openssh-server", "zypper": "openssh-server", "pacman": "openssh"}
+NO_FORWARDS = ("DisableForwarding yes",)
+"""Of TCP, of the agent, of X11, of sockets, of tunnels: all of it."""
+FORWARDS = (
+    "AllowStreamLocalForwarding yes", "AllowTcpForwarding yes", "GatewayPorts no", "AllowAgentForwarding no",
+    "X11Forwarding no", "PermitTunnel no",
+)  # fmt: skip
+"""Of sockets, which sshd has only together with TCP."""
+NEEDS = tuple(Program(name=name, packages=_PACKAGES, version=()) for name in ("sshd", "ssh-keygen"))
+
+
+@contextmanager
+def private_sshd(box: Box, forwards: bool = False) -> Iterator[Endpoint]:
+    """Start a private sshd, give its Endpoint, stop it and remove its files at the end. With `forwards` it forwards
+    sockets, as clients of a run need.
+
+    Raises BoxError where sshd or ssh-keygen is missing or sshd does not start; its log is in the error.
+    """
+    sshd, keygen = (_needed(box, program) for program in NEEDS)
+    with private_directory("mountlab-sshd-", shared=PRIVSEP_DIR) as (directory, watch):
+        daemon: subprocess.Popen[bytes] | None = None
+        try:
+            make_keys(box, keygen, directory)
+            shutil.copy(directory / "client_key.pub", directory / "authorized_keys")
+            daemon, port = _start(box, sshd, directory, forwards=forwards)
+            watch(daemon)
+            yield _endpoint(directory, port, daemon)
+        finally:
+            stop(daemon)
+            _remove_privsep_dir()
+
+
+def _needed(box: Box, program: Program) -> str:
+    if sys.platform != "linux":
+        raise BoxError(
+            "the local box needs Linux",
+            where=f"box {box.name}",
+            got=sys.platform,
+            next_step="measure a Linux machine over ssh: see params/boxes/example.yml",
+        )
+    path = here.find_program(program.name)
+    if path is None:
+        raise BoxError(
+            f"{program.name} is missing on this machine: the local box is reached through a private sshd",
+            where=f"box {box.name}",
+            got=f"no {program.name} on PATH or in {here.SBIN.replace(':', ', ')}",
+            next_step=f"mountlab box prepare {box.name}, or by hand: {here.install_line([program])} "
+            "(no system service is needed)",
+        )
+    return path
+
+
+def install_sshd(box: Box, *, yes: bool, ask: Ask) -> tuple[str, ...]:
+    """Install sshd on this machine, without which there is no box to prepare. See `here.install`."""
+    return here.install(box, NEEDS, yes=yes, ask=ask)
+
+
+# --- the configuration ------------------------------------------------------------------------------------------------
+
+
+def _endpoint(directory: Path, port: int, daemon: subprocess.Popen[bytes]) -> Endpoint:
+    return Endpoint(
+        host=HOST,
+        port=port,
+        user=_user(),
+        key_file=directory / "client_key",
+        known_hosts=known_hosts(directory, port, directory / "host_key.pub"),
+        log=directory / "log",
+        alive=lambda: daemon.poll() is None,
+    )
+
+
+def _user() -> str:
+    """The name of the effective user: LOGNAME may say something else, after su for example."""
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def configuration(directory: Path, port: int, user: str, *, pam: bool, forwards: bool = False) -> str:
+    """sshd_config of the private sshd."""
+    return "\n".join(
+        [
+            f"ListenAddress {HOST}:{port}",
+            f'HostKey "{directory}/host_key"',
+            f'AuthorizedKeysFile "{directory}/authorized_keys"',
+            f"AllowUsers {user}",
+            "PidFile none",
+            # The keys may lie below a folder that others can write (/tmp); their own folder has mode 700.
+            "StrictModes no",
+            "AuthenticationMethods publickey",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PermitRootLogin prohibit-password",
+            f"UsePAM {'yes' if pam else 'no'}",
+            "UseDNS no",
+            *(FORWARDS if forwards else NO_FORWARDS),
+            "PermitUserEnvironment no",
+            "PermitTTY no",
+            "PermitUserRC no",
+            "PrintMotd no",
+            "PrintLastLog no",
+            # bash under sshd reads .bashrc, which can take longer than a trial; not at SHLVL 2.
+            "SetEnv SHLVL=2",
+            "ClientAliveInterval 15",
+            "ClientAliveCountMax 4",
+            "",
+        ]
+    )
+
+
+def _is_locked(user: str, shadow: Path = Path("/etc/shadow")) -> bool:
+    """Whether the password is locked ('!', as root's is on Ubuntu): sshd without PAM then refuses keys too."""
+    try:
+        lines = shadow.read_text().splitlines()
+    except OSError:  # an ordinary user cannot see it, and neither can a sshd of theirs
+        return False
+    return any(line.startswith(f"{user}:!") for line in lines)
+
+
+# --- the processes ----------------------------------------------------------------------------------------------------
+
+
+def _start(box: Box, sshd: str, directory: Path, *, forwards: bool) -> tuple[subprocess.Popen[bytes], int]:
+    """sshd and its port. The port was free a moment ago: if somebody else was quicker, another is tried."""
+    log = directory / "log"
+    for _ in range(START_ATTEMPTS):
+        port = free_port()
+        pam = os.geteuid() == 0 and _is_locked(_user())
+        text = configuration(directory, port, _user(), pam=pam, forwards=forwards)
+        (directory / "sshd_config").write_text(text)
+        _make_privsep_dir()
+        daemon = spawn([sshd, "-D", "-e", "-f", str(directory / "sshd_config")], log)
+        if _wait_for_greeting(daemon, port):
+            return daemon, port
+        stop(daemon)
+        if "in use" not in log.read_text(errors="replace") and PRIVSEP_DIR.name not in log.read_text(errors="replace"):
+            break
+    raise BoxError(
+        "the private sshd did not start",
+        where=f"box {box.name}: {sshd}",
+        got=f"exit status {daemon.returncode}",
+        next_step="see what it said; `mountlab box check` tells about the rest of the machine",
+        evidence=log.read_text(errors="replace"),
+    )
+
+
+def _wait_for_greeting(daemon: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether sshd says its greeting on `port`, before it dies or START_TIMEOUT_S is over."""
+    return poll(lambda: daemon.poll() is not None or greets(port, 1.0), START_TIMEOUT_S) and daemon.poll() is None
+
+
+# --- /run/sshd --------------------------------------------------------------------------------------------------------
+
+
+def _make_privsep_dir() -> None:
+    """Make the directory, marked as ours, unless it is there.
+
+    A second Mountlab may make it, or take its own away, at the same moment: then sshd says so, and is started again.
+    """
+    if os.geteuid() == 0:
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            PRIVSEP_DIR.mkdir(mode=0o755)
+            (PRIVSEP_DIR / ".mountlab").touch()
+
+
+def _remove_privsep_dir() -> None:
+    """Remove the directory if we made it, unless another sshd (the system's own, or a second Mountlab) needs it now."""
+    marker = PRIVSEP_DIR / ".mountlab"
+    if os.geteuid() == 0 and marker.exists() and poll(lambda: not _sshd_runs(), 2.0, every_s=0.05):
+        marker.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
+            PRIVSEP_DIR.rmdir()
+
+
+def _sshd_runs() -> bool:
+    return any(_comm(process).startswith("sshd") for process in Path("/proc").glob("[0-9]*"))
+
+
+def _comm(process: Path) -> str:
+    try:
+        return (process / "comm").read_text()
+    except OSError:  # it ended meanwhile
+        return ""

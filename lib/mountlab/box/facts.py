@@ -1,0 +1,398 @@
+"""What the box is: kernel, processor, memory, devices, programs.
+
+One entry of `FACTS` is one fact: the shell text that prints it, how that is parsed, and how it is shown. A fact whose
+text prints nothing, or something that does not parse, is None: unknown. All of them are read in one round trip.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.box.connection import BoxConnection, checked
+from mountlab.box.fact_parsers import (
+    meminfo,
+    parse_block_devices,
+    parse_cpu_model,
+    parse_emulated,
+    parse_free,
+    parse_governor,
+    parse_holder,
+    parse_links,
+    parse_os,
+    parse_power,
+    parse_programs,
+    parse_used_swap,
+    parse_virtualization,
+    parse_words,
+)
+from mountlab.core.errors import BoxError
+from mountlab.core.model import Program
+from mountlab.core.units import format_bytes
+
+Facts = dict[str, Any]
+"""Name of a fact to its value, as JSON can hold it; None where the box does not tell."""
+
+UNKNOWN = "unknown"
+GATHER_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing to know of a box.
+
+    `script` is POSIX sh with $mount_root, $output_root and $user set; its standard error is thrown away. `parse` gets
+    what it printed, without blank space around it, and never ''; a ValueError from it means unknown.
+    """
+
+    name: str
+    label: str
+    """As reports head it."""
+    script: str
+    parse: Callable[[str], Any] = str
+    show: Callable[[Any], str] = str
+
+
+ROOTS_SCRIPT = r"""
+user=$(id -un)
+mount_root=${1:-/var/tmp/mountlab-$user}
+output_root=${2:-}
+if [ -z "$output_root" ]; then
+    output_root=$mount_root/out
+    if [ -d /dev/shm ] && [ -w /dev/shm ]; then output_root=/dev/shm/mountlab-$user; fi
+fi
+# Without a link above it: the kernel names mount points so. A root that is a link itself stays one: open.sh refuses it.
+resolved() {
+    above=${1%/*} last=${1##*/}
+    while [ ! -d "$above/" ]; do
+        last=${above##*/}/$last
+        above=${above%/*}
+    done
+    above=$(CDPATH='' cd -- "$above/" 2>/dev/null && pwd -P) || { printf '%s' "$1"; return; }
+    printf '%s/%s' "${above%/}" "$last"
+}
+case $mount_root in /*) mount_root=$(resolved "$mount_root") ;; esac
+case $output_root in /*) output_root=$(resolved "$output_root") ;; esac
+"""
+"""Where our directories are: $1 and $2 are mount_root and output_root of the box file, '' where it has none."""
+
+_FUNCTIONS = r"""
+# The nearest directory to $1 that exists: $1 itself, or the one in which it would be made.
+existing() {
+    directory=$1
+    while [ ! -d "$directory" ]; do directory=$(dirname -- "$directory"); done
+    (CDPATH='' cd -- "$directory" && pwd -P)
+}
+free_kib() { df -P -k "$(existing "$1")"; }
+holder() { existing "$1"; cat /proc/self/mountinfo; }
+section() { sed "s/^/$1	/"; }
+"""
+
+
+def gather(connection: BoxConnection, programs: Iterable[Program]) -> Facts:
+    """Everything that FACTS lists, and path and version of each of `programs` that the box has.
+
+    One round trip, as the user who logs in. Raises CommandError or BoxError when the box cannot run the script.
+    """
+    script = gather_script(FACTS, programs)
+    argv = ("sh", "-c", script, "mountlab-facts", connection.box.mount_root or "", connection.box.output_root or "")
+    printed = checked(connection, argv, what="the box's facts could not be read", timeout_s=GATHER_TIMEOUT_S).text
+    return {**parse_sections(printed), "rights": connection.rights}
+
+
+def roots(connection: BoxConnection) -> tuple[str, str]:
+    """(mount_root, output_root) of the box, as `gather` finds them, in a round trip of its own."""
+    script = ROOTS_SCRIPT + 'printf "%s\\n%s\\n" "$mount_root" "$output_root"'
+    argv = ("sh", "-c", script, "mountlab-roots", connection.box.mount_root or "", connection.box.output_root or "")
+    lines = checked(connection, argv, what="the box's directories could not be found").text.splitlines()
+    if len(lines) != 2 or not all(line.startswith("/") for line in lines):
+        raise BoxError(
+            "the box's directories must be absolute paths",
+            where=f"params/boxes/{connection.box.name}.yml: mount_root, output_root",
+            got=" and ".join(map(repr, lines)),
+        )
+    return lines[0], lines[1]
+
+
+def gather_script(facts: Iterable[Fact], programs: Iterable[Program]) -> str:
+    """One script for all. Each line of output begins with the name of its fact and a tab: nothing a fact prints can
+    be taken for another's."""
+    blocks = [_block(fact.name, fact.script) for fact in facts]
+    blocks += [_block("programs", _program_script(program)) for program in programs]
+    return "\n".join([ROOTS_SCRIPT, _FUNCTIONS, *blocks, "exit 0", ""])
+
+
+def _block(name: str, script: str) -> str:
+    # The newline after it ends a last line that has no end of its own.
+    return f"{{ {{ {script.strip()}\n}} 2>/dev/null; echo; }} | section {name}"
+
+
+def _program_script(program: Program) -> str:
+    version = shlex.join(program.version)
+    line = f"grep -m 1 -- {shlex.quote(program.version_word)}" if program.version_word else "head -n 1"
+    directories = "".join(f' && PATH="$PATH:$(echo {place} | tr " " :)"' for place in program.places)
+    return (
+        f"(true{directories}\n"
+        f"if path=$(command -v {shlex.quote(program.name)}); then\n"
+        f"    version=$({version} 2>&1 </dev/null) || version=\n"
+        f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" "$(printf "%s" "$version" | {line})"\n'
+        "fi)"
+    )
+
+
+def parse_sections(printed: str) -> Facts:
+    """Values of all facts from what `gather_script` printed."""
+    texts: dict[str, list[str]] = {name: [] for name in (*(fact.name for fact in FACTS), "programs")}
+    for line in printed.split("\n"):
+        name, tab, rest = line.partition("\t")
+        if tab and name in texts:
+            texts[name].append(rest)
+    values = {fact.name: _value(fact.parse, texts[fact.name]) for fact in FACTS}
+    return {**values, "programs": parse_programs("\n".join(texts["programs"]))}
+
+
+def _value(parse: Callable[[str], Any], lines: list[str]) -> Any:
+    text = "\n".join(lines).strip("\n ")
+    try:
+        return parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def show(name: str, value: object) -> str:
+    """A fact as a report shows it. Unknown names are shown as they are; None is 'unknown'."""
+    if value is None:
+        return UNKNOWN
+    fact = _BY_NAME.get(name)
+    return fact.show(value) if fact else str(value)
+
+
+# --- parsers ----------------------------------------------------------------------------------------------------------
+
+
+# --- how they are shown -----------------------------------------------------------------------------------------------
+
+
+def _show_bytes(value: int) -> str:
+    return format_bytes(float(value))
+
+
+def _show_list(values: Iterable[str]) -> str:
+    return ", ".join(values) or "none"
+
+
+def _show_devices(devices: Iterable[Mapping[str, Any]]) -> str:
+    return "; ".join(_show_device(device) for device in devices if device["size_bytes"]) or "none"
+
+
+def _show_device(device: Mapping[str, Any]) -> str:
+    kind = {True: "rotational", False: "not rotational", None: None}[device["rotational"]]
+    parts = [device["model"], _show_bytes(device["size_bytes"]), kind, device["scheduler"]]
+    return f"{device['path']} ({', '.join(part for part in parts if part)})"
+
+
+def _show_links(links: Mapping[str, Mapping[str, Any]]) -> str:
+    return "; ".join(f"{disk}: {link['what']}" for disk, link in links.items())
+
+
+def show_programs(programs: Mapping[str, Mapping[str, str | None]]) -> str:
+    return "; ".join(f"{name}: {found['version'] or UNKNOWN}" for name, found in programs.items()) or "none"
+
+
+# --- the registry -----------------------------------------------------------------------------------------------------
+
+_LSBLK_COLUMNS = "NAME,PATH,TYPE,SIZE,ROTA,RO,MODEL,SERIAL,{mounts},PHY-SEC,LOG-SEC,SCHED,TRAN"
+_BLOCK_DEVICES = rf"""
+lsblk -J -b -o {_LSBLK_COLUMNS.format(mounts="MOUNTPOINTS")} ||
+    lsblk -J -b -o {_LSBLK_COLUMNS.format(mounts="MOUNTPOINT")} ||
+    for device in /sys/block/*; do
+        [ -e "$device/size" ] || continue
+        line=${{device##*/}}
+        for file in size queue/rotational ro queue/physical_block_size queue/logical_block_size queue/scheduler \
+            device/model device/serial; do
+            line="$line	$(tr -d '\t' <"$device/$file")"
+        done
+        printf '%s\n' "$line"
+    done
+"""
+_VIRTUALIZATION = r"""
+printf 'detected=%s\n' "$(systemd-detect-virt)"
+printf 'container=%s\n' "$(tr '\0' '\n' </proc/1/environ | sed -n 's/^container=//p')"
+[ ! -e /.dockerenv ] || echo container=docker
+printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
+printf 'flags=%s\n' "$(grep -m 1 -o '^flags' /proc/cpuinfo)"
+printf 'vendor=%s\n' "$(cat /sys/class/dmi/id/sys_vendor)"
+printf 'product=%s\n' "$(cat /sys/class/dmi/id/product_name)"
+"""
+_POWER = r"""
+cd /sys/class/power_supply && {
+    echo known
+    for supply in *; do
+        [ -e "$supply/type" ] || continue
+        line=supply
+        for file in type scope online status capacity; do line="$line	$(cat "$supply/$file")"; done
+        printf '%s\n' "$line"
+    done
+}
+"""
+_LINKS = r"""
+for disk in /sys/block/*; do
+    at=$(CDPATH='' cd -- "$disk/device" && pwd -P) || continue
+    while [ "${at#/sys/devices/}" != "$at" ]; do
+        [ ! -e "$at/max_link_speed" ] ||
+            printf '%s\tpci\t%s\t%s\n' "${disk##*/}" "$(cat "$at/max_link_speed")" "$(cat "$at/max_link_width")"
+        for file in "$at"/link*/ata_link/link*/sata_spd; do
+            [ ! -e "$file" ] || printf '%s\tsata\t%s\t\n' "${disk##*/}" "$(cat "$file")"
+        done
+        [ ! -e "$at/busnum" ] || printf '%s\tusb\t%s\t\n' "${disk##*/}" "$(cat "$at/speed")"
+        at=${at%/*}
+    done
+done
+"""
+_EMULATED = r"""
+printf 'told=%s\n' "$(tr ' ' '\n' </proc/cmdline | sed -n 's/^mountlab.accelerator=//p')"
+printf 'model=%s\n' "$(sed -n '/^model name/{s/^[^:]*: *//p;q;}' /proc/cpuinfo)"
+printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
+printf 'detected=%s\n' "$(systemd-detect-virt --vm)"
+"""
+_FEATURES = """
+for module in zram pmbd; do
+    if [ -e "/sys/module/$module" ] || [ -e "/sys/class/$module-control" ] || modinfo "$module" >/dev/null; then
+        echo "$module"
+    fi
+done
+echo loop
+"""
+"""`loop` is what every Linux can have: so the list is never empty, which would mean unknown."""
+_FILESYSTEMS = r"""
+awk '{ print $NF }' /proc/filesystems
+sed -n 's/^alias fs-\([^ ]*\) .*/\1/p' "/lib/modules/$(uname -r)/modules.alias"
+"""
+_PACKAGE_MANAGER = r"""
+for manager in apt-get dnf zypper pacman; do
+    if command -v "$manager" >/dev/null; then echo "${manager%-get}"; break; fi
+done
+"""
+
+FACTS: tuple[Fact, ...] = (
+    Fact(name="hostname", label="Host", script="uname -n"),
+    Fact(name="kernel", label="Kernel", script="uname -r"),
+    Fact(name="os", label="Operating system", script="cat /etc/os-release || cat /usr/lib/os-release", parse=parse_os),
+    Fact(name="machine", label="Architecture", script="uname -m"),
+    Fact(name="cpu_model", label="Processor", script="lscpu || cat /proc/cpuinfo", parse=parse_cpu_model),
+    Fact(name="cpus", label="Processors in use", script="getconf _NPROCESSORS_ONLN || nproc", parse=int),
+    Fact(
+        name="cpu_governor",
+        label="Frequency governor",
+        script="cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+        parse=parse_governor,
+    ),
+    Fact(
+        name="memory_bytes",
+        label="Memory",
+        script="cat /proc/meminfo",
+        parse=meminfo("MemTotal"),
+        show=_show_bytes,
+    ),
+    Fact(
+        name="memory_available_bytes",
+        label="Memory available",
+        script="cat /proc/meminfo",
+        parse=meminfo("MemAvailable"),
+        show=_show_bytes,
+    ),
+    Fact(name="swap_bytes", label="Swap", script="cat /proc/meminfo", parse=meminfo("SwapTotal"), show=_show_bytes),
+    Fact(
+        name="swap_used_bytes", label="Swap in use", script="cat /proc/meminfo", parse=parse_used_swap, show=_show_bytes
+    ),
+    Fact(name="page_bytes", label="Size of a page", script="getconf PAGESIZE", parse=int, show=_show_bytes),
+    Fact(name="power", label="Power", script=_POWER, parse=parse_power),
+    Fact(name="virtualization", label="Virtual machine", script=_VIRTUALIZATION, parse=parse_virtualization),
+    Fact(
+        name="emulated",
+        label="Emulated",
+        script=_EMULATED,
+        parse=parse_emulated,
+        show=lambda value: "yes" if value else "no",
+    ),
+    Fact(
+        name="clocksource",
+        label="Clock source",
+        script="cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ),
+    Fact(name="boot_id", label="Boot", script="cat /proc/sys/kernel/random/boot_id"),
+    Fact(name="user", label="User", script="id -un"),
+    Fact(name="uid", label="User number", script="id -u", parse=int),
+    Fact(name="mount_root", label="Mount root", script='printf "%s" "$mount_root"'),
+    Fact(
+        name="mount_root_free_bytes",
+        label="Free below the mount root",
+        script='free_kib "$mount_root"',
+        parse=parse_free,
+        show=_show_bytes,
+    ),
+    Fact(
+        name="mount_root_fstype",
+        label="File system of the mount root",
+        script='holder "$mount_root"',
+        parse=lambda text: parse_holder(text).fstype,
+    ),
+    Fact(
+        name="mount_root_source",
+        label="Device of the mount root",
+        script='holder "$mount_root"',
+        parse=lambda text: parse_holder(text).source,
+    ),
+    Fact(name="output_root", label="Output root", script='printf "%s" "$output_root"'),
+    Fact(
+        name="output_root_free_bytes",
+        label="Free below the output root",
+        script='free_kib "$output_root"',
+        parse=parse_free,
+        show=_show_bytes,
+    ),
+    Fact(
+        name="output_root_fstype",
+        label="File system of the output root",
+        script='holder "$output_root"',
+        parse=lambda text: parse_holder(text).fstype,
+    ),
+    Fact(
+        name="kernel_filesystems",
+        label="File systems that the kernel has or can load",
+        script=_FILESYSTEMS,
+        parse=parse_words,
+        show=_show_list,
+    ),
+    Fact(
+        name="kernel_features",
+        label="Devices in memory that the kernel has or can load",
+        script=_FEATURES,
+        parse=parse_words,
+        show=_show_list,
+    ),
+    Fact(
+        name="loop_devices",
+        label="Loop devices",
+        script="if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
+        parse=lambda text: text == "1",
+        show=lambda value: "available" if value else "not available",
+    ),
+    Fact(
+        name="block_devices",
+        label="Block devices",
+        script=_BLOCK_DEVICES,
+        parse=parse_block_devices,
+        show=_show_devices,
+    ),
+    Fact(name="disk_links", label="Links to the disks", script=_LINKS, parse=parse_links, show=_show_links),
+    Fact(name="package_manager", label="Package manager", script=_PACKAGE_MANAGER),
+)
+"""Every fact, in the order in which reports show them. `rights` and `programs` are added by `gather`."""
+
+_BY_NAME = {fact.name: fact for fact in FACTS} | {
+    "programs": Fact(name="programs", label="Programs", script="", show=show_programs),
+    "rights": Fact(name="rights", label="Rights", script=""),
+}

@@ -1,0 +1,352 @@
+"""Least privilege on the box (`become: helper`): an ordinary user, and one program of root's that sudo lets him run.
+
+The program (launch.sh, helper.sh) lies on the box, where root has put it once (install.sh), with copies of the scripts
+that it runs. It takes the commands of a plan, looks at each word itself, and does nothing else: what is
+sent to it need not be trusted. Here is what the control side knows of it: which commands of a plan are for the helper,
+in which words (`spoken`), and what cannot be had from it (`not_permitted`). All else, the tools above all, runs as the
+user.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from gzip import compress
+from hashlib import sha256
+from importlib.resources import files
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Box, Filesystem
+from mountlab.core.units import whole_seconds
+
+PROGRAM = "/usr/local/lib/mountlab/helper"
+"""The only program that the sudoers file names."""
+COMMAND = ("sudo", "-n", PROGRAM)
+DEFAULT_ROOT = "/var/lib/mountlab"
+"""The mount root where the box file names none: nobody but root may exchange what lies above it."""
+ASK_S = 30
+LONGEST_S = 99999
+"""What launch.sh takes at most."""
+
+_OWN = ("helper.sh", "checks.sh", "umount.sh")
+_COPIED = (
+    "box/care_clean.sh", "filesystems/made.sh", "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh",
+    "filesystems/evidence.sh", "filesystems/claim.sh", "filesystems/device.sh", "filesystems/guard.sh",
+    "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
+)  # fmt: skip
+_PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
+"""Scripts that run the command behind so many words of their own."""
+_SCRIPTS = {"image.sh", "borrow.sh", "evidence.sh", "claim.sh"}
+_COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
+_WITHOUT_RUN = "-"
+_PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
+_END = "MOUNTLAB_END_OF_FILE"
+
+
+# --- what lies on the box ---------------------------------------------------------------------------------------------
+
+
+@cache
+def installed_files() -> dict[str, str]:
+    """Name below /usr/local/lib/mountlab to text, in the order in which the helper reads them for its version."""
+    package = files("mountlab")
+    found = {"helper": package.joinpath("box/helper/launch.sh").read_text()}
+    found |= {name: package.joinpath("box/helper", name).read_text() for name in _OWN}
+    found |= {path.rpartition("/")[2]: package.joinpath(path).read_text() for path in _COPIED}
+    return {"helper": found.pop("helper"), **dict(sorted(found.items()))}
+
+
+@cache
+def version() -> str:
+    """The digest of all files, as the helper makes it of those on the box."""
+    return sha256("".join(installed_files().values()).encode()).hexdigest()
+
+
+def sudoers(user: str) -> str:
+    """The whole sudoers file: one program, with whatever words, which the program looks at itself."""
+    return (
+        f"# Lets {user} run Mountlab's helper as root, and nothing else. Made by `mountlab box helper`.\n"
+        f"Defaults!{PROGRAM} env_reset, !setenv, !requiretty\n"
+        f"{user} ALL=(root) NOPASSWD: NOSETENV: {PROGRAM}\n"
+    )
+
+
+def install_script(user: str, box: Box) -> str:
+    """A script for sh that installs the helper on the box, to be run there as root: with `remove` it takes it away.
+
+    Raises ParameterError for a name or path that could mean something else to a shell, to sudo or to the helper.
+    """
+    where = f"box {box.name}"
+    devices = [each.device for each in box.scratch if each.device.startswith("/")]
+    mount_root = box.mount_root or DEFAULT_ROOT
+    if not _USER.match(user):
+        raise ParameterError("no name for an ordinary user", where=where, got=repr(user), allowed="such as mountlab")
+    for path in (mount_root, *devices):
+        if not _PATH.match(path) or ".." in path.split("/"):
+            raise ParameterError(
+                "the helper takes plain paths only", where=where, got=repr(path), allowed="letters, digits and ._:+@,=-"
+            )
+    texts = {name: _here_document(name, text) for name, text in installed_files().items()}
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            f"user={user} mount_root={mount_root}",
+            f"scratch={shlex.quote(' '.join(devices))}",
+            f"sudoers() {{\n{_here_document('', sudoers(user))}\n}}",
+            "write_files() {",
+            *texts.values(),
+            "}",
+            files("mountlab").joinpath("box/helper/install.sh").read_text(),
+        ]
+    )
+
+
+def install_argv(script: str, *words: str) -> tuple[str, ...]:
+    """The command that runs an install script on a box. The script is compressed: ssh hands a command to a shell as one
+    argument, which Linux limits to 128 KiB."""
+    packed = b64encode(compress(script.encode())).decode()
+    return ("sh", "-c", _UNPACK, "mountlab-install", packed, *words)
+
+
+_UNPACK = """
+for program in base64 gzip; do
+    command -v "$program" >/dev/null || { echo "not installed: there is no $program" >&2; exit 1; }
+done
+packed=$1
+shift
+printf %s "$packed" | base64 -d | gzip -d | sh -s -- "$@"
+"""
+
+
+def _here_document(name: str, text: str) -> str:
+    assert _END not in text
+    assert text.endswith("\n")
+    return f"cat {f'>{name} ' if name else ''}<<'{_END}'\n{text}{_END}"
+
+
+# --- what it says of itself -------------------------------------------------------------------------------------------
+
+PROBE = f"""id -u
+if [ -d /dev/shm ] && [ -w /dev/shm ]; then echo "/dev/shm/mountlab-$(id -un)"
+else echo "/var/tmp/mountlab-$(id -un)-out"; fi
+{shlex.join(COMMAND)} {ASK_S} {_WITHOUT_RUN} version"""
+"""For sh on the box: who we are, where output goes by default, and what the helper says of itself."""
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What PROBE printed."""
+
+    uid: str
+    output_root: str
+    version: str = ""
+    user: str = ""
+    mount_root: str = ""
+    scratch: tuple[str, ...] = ()
+
+
+def read_introduction(printed: str) -> Introduction:
+    """From what PROBE printed; without a helper only who we are."""
+    lines = [*printed.splitlines(), "", ""]
+    said = [line.partition(" ")[::2] for line in lines[2:]]
+    values = dict(said)
+    return Introduction(
+        lines[0].strip(),
+        lines[1],
+        values.get("version", ""),
+        values.get("user", ""),
+        values.get("mount_root", ""),
+        tuple(value for key, value in said if key == "scratch"),
+    )
+
+
+def check_introduction(found: Introduction, box: Box, user: str) -> None:
+    """Raise ParameterError where the box has no helper for us, another one than ours, or one with other directories."""
+    where, allowed = f"params/boxes/{box.name}.yml: become: helper", f"the helper of this Mountlab, for {user}"
+    again = f"python -m mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
+    if found.uid == "0":
+        raise ParameterError(
+            "root needs no helper",
+            where=where,
+            got=f"user {user}, who is root",
+            allowed="an ordinary user",
+            next_step="set `user` to the one that the helper is for, or `become: root`",
+        )
+    if not found.version:
+        raise ParameterError(
+            "the box has no helper that lets us in",
+            where=where,
+            allowed=allowed,
+            next_step=again,
+            got=f"`{shlex.join(COMMAND)}` does not answer {user}",
+        )
+    if found.version != version():
+        raise ParameterError(
+            "the helper on the box is of another version of Mountlab",
+            where=where,
+            allowed=allowed,
+            next_step=again,
+            got=f"version {found.version[:12]}, and we are {version()[:12]}",
+        )
+    if box.mount_root not in (None, found.mount_root):
+        raise ParameterError(
+            "the helper on the box has another mount root",
+            where=f"params/boxes/{box.name}.yml: mount_root",
+            got=str(box.mount_root),
+            allowed=found.mount_root,
+            next_step=f"write that; or change it there: {again}",
+        )
+
+
+# --- in which words ---------------------------------------------------------------------------------------------------
+
+
+def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...]:
+    """What to run as the user for a command that would be run as root: the helper with the words of that command, or,
+    where it is none of the helper's, the command itself.
+
+    `box` holds both roots, as the helper told them. Nothing is taken on trust here or there: words that the helper does
+    not know it refuses.
+    """
+    argv = tuple(argv)
+    said = _wrapped(argv, box) or _of_both(argv, box, timeout_s)
+    return said or _for_helper(argv, box, timeout_s) or argv
+
+
+def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
+    """A lease is the user's own, and so is the shell that stays on the box; what they run may be for the helper."""
+    match argv:
+        case ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, clean, name, *arguments):
+            inner = spoken(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
+            return ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, inner[2], name)
+    return None
+
+
+def _of_both(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
+    """What is done to the directories of both: the helper's below the mount root, and the user's for output."""
+    run, words = _unmarked(argv)
+    helper = _Helper(box, run, timeout_s)
+    match words:
+        case ("sh", "-c", text, "open.sh", "look", _, output_root):
+            looks = ("sh", "-c", text, "open.sh", "look", output_root, output_root)
+            return _sequence(helper.asked(_WITHOUT_RUN, "look"), looks)
+        case ("sh", "-c", text, "open.sh", verb, run_dir, output_dir, owner):
+            ours = ("sh", "-c", text, "open.sh", verb, output_dir, output_dir, owner)
+            run_id = run_dir.rpartition("/")[2]
+            theirs, gives_back = (helper.asked(run_id, "open.sh", each, owner) for each in (verb, "close"))
+            return _opened(theirs, ours, gives_back) if verb == "open" else _both(ours, theirs)
+        case ("sh", "-c", _, "mountlab-clean", "kill", _, name, *_):
+            return _sequence(words, helper.asked(name, "kill"))
+        case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow, owner):
+            mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow, owner)
+            return _sequence(mine, helper.asked(_WITHOUT_RUN, "clean", mode, *filter(None, [owner])))
+        case ("sh", "-c", text, "make-dir", directory, run_dir) if not directory.startswith(f"{run_dir}/"):
+            # somewhere on the box: as the user, who keeps the record of it with his own files
+            return ("sh", "-c", text, "make-dir", directory, f"{box.output_root}/{run_dir.rpartition('/')[2]}")
+        case ("sh", "-c", _, "make-dir", directory, run_dir):
+            mark = ("sh", "-c", 'umask 077; echo made > "$1/.mountlab"', "mark-dir", directory)
+            return _sequence(helper.asked(run_dir.rpartition("/")[2], "make-dir", directory), mark)
+        case ("sh", "-c", text, "remove-dir", directory) if directory.startswith(f"{box.mount_root}/"):
+            contents = ("sh", "-c", text, "remove-dir", directory, "contents")
+            gone = helper.asked(_run_of((directory,), box), "rmdir", directory)
+            kept = f'[ -n "$(ls -A {shlex.quote(directory)})" ]'
+            return ("sh", "-c", f"{shlex.join(contents)} && {kept} || {shlex.join(gone)}")
+    return None
+
+
+def _sequence(*commands: tuple[str, ...]) -> tuple[str, ...]:
+    """One after the other, until one fails; the first failure counts."""
+    return ("sh", "-c", " && ".join(map(shlex.join, commands)))
+
+
+def _opened(theirs: tuple[str, ...], ours: tuple[str, ...], gives_back: tuple[str, ...]) -> tuple[str, ...]:
+    """Both roots, or none: what the helper has opened it closes again where the user's cannot be opened."""
+    first, second, close = map(shlex.join, (theirs, ours, gives_back))
+    return ("sh", "-c", f"{first} && {{ {second} || {{ status=$?; {close}; exit $status; }}; }}")
+
+
+def _both(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    """One after the other, even where the first fails."""
+    return ("sh", "-c", f"{shlex.join(ours)}; status=$?; {shlex.join(theirs)} && exit $status")
+
+
+def _for_helper(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
+    run, rest = _unmarked(argv)
+    words = tuple(_words(rest))
+    if not words or not _is_ours(words, box):
+        return None
+    return _Helper(box, run, timeout_s).asked(run or _run_of(words, box), *words)
+
+
+def _is_ours(words: tuple[str, ...], box: Box) -> bool:
+    """Whether it is about something below the mount root, or about a device: other directories are the user's."""
+    if words[0] == "evidence.sh":
+        return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
+    if words[0] in ("losetup", "blockdev", "claim.sh", *_PREFIXES):
+        return True
+    return any(word == box.mount_root or word.startswith(f"{box.mount_root}/") for word in words)
+
+
+@dataclass(frozen=True)
+class _Helper:
+    box: Box
+    run: str
+    timeout_s: float
+
+    def asked(self, run: str, *words: str) -> tuple[str, ...]:
+        limit = min(LONGEST_S, whole_seconds(self.timeout_s))
+        return (*COMMAND, str(limit), run or _WITHOUT_RUN, *words)
+
+
+def _unmarked(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The run that a command is marked with ('' for none), and the command."""
+    if argv[:1] == ("env",) and argv[1].startswith("MOUNTLAB_RUN="):
+        return argv[1].removeprefix("MOUNTLAB_RUN="), argv[2:]
+    return "", argv
+
+
+def _words(argv: tuple[str, ...]) -> Iterator[str]:
+    """A command with the names of our scripts in the place of their text; nothing for what is not the helper's."""
+    if argv[:2] == ("sh", "-c") and len(argv) > 3:
+        name = argv[3]
+        if name in _PREFIXES:
+            end = 4 + _PREFIXES[name]
+            inner = tuple(_words(argv[end:]))
+            if inner or len(argv) == end:
+                yield from (*argv[3:end], *inner)
+        elif name in _SCRIPTS:
+            yield from argv[3:]
+    elif argv[:1] and argv[0] in _COMMANDS:
+        yield from argv
+
+
+def _run_of(words: tuple[str, ...], box: Box) -> str:
+    """The run whose directory the first path below the mount root lies in."""
+    root = f"{box.mount_root}/"
+    paths = (word.removeprefix(root) for word in words if word.startswith(root))
+    return next((path.partition("/")[0] for path in paths), _WITHOUT_RUN)
+
+
+# --- what cannot be had -----------------------------------------------------------------------------------------------
+
+
+def not_permitted(fs: Filesystem) -> str:
+    """Why a file system cannot be had from the helper; '' where it can."""
+    below = fs.over or fs
+    reasons = {
+        "raw: who may write a device as he likes could have anything mounted from it": below.type == "raw",
+        "nfs: a server for others is root's alone to start": below.type == "nfs",
+        "pmfs: it writes to physical memory": below.type == "pmfs",
+        "pmbd: loading kernel modules needs root": below.pmbd is not None,
+        "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
+        "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,
+        "overlay: its layers have to lie where nobody but root comes": fs.over is not None
+        and below.type in ("dir", "bind", "shmfs")
+        and below.size_bytes is None,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")

@@ -1,0 +1,75 @@
+"""One run at a time on a box: two would measure each other. The owner's name lies in <root>/lock on the box.
+
+Both roots are locked, so that two boxes, or two parameter folders, that share one of them do not end each other's runs.
+open.sh writes the locks, always in the same order, when a run opens; they are removed when it closes. What a crash left
+is recognised by its owner: a process of this control machine that is gone. Of an owner on another machine this one
+cannot tell.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from mountlab.box.connection import BoxConnection
+from mountlab.core.errors import BoxInUse
+from mountlab.core.process import State, started
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The process that runs a run: machine, process number with its start (numbers are used again), run."""
+
+    host: str
+    process: str
+    run_id: str
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.process} {self.run_id}"
+
+
+def this_process(run_id: str) -> Owner:
+    """The owner that a run of this process has."""
+    return Owner(socket.gethostname(), f"{os.getpid()}/{started(os.getpid())}", run_id)
+
+
+READ = 'for root; do if [ -f "$root/lock" ]; then printf "%s " "$root"; head -n 1 "$root/lock"; fi; done'
+"""The locks below the roots that are given, a line each: the root and the owner."""
+
+
+def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
+    """Who holds each of these roots now; those that are free are not in it."""
+    done = connection.run(("sh", "-c", READ, "mountlab-locks", *dict.fromkeys(roots)))
+    lines = (line.split() for line in done.text.splitlines())
+    return {words[0]: Owner(*words[1:]) for words in lines if len(words) == 4}
+
+
+def state(owner: Owner) -> State:
+    """Whether the owner still runs, as far as this machine can tell."""
+    if owner.host != socket.gethostname():
+        return "unknown"
+    pid, _, since = owner.process.partition("/")
+    return "running" if pid.isdigit() and started(int(pid)) == since else "gone"
+
+
+def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
+    """Return the owners that a crash has left in these roots. Raise BoxInUse where a run goes on in one of them, or
+    where this machine cannot tell."""
+    held = holders(connection, *roots)
+    for root, owner in held.items():
+        if state(owner) != "gone":
+            raise _in_use(connection.box.name, owner, [each for each, other in held.items() if other == owner], root)
+    return held
+
+
+def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
+    verb = "is running" if state(owner) == "running" else "may still be running"
+    return BoxInUse(
+        f"run {owner.run_id} {verb} on this box",
+        where=f"box {box}: {root}/lock",
+        got=f"process {owner.process.partition('/')[0]} on {owner.host} uses {' and '.join(its_roots)}",
+        allowed="one run at a time in a mount_root or an output_root: two would measure each other",
+        next_step=f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of their own; if "
+        f"it is gone: python -m mountlab box clean {box} --force",
+    )

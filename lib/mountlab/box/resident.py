@@ -1,0 +1,79 @@
+"""A shell that stays on the box for as long as a run does: it runs one command after another, each exactly once.
+
+To start a shell over SSH for each command takes two round trips and half a dozen processes, longer than many a trial.
+This one is started once (job.sh), and asked in one round trip. What has been asked of it survives it: the command is
+detached, and its output lies in files of the run, where the next shell finds it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mountlab.box.care import resource
+from mountlab.box.connection import LARGEST_ANSWER, Talk, flood
+
+START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
+"""In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.
+(A shell gives what it starts in the background no standard input, unless told.)"""
+
+
+class Speaks(Protocol):
+    """A connection that a shell can be started on (box.SshBox)."""
+
+    def talk(self, argv: Sequence[str], *, root: bool = False) -> Talk: ...
+    def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One command, as job.sh wants to be asked for it."""
+
+    number: int
+    limit: str
+    """Whole seconds."""
+    boot: str
+    argv: tuple[str, ...]
+
+    def text(self) -> bytes:
+        """Cut off anywhere it is no command: a connection may break in the middle of it."""
+        words = shlex.join(("job", str(self.number), self.limit, self.boot, *self.argv))
+        return f"{{ {words}\n}}\n".encode()
+
+
+class ResidentShell:
+    """Raises BoxLost from everything it does: then it is of no use any more."""
+
+    def __init__(self, line: Speaks, base: str, *, root: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._line, self._root, self._clock = line, root, clock
+        self._end = secrets.token_hex(16)
+        self._talk = line.talk(("sh", "-c", START, "mountlab-serve", base, self._end), root=root)
+        self._talk.send(resource("job.sh").encode())
+
+    def ask(self, asked: Asked, *, timeout_s: float) -> tuple[bytes, bytes]:
+        """What job.sh says, with the command's output, and what the command said on standard error.
+
+        Raises FloodError where that is more than is held here.
+        """
+        inner = self._line.spoken(asked.argv, float(asked.limit), root=self._root)
+        self._talk.send(Asked(asked.number, asked.limit, asked.boot, tuple(inner)).text())
+        printed = self._until(f"{self._end}\n".encode(), asked.argv, self._clock() + timeout_s)
+        output, _, said = printed.partition(f"{self._end} out\n".encode())
+        return output, said
+
+    def _until(self, end: bytes, argv: Sequence[str], deadline: float) -> bytes:
+        """What comes before `end`, which comes last."""
+        came = bytearray()
+        while not came.endswith(end):
+            came += self._talk.receive(max(0.0, deadline - self._clock()))
+            if len(came) > LARGEST_ANSWER:
+                raise flood(argv, self._talk.where)
+        return bytes(came[: -len(end)])
+
+    def close(self) -> None:
+        """It ends; what it has begun does not."""
+        self._talk.close()

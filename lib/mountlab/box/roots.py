@@ -1,0 +1,48 @@
+"""The roots of a box: the directories below which runs make theirs. Only what Mountlab made there is ever removed.
+
+open.sh looks at them: a plan asks it what a run will ask, so that both say the same.
+"""
+
+from __future__ import annotations
+
+from mountlab.box.connection import BoxConnection
+from mountlab.core.errors import BoxInUse, UnsafeError
+from mountlab.filesystems.made import OPEN, roots_script
+
+REFUSED, NEXT, KEPT = "refused: ", "next: ", "kept: "
+ALLOWED = (
+    "a directory for Mountlab alone: one that does not exist yet, is empty (a mount point too), or holds only what "
+    "Mountlab made"
+)
+LOOK_TIMEOUT_S = 120.0
+
+
+def check(connection: BoxConnection, mount_root: str, output_root: str) -> None:
+    """Raise UnsafeError for a root that a run would refuse: a link, another's, or one that holds what Mountlab did not
+    make. Changes nothing."""
+    argv = ("sh", "-c", roots_script(), OPEN, "look", mount_root, output_root)
+    done = connection.run(argv, timeout_s=LOOK_TIMEOUT_S, root=connection.rights != "none")
+    if not done.ok:
+        raise refusal(done.error_text, connection.box.name, mount_root)
+
+
+def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
+    """The error for what open.sh wrote to standard error."""
+    lines = said.strip().splitlines()
+    found = next((line.removeprefix(REFUSED) for line in lines if line.startswith(REFUSED)), said.strip())
+    advice = next((line.removeprefix(NEXT) for line in lines if line.startswith(NEXT)), "look at it on the box")
+    if " is in use by " in found:
+        return BoxInUse("another run has just taken this box", where=f"box {box}", got=found, next_step="wait for it")
+    within = found.startswith((f"{mount_root} ", f"{mount_root}/"))
+    return UnsafeError(
+        "refused to use a directory of the box",
+        where=f"params/boxes/{box}.yml: {'mount_root' if within else 'output_root'}",
+        got=found,
+        allowed=ALLOWED,
+        next_step=advice,
+    )
+
+
+def kept(said: str) -> tuple[str, ...]:
+    """What a close or a removal left alone, since Mountlab did not make it, from what it printed."""
+    return tuple(line.removeprefix(KEPT) for line in said.splitlines() if line.startswith(KEPT))

@@ -1,0 +1,348 @@
+"""A connection to a box that outlives its own loss: every command of a run is run exactly once.
+
+Before a run has made anything on the box, commands only look, or can be done twice: after a loss they are repeated.
+While it holds something (`holding`), each command is a *job* of the box, asked of a shell that stays there (resident,
+job.sh): detached, with its output in files of the run. After a loss the same job is asked for again, of a new shell,
+and is found running, done, or never begun. Meanwhile the box keeps a *lease* (lease.sh): when it hears nothing of us
+for its `grace`, it ends what runs, unmounts and cleans up.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mountlab.box import care
+from mountlab.box.connection import Attended, BoxConnection, Completed, shown
+from mountlab.box.resident import Asked, ResidentShell, Speaks
+from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
+from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.text import visible
+from mountlab.core.units import whole_seconds
+
+T = TypeVar("T")
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+"""Between two attempts to reach the box: doubled each time."""
+MARGIN_S = 30.0
+"""An answer may take longer than its job by this much."""
+AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
+"""Lost within so short a time so often in a row, a connection is of no use, however well it can be made anew."""
+BEATS = 10
+"""So often within the grace time the box hears of us."""
+BEAT_S = 30.0
+"""And at least so often."""
+KILLED = 137
+HEADER = b"mountlab-job "
+WORDS = ("done", "restarted", "gone", "died", "unable")
+"""What job.sh answers to a command that it was just sent; to a late one it says something else."""
+
+
+class Line(BoxConnection, Speaks, Protocol):
+    """A connection that can be made anew (box.SshBox)."""
+
+    @property
+    def ssh(self) -> tuple[str, ...]: ...
+    def reopen(self) -> None: ...
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first line that job.sh prints."""
+
+    word: str
+    numbers: tuple[int, ...]
+    boot: str
+
+    @classmethod
+    def of(cls, printed: bytes) -> tuple[Answer, bytes] | None:
+        """The answer and what follows it; None for what is none."""
+        line, newline, output = printed.partition(b"\n")
+        words = line.removeprefix(HEADER).decode("ascii", "replace").split()
+        if not newline or not line.startswith(HEADER) or len(words) < 2:
+            return None
+        return cls(words[0], tuple(int(word) for word in words[1:-1]), words[-1]), output
+
+
+def on_standard_error(text: str) -> None:
+    """What tells of a lost connection where nobody else does."""
+    sys.stderr.write(f"{visible(text)}\n")
+
+
+class SteadyBox:
+    """A box whose connection may be lost for up to its grace time (BoxConnection)."""
+
+    def __init__(
+        self, line: Line, *, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.say: Callable[[str], None] = on_standard_error
+        self._line = line
+        self._sleep, self._clock = sleep, clock
+        self._stopped: Callable[[], bool] = lambda: False
+        self._lease: Lease | None = None
+        self._heart: _Heart | None = None
+        self._shells: dict[bool, ResidentShell] = {}
+        """By whether they are root's."""
+        self._lost: BoxLost | None = None
+        self._number = 0
+        self._boot = ""
+
+    @property
+    def box(self) -> Box:
+        return self._line.box
+
+    @property
+    def rights(self) -> Rights:
+        return self._line.rights
+
+    def close(self) -> None:
+        self._line.close()
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        """As BoxConnection says; raises BoxRestarted where what the run had made on the box is gone."""
+        if self._lease is None:
+            return self._steadily(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
+        self._number += 1
+        asked = Asked(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
+        before = self._clock()
+        printed, said = self._steadily(lambda: self._asked(asked, timeout_s, root))
+        answer = self._read(asked.argv, printed, said, timeout_s, self._clock() - before)
+        return answer or self._unkept(argv, timeout_s, root=root)
+
+    def _asked(self, asked: Asked, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
+        """What a resident shell answers. One that was left in the middle of an answer is not asked again."""
+        if root not in self._shells:
+            self._shells[root] = ResidentShell(self._line, self._where(), root=root)
+        try:
+            return self._shells[root].ask(asked, timeout_s=timeout_s + MARGIN_S)
+        except BaseException:
+            self._shells.pop(root).close()
+            raise
+
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended:
+        """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
+        return self._steadily(lambda: self._line.attend(argv, root=root))
+
+    @property
+    def ssh(self) -> tuple[str, ...]:
+        """How OpenSSH's own client reaches the same box (box.SshBox)."""
+        return self._line.ssh
+
+    def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
+        """Where the box has no room to keep what a command says, run it as it is: what was made must be undone."""
+        try:
+            return self._line.run(argv, timeout_s=timeout_s, root=root)
+        except BoxLost as error:
+            self._regain(error)
+            raise CommandError(
+                "the connection was lost in a command whose output the box has no room to keep: nobody knows whether "
+                "it was run",
+                where=f"box {self.box.name}: {self._where()}",
+                got=shown(argv),
+                next_step=f"see what fills it (df); then python -m mountlab box clean {self.box.name}",
+            ) from error
+
+    @contextmanager
+    def holding(self, lease: Lease, stopped: Callable[[], bool]) -> Iterator[None]:
+        """From here on each command is a job, and the box gives everything back when it hears nothing of us."""
+        self._stopped, self._boot = stopped, ""
+        uid = self.run(("id", "-u")).text.strip()
+        self._lease, watch = lease, lease_argv(lease, self.box.grace_s, uid)
+        as_root = self.rights != "none"
+        heart = _Heart(lambda: self._line.attend(watch, root=as_root), beat_s(self.box))
+        try:
+            self._steadily(heart.begin)
+            self._heart = heart
+            yield
+        finally:
+            self._lease = self._heart = None
+            self._send_home()
+            heart.stop()
+
+    def _send_home(self) -> None:
+        """Those who stayed on the box."""
+        while self._shells:
+            self._shells.popitem()[1].close()
+
+    # --- a job's answer -----------------------------------------------------------------------------------------------
+
+    def _read(
+        self, argv: tuple[str, ...], printed: bytes, said: bytes, timeout_s: float, elapsed_s: float
+    ) -> Completed | None:
+        """None where the box had no room to run it as a job: then it was not run."""
+        answer = Answer.of(printed)
+        where = f"box {self.box.name}"
+        if answer is None or answer[0].word not in WORDS:
+            raise CommandError(
+                "what runs a command on the box did not answer as it should",
+                where=where,
+                got=f"{printed[:80]!r} for: {shown(argv)}",
+                evidence=said.decode("utf-8", "replace"),
+            )
+        head, output = answer
+        if head.word in ("restarted", "gone"):
+            raise _restarted(head.word, where, self.box.grace_s)
+        self._boot = head.boot
+        if head.word == "died":
+            return Completed(argv, KILLED, b"", b"killed from outside, with the shell that kept its output", elapsed_s)
+        if head.word == "unable":
+            return None
+        status, centiseconds = head.numbers
+        if status in (124, 137) and centiseconds >= 100 * timeout_s:
+            raise BoxTimeout(
+                f"a command on the box did not end in {timeout_s:g} s and was stopped",
+                where=where,
+                got=shown(argv),
+                evidence=said.decode("utf-8", "replace"),
+            )
+        return Completed(argv, status, output, said, elapsed_s)
+
+    def _where(self) -> str:
+        return self._lease.output_dir if self._lease else ""
+
+    # --- a connection that is lost ------------------------------------------------------------------------------------
+
+    def _steadily(self, attempt: Callable[[], T]) -> T:
+        """What `attempt` gives, repeated after each loss of the connection. Raises BoxLost when it stays lost."""
+        at_once = 0
+        while True:
+            if self._lost is not None:  # what is undone at the end does not wait once more each
+                raise self._lost
+            began = self._clock()
+            try:
+                return attempt()
+            except BoxLost as error:
+                at_once = at_once + 1 if self._clock() - began < AT_ONCE_S else 0
+                if at_once >= MOST_AT_ONCE:
+                    self._lost = _lost_again(error, self.box)
+                    raise self._lost from error
+                self._regain(error)
+
+    def _regain(self, first: BoxLost) -> None:
+        began, wait_s = self._clock(), FIRST_WAIT_S
+        self._send_home()
+        self.say(f"the connection to box {self.box.name} was lost; trying again for {self.box.grace_s:g} s")
+        while True:
+            try:
+                self._line.reopen()
+            except HostKeyError:
+                raise
+            except BoxError as error:
+                too_late = self._clock() - began + wait_s > self.box.grace_s
+                if not isinstance(error, BoxLost) or too_late or self._stopped():
+                    self._lost = _gave_up(error, first, self.box)
+                    raise self._lost from error
+            else:
+                break
+            self._sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+        self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
+        if self._heart is not None:
+            self._heart.beat_now()
+
+
+class _Heart:
+    """Lets the box hear of us now and then, from a thread of its own; on a new connection anew."""
+
+    def __init__(self, attend: Callable[[], Attended], every_s: float) -> None:
+        self._attend, self._every_s = attend, every_s
+        self._wake, self._over = threading.Event(), threading.Event()
+        self._heard: Attended | None = None
+
+    def begin(self) -> None:
+        """Raises BoxLost."""
+        self._heard = self._attend()
+        threading.Thread(target=self._beat, name="mountlab-lease", daemon=True).start()
+
+    def beat_now(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._wake.set()
+        if self._heard is not None:
+            self._heard.close()
+
+    def _beat(self) -> None:
+        while True:
+            self._wake.wait(self._every_s)
+            self._wake.clear()
+            if self._over.is_set():
+                return
+            self._once()
+
+    def _once(self) -> None:
+        try:
+            if self._heard is not None:
+                self._heard.send(b"\n")
+        except BoxLost:
+            with suppress(BoxLost):  # not back yet: the next command brings it back
+                self._heard = self._attend()
+                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this one
+                    self._heard.close()
+
+
+def beat_s(box: Box) -> float:
+    """The time between two signs of life."""
+    return min(BEAT_S, box.grace_s / BEATS)
+
+
+def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
+    """The command that holds a lease, and that cleans the box as `box clean` does when it is over."""
+    return (
+        "env",
+        f"MOUNTLAB_LEASE={lease.run_id}",
+        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", lease.run_id),
+        *care.clean_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner)[2:],
+    )
+
+
+def script_argv(name: str, *arguments: str) -> tuple[str, ...]:
+    """The argument list that runs one of the shell scripts beside this file."""
+    return ("sh", "-c", care.resource(name), name, *arguments)
+
+
+def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
+    if word == "restarted":
+        return BoxRestarted(
+            "the box was started again meanwhile",
+            where=where,
+            got="another boot id than before",
+            next_step="see why (`last -x reboot`, the console, the kernel's log of the boot before)",
+        )
+    return BoxRestarted(
+        "what the run had made on the box is gone",
+        where=where,
+        got="its directory for output is not there any more, or was closed",
+        allowed=f"signs of life at least every {grace_s:g} s (`grace` of the box file): after that the box ends what "
+        "runs, unmounts and cleans up by itself",
+        next_step="see that nobody ran `mountlab box clean` there, and whether the connection was cut for so long",
+    )
+
+
+def _lost_again(error: BoxLost, box: Box) -> BoxLost:
+    return BoxLost(
+        f"the box can be reached, and was lost again at once, {MOST_AT_ONCE} times in a row",
+        where=error.where,
+        got=error.got,
+        evidence=error.evidence,
+        next_step=f"see whether a shell of the login there runs `setsid sh -s`, and what ends it; then "
+        f"python -m mountlab box check {box.name}",
+    )
+
+
+def _gave_up(error: BoxError, first: BoxLost, box: Box) -> BoxLost:
+    return BoxLost(
+        f"the box was lost, and did not come back: {error.what}",
+        where=error.where,
+        got=error.got,
+        allowed=f"back within {box.grace_s:g} s (`grace` of the box file); after that the box ends what runs, unmounts "
+        "and cleans up by itself",
+        next_step=error.next_step,
+        evidence=error.evidence or first.got,
+    )

@@ -1,0 +1,241 @@
+"""What a plan must know of the box beyond its facts: the room in directories, and what lies on scratch devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.box.connection import BoxConnection
+from mountlab.box.containment import NAMESPACES, ask_argv, offered
+from mountlab.core.errors import CommandError, PlanError, UnsafeError
+from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
+from mountlab.core.units import KIB
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
+from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
+from mountlab.filesystems.memory import SHM
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Tool
+
+DIRECTORY = """
+[ -d "$1" ] || { echo "is not a directory"; exit 1; }
+[ -w "$1" ] || { echo "cannot be written"; exit 1; }
+stat -f -c %T "$1"
+df -P -k "$1"
+"""
+DAX = 'cat "/sys/class/block/$(basename "$(readlink -f "$1")")/queue/dax"'
+"""Whether the processor addresses a device like memory: 1 or 0; a partition does not tell."""
+IN_MEMORY = ("tmpfs", "ramfs")
+USABLE = 0.9
+"""The part of a device that a workload may write; the rest is for the file system's own."""
+ALLOWED = "a device that nothing uses, and that was claimed for Mountlab"
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A scratch device, as one file system wants to use it."""
+
+    filesystem: str
+    name: str
+    device: str
+    journal: bool = False
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What the guard says of one use: `refusal` where it must not be written over."""
+
+    use: _Use
+    found: str
+    identity: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def text(self) -> str:
+        then = "will not be touched" if self.refusal else "will be written over"
+        return f"{'its journal ' if self.use.journal else ''}{self.use.device}: {self.found}; {then}"
+
+
+def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts, with `room` (file system name to bytes that may be written), `devices` (file system name to what the
+    guard says of its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
+    whether it has DAX, where that is asked for) and `namespaces` (mountlab.box.containment). Reads only.
+
+    Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
+    """
+    _check_tools(sweep, connection, facts)
+    found = {fs.name: _directory(fs, connection, facts) for fs in sweep.filesystems if _directory_of(fs)}
+    on_image = {fs.name for fs in sweep.filesystems if (fs.over or fs).image_dir}
+    room = {name: size for name, (size, _) in found.items() if name not in on_image}
+    images = {name: size for name, (size, _) in found.items() if name in on_image}
+    in_memory = [_directory_of(fs) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
+    verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
+    _stop_at_refusals(verdicts, connection.box)
+    devices: dict[str, str] = {}
+    for verdict in verdicts:
+        name = verdict.use.filesystem
+        devices[name] = "; ".join(filter(None, (devices.get(name), verdict.text)))
+    room |= {
+        verdict.use.filesystem: _usable(verdict.use, connection, facts)
+        for verdict in verdicts
+        if not verdict.use.journal
+    }
+    identities = {verdict.use.name: verdict.identity for verdict in verdicts}
+    _stop_at_twins(verdicts)
+    return {
+        **facts,
+        "room": room,
+        "devices": devices,
+        "device_ids": identities,
+        "image_room": images,
+        "memory_directories": in_memory,
+        "device_dax": _dax(sweep, verdicts, connection),
+        NAMESPACES: _namespaces(connection),
+    }
+
+
+def _namespaces(connection: BoxConnection) -> dict[str, str]:
+    """Return the namespaces that the box allows, as the user that tools run as."""
+    return offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text)
+
+
+WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
+"""The address from which this machine would talk to another one."""
+
+
+def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, list[str]]:
+    """File system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError for a
+    client that knows no way to it."""
+    found: dict[str, list[str]] = {}
+    for fs in sweep.filesystems:
+        for name, connection in clients.items() if fs.server else ():
+            done = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
+            if not done.text.strip():
+                raise PlanError(
+                    f"client {name} knows no way to the server",
+                    where=f"filesystems.{fs.name}.server",
+                    got=str(fs.server),
+                    allowed="an address of the box that every client reaches",
+                    evidence=done.error_text,
+                )
+            found.setdefault(fs.name, []).append(done.text.split()[0])
+    return found
+
+
+def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
+    """Of the scratch devices on which a sweep asks for DAX: whether they have it, where they tell."""
+    asking = {fs.name for fs in sweep.filesystems if any(each.partition("=")[0] == "dax" for each in fs.options)}
+    uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in asking and not verdict.use.journal]
+    told = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
+    return {name: text == "1" for name, text in told.items() if text in ("0", "1")}
+
+
+def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+    """Raise ParameterError for an option that the box's own program does not know."""
+    helps: dict[str, str] = {}
+    for workload in sweep.workloads:
+        tool = TOOLS[workload.tool]
+        if not tool.box_help:
+            continue
+        if tool.name not in helps:
+            done = connection.run(_help_command(tool, sweep), root=_root(facts))
+            helps[tool.name] = done.text + done.error_text
+        tool.check_help(workload.options, helps[tool.name], where=f"workloads.{workload.name}")
+
+
+def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
+    """The tool's own, with the names of all options that the sweep gives it in the place of '{options}'."""
+    names = sorted({name for workload in sweep.workloads if workload.tool == tool.name for name in workload.options})
+    return tuple(part for word in tool.box_help for part in (names if word == "{options}" else (word,)))
+
+
+def _directory_of(fs: Filesystem) -> str | None:
+    """The directory of the box on which it depends, and of which only the box can tell the room."""
+    backed = fs.over or fs
+    if backed.type in ("dir", "bind", "nfs"):
+        return backed.path or "."
+    return SHM if backed.type == "shmfs" and backed.size_bytes is None else backed.image_dir
+
+
+def _directory(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> tuple[int, str]:
+    """The room in that directory, and the type of the file system that holds it."""
+    directory = _directory_of(fs)
+    if directory in (None, "."):
+        return int(facts["mount_root_free_bytes"]), str(facts.get("mount_root_fstype"))
+    done = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=_root(facts))
+    if not done.ok:
+        key = "image_dir" if (fs.over or fs).image_dir else "path"
+        raise PlanError(
+            f"{directory} {done.text.strip()}",
+            where=f"filesystems.{fs.name}.{key}",
+            got=str(directory),
+            allowed="an existing directory of the box that you may write",
+        )
+    kind, *_, last = done.text.splitlines()
+    return int(last.split()[3]) * KIB, kind
+
+
+def _stop_at_twins(verdicts: list[_Verdict]) -> None:
+    """Two names of one device would be formatted one after the other, or one under the other's feet."""
+    names: dict[str, str] = {}
+    for verdict in verdicts:
+        first = names.setdefault(verdict.identity, verdict.use.name)
+        if first != verdict.use.name:
+            raise PlanError(
+                "two scratch devices of the box file are one",
+                where=f"scratch: {first}, {verdict.use.name}",
+                got=verdict.found,
+                allowed="each device under one name",
+            )
+
+
+def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
+    """Every scratch device that is a block device, in the order of the sweep."""
+    listed = {each.name: each.device for each in connection.box.scratch if each.device.startswith("/")}
+    for fs in sweep.filesystems:
+        if FAMILIES[fs.type].unavailable(fs, facts):
+            continue
+        backed = fs.over or fs
+        if backed.device in listed:
+            name = str(backed.device)
+            raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
+            yield _Use(fs.name, name, listed[name], raw=raw)
+        if backed.journal_device in listed:
+            name = str(backed.journal_device)
+            yield _Use(fs.name, name, listed[name], journal=True)
+
+
+def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:
+    done = connection.run(script_argv("guard.sh", use.device, "", ""), root=_root(facts), timeout_s=600.0)
+    if not done.ok:
+        refusal = read_refusal(done.error_text)
+        return _Verdict(use, refusal.found, refusal=refusal)
+    identity, found = read_permission(done.error_text)
+    return _Verdict(use, found, identity)
+
+
+def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
+    refused = [(verdict.use, verdict.refusal) for verdict in verdicts if verdict.refusal]
+    if refused:
+        use, refusal = refused[0]
+        raise UnsafeError(
+            f"{use.device} will not be formatted",
+            where=f"filesystems.{use.filesystem} on box {box.name}, scratch device {use.name}",
+            got=refusal.found,
+            allowed=ALLOWED,
+            next_step=refusal.next_step(box, use.device),
+            evidence="\n".join(verdict.text for verdict in verdicts) if len(verdicts) > 1 else "",
+        )
+
+
+def _usable(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
+    done = connection.run(("blockdev", "--getsize64", use.device), root=_root(facts))
+    if not done.ok:
+        raise CommandError(f"the size of {use.device} cannot be read", evidence=done.error_text)
+    return int(done.text) - MARK_BYTES if use.raw else int(int(done.text) * USABLE)
+
+
+def _root(facts: Mapping[str, Any]) -> bool:
+    return bool(facts["rights"] != "none")

@@ -1,0 +1,327 @@
+"""What came of one trial: whether what it brought back is a measurement, and if not why, and whose fault that is.
+
+Pure. The kinds of failure are types (mountlab.core.errors): TransientError for what may go another way the next time,
+ToolError and ParseError for what will not, PlaceError where neither the tool nor its options are at fault. TimedOut is
+no failure: that a trial did not end in its time is what was seen, and to repeat it would leave the slow ones out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mountlab.box.containment import changed, spoilt
+from mountlab.core.errors import (
+    KERNEL,
+    MountChanged,
+    ParseError,
+    PlaceError,
+    TimedOut,
+    ToolError,
+    TransientError,
+    TrialError,
+    in_one_line,
+)
+from mountlab.core.model import Status, Trial, Workload
+from mountlab.core.units import MIB, format_bytes
+from mountlab.filesystems.counters import around
+from mountlab.tools.base import ToolOutput
+
+Files = Mapping[str, bytes]
+SET_ASIDE = "set aside: "
+"""How the reason begins for which the later trials of a cell are skipped."""
+LARGEST_OUTPUT = 16 * MIB
+"""Of its standard output, of its standard error, and of what its preparation says: more than this is cut off."""
+LARGEST_ARCHIVE = 64 * MIB
+"""Of all that a trial brings back."""
+TIMED_OUT = 124
+LIMIT = "(design.trial_timeout)"
+"""In the reason of each trial that ran into its time limit."""
+IN_VAIN = 2
+"""A cell whose first trials, so many of them, all ran into the time limit has no more trials."""
+TOLD_LINES = 8
+"""Of the kernel's log: the last ones are nearest to the end of the trial."""
+_NOT_STARTED = {126: "cannot be run", 127: "is not there"}
+_SIGTERM = 15
+_SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+    11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", _SIGTERM: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
+}  # fmt: skip
+"""By their numbers on Linux; an exit status above 128 is one of them."""
+_OUT_OF_MEMORY = re.compile(r"[Oo]ut of memory: Killed process \d+ \(([^)]*)\)")
+_RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one attempt at a trial gave."""
+
+    files: Files = field(default_factory=dict)
+    error: TrialError | None = None
+    """Why it is no measurement; None for one that is."""
+
+    @property
+    def status(self) -> Status:
+        if self.error is None:
+            return "ok"
+        if isinstance(self.error, TimedOut):
+            return "timeout"
+        return "invalid" if self.refused or isinstance(self.error, MountChanged) else "failed"
+
+    @property
+    def reason(self) -> str:
+        """What is said of it, with what the kernel logged meanwhile."""
+        return with_kernel(str(self.error), kernel_words(self.files)) if self.error else ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether its script found the file system unfit, and measured nothing."""
+        return "refused" in self.files
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether the file system is unfit for a further trial."""
+        return spoilt(self.files)
+
+    @property
+    def transient(self) -> bool:
+        """Whether to try again may help."""
+        return isinstance(self.error, TransientError)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the fault lies with the cell, so that its later trials would fail as well."""
+        return self.error is not None and not isinstance(self.error, PlaceError | TimedOut)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """What all attempts at a trial gave, first to last. The last one is what counts."""
+
+    each: tuple[Outcome, ...]
+
+    @property
+    def last(self) -> Outcome:
+        return self.each[-1]
+
+    @property
+    def reason(self) -> str:
+        """Why there is no measurement, with how often it was tried; '' where there is one."""
+        first, _, rest = self.last.reason.partition("\n")
+        times = f" (the last of {len(self.each)} attempts)" if first and len(self.each) > 1 else ""
+        return f"{first}{times}\n{rest}" if rest else f"{first}{times}"
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Those of the last one, and beside them those of the earlier ones, each with why it gave none."""
+        kept = dict(self.last.files)
+        for number, outcome in enumerate(self.each[:-1], start=1):
+            told = {**outcome.files, "reason": outcome.reason.encode()}
+            kept |= {f"attempt-{number}/{name}": data for name, data in told.items()}
+        return kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How the script of a trial ended, in terms of its connection."""
+
+    exit_status: int
+    archive: bytes
+    said: str
+    """On standard error: nothing, where all went well."""
+
+
+Parse = Callable[[Workload, ToolOutput], object]
+"""Finds the figures in what a tool said, and raises ToolError or ParseError."""
+
+
+def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, parse: Parse) -> Outcome:
+    """Whether what came back is a measurement."""
+    try:
+        _check_script(files, ended)
+        _check_bounds(files, ended)
+        _check_preparation(files)
+        _check_end(workload, files, timeout_s, parse)
+    except TrialError as error:
+        return Outcome(files=files, error=_out_of_memory(files, error) or error)
+    return Outcome(files=files)
+
+
+def _check_script(files: Files, ended: Ended) -> None:
+    if ended.exit_status:
+        said = f"the trial's script failed with exit status {ended.exit_status}: {ended.said.strip()[-300:]}"
+        killed = ended.exit_status - 128 in _SIGNALS
+        raise TransientError(said) if killed else PlaceError(said)
+    lacking = [line for line in ended.said.splitlines() if line.startswith("mountlab: ")]
+    if lacking:
+        raise PlaceError(
+            "the box's directory for output is full",
+            got="; ".join(line.removeprefix("mountlab: ") for line in lacking),
+            evidence=ended.said,
+            next_step="see what fills it: `df` of the box's output_root (`mountlab box check`)",
+        )
+    if "refused" in files:
+        raise PlaceError(_text(files, "refused"))
+
+
+def _check_bounds(files: Files, ended: Ended) -> None:
+    for name, what in (("stdout", "standard output"), ("stderr", "standard error"), ("prepare.log", "its preparation")):
+        if len(files.get(name, b"")) > LARGEST_OUTPUT:
+            raise ToolError(
+                f"it printed without end: more than {format_bytes(float(LARGEST_OUTPUT))} in {what}, where it was cut",
+                evidence=files[name][:1000].decode(errors="replace"),
+            )
+    if len(ended.archive) > LARGEST_ARCHIVE:
+        raise ToolError(
+            f"it left more than {format_bytes(float(LARGEST_ARCHIVE))} beside its output, of which only a part was "
+            "kept",
+            got=", ".join(f"{name}: {format_bytes(float(len(data)))}" for name, data in _largest(files)),
+            next_step="let it log less (fio: log_avg_msec), or into its directory on the file system",
+        )
+
+
+def _largest(files: Files) -> list[tuple[str, bytes]]:
+    return sorted(files.items(), key=lambda item: -len(item[1]))[:3]
+
+
+def _check_preparation(files: Files) -> None:
+    if "unprepared" in files:
+        raise ToolError("the preparation failed: " + _text(files, "unprepared"))
+
+
+def _text(files: Files, name: str) -> str:
+    return files[name].decode(errors="replace").strip()[-300:]
+
+
+def _check_end(workload: Workload, files: Files, timeout_s: float, parse: Parse) -> None:
+    output = _output(files)
+    _check_time(output, timeout_s)
+    if mount := changed(files):
+        raise mount
+    _check_left(files)
+    try:
+        parse(workload, output)
+    except TrialError as error:
+        signal = _SIGNALS.get(output.exit_status - 128)
+        if signal:
+            raise TransientError(f"{workload.tool} was killed by {signal}", evidence=output.stderr[-2000:]) from error
+        if output.exit_status in _NOT_STARTED:
+            how = _NOT_STARTED[output.exit_status]
+            raise ToolError(f"a program of {workload.tool} {how}", evidence=output.stderr[-2000:]) from error
+        raise
+
+
+def _output(files: Files) -> ToolOutput:
+    try:
+        return ToolOutput.from_files(files)
+    except ParseError as error:  # the part of the script that measures was ended
+        raise TransientError(error.what, got=error.got, allowed=error.allowed, next_step=error.next_step) from error
+
+
+def _check_time(output: ToolOutput, timeout_s: float) -> None:
+    """`timeout` says 124 where it had to end it; that of busybox, and one that had to kill it, the signal's number."""
+    counted = around(output.files) if output.exit_status > 128 else None
+    late = counted is not None and (counted.seconds or 0.0) >= timeout_s
+    if output.exit_status == TIMED_OUT or (late and output.exit_status == 128 + _SIGTERM):
+        raise TimedOut(f"ran longer than {timeout_s:g} s and was ended {LIMIT}")
+    if late:
+        raise TimedOut(f"ran longer than {timeout_s:g} s {LIMIT}, ignored SIGTERM and was killed")
+
+
+def _check_left(files: Files) -> None:
+    if "left_running" in files:
+        names = sorted(set(_text(files, "left_running").split("\n")))
+        raise ToolError(
+            "it ended and left processes running, which were killed",
+            got=", ".join(names),
+            allowed="a command that ends after all that it has started",
+        )
+    if "left_devices" in files:
+        raise ToolError(
+            "it ended and left loop devices on its files, which were detached",
+            got=", ".join(_text(files, "left_devices").split("\n")),
+            allowed="a command that detaches what it has attached",
+        )
+
+
+def never_ended(files: Files, whole_s: float) -> TimedOut:
+    """The outcome of a trial whose script, preparation included, did not end in its time and was stopped by the box
+    itself: a lost connection is another error. `files`: what it left."""
+    part = "its preparation" if "started_ns" not in files else "the tool" if "ended_ns" not in files else "its end"
+    return TimedOut(f"ran longer than {whole_s:g} s in all, and was ended in {part} {LIMIT}")
+
+
+def is_late(reason: str) -> bool:
+    """Whether a reason, of a trial or of one attempt at it, is that it ran into the time limit. Journals of before
+    schema 4 tell this only there."""
+    return reason.startswith("ran longer than ") and LIMIT in reason
+
+
+def in_vain(trials: Sequence[Trial], cell: str) -> bool:
+    """Whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such trials
+    would tell no more."""
+    own = [trial.status for trial in trials if trial.cell == cell]
+    return len(own) >= IN_VAIN and set(own) == {"timeout"}
+
+
+def set_aside(trials: Iterable[Trial]) -> dict[str, str]:
+    """Cells that have no more trials, to the reason, from the trials of the journal."""
+    return {
+        trial.cell: f"{SET_ASIDE}{trial.trial_id} {trial.status}: {in_one_line(trial.reason)}"
+        for trial in trials
+        if trial.set_aside
+    }
+
+
+# --- the kernel's words -----------------------------------------------------------------------------------------------
+
+
+def kernel_words(files: Files) -> list[str]:
+    """What the kernel complained of while a trial ran that failed, without stamps."""
+    lines = files.get("kernel", b"").decode(errors="replace").splitlines()
+    return [text for line in lines if (text := _RECORD.sub("", line).strip())]
+
+
+def with_kernel(reason: str, words: Sequence[str]) -> str:
+    """A reason with the kernel's last words below it, as the evidence of an error has them."""
+    if not words or KERNEL in reason:
+        return reason
+    told = [KERNEL, *dict.fromkeys(words[-TOLD_LINES:])]
+    return "\n".join([reason, *(f"    | {line}" for line in told)])
+
+
+def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
+    """Where memory ran out the failure is of that, whatever the tool made of it."""
+    killed = [found[1] for line in kernel_words(files) if (found := _OUT_OF_MEMORY.search(line))]
+    if not killed or isinstance(error, PlaceError):
+        return None
+    return TransientError(
+        f"the box had no memory left: its kernel killed {', '.join(dict.fromkeys(killed))}", got=in_one_line(str(error))
+    )
+
+
+# --- archives ---------------------------------------------------------------------------------------------------------
+
+
+def unpack(archive: bytes) -> dict[str, bytes]:
+    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over.
+
+    Of one that is cut off the files that are whole. Where there is none, what came back as one file, `archive`, so that
+    it can be looked at.
+    """
+    found = dict(_plain_files(archive))
+    return found if found or not archive else {"archive": archive}
+
+
+def _plain_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            for member in tar:
+                name = member.name.removeprefix("./")
+                if member.isfile() and "/" not in name and name not in ("", "..") and (data := tar.extractfile(member)):
+                    yield name, data.read()
+    except tarfile.TarError:
+        return

@@ -1,0 +1,65 @@
+"""The verb of CI systems: gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import Arguments, json_text, verb
+from mountlab.core import disk
+
+
+def add(verbs: Any) -> None:
+    """Declare it."""
+    text = (
+        "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
+    )
+    gate = verb(verbs, "gate", _gate, text)
+    gate.add_argument("runs", type=Path, metavar="RUN", nargs="+", help="a directory below results/: of the change")
+    gate.add_argument(
+        "--against",
+        type=Path,
+        metavar="RUN",
+        nargs="+",
+        required=True,
+        help="of the baseline; with several runs on a side, what differs from run to run counts, too",
+    )
+    gate.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        dest="metrics",
+        metavar="METRIC",
+        help="judge this one, as often as you like (default: those that the answer of the run is about)",
+    )
+    gate.add_argument("--worse-than", default="5%", metavar="PERCENT", help="how much worse does not matter")
+    gate.add_argument(
+        "--looks",
+        choices=["any", "once"],
+        default="any",
+        help="any: the error holds however often this is asked again with more data (default); once: only if it is not",
+    )
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, which CI systems read")
+    gate.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary to stand beside the change")
+    gate.add_argument("--json", action="store_true", help="as data")
+
+
+def _gate(arguments: Arguments) -> int:
+    from mountlab.analysis.gate import EXIT_CODES, judge
+    from mountlab.core.metrics import METRICS
+    from mountlab.core.units import parse_percent
+    from mountlab.report.views import gate as gate_view
+    from mountlab.results import store
+    from mountlab.sweep.validated import check_choices
+
+    margin = parse_percent(arguments.worse_than, where="--worse-than")
+    change, baseline = ([store.load_run(path) for path in side] for side in (arguments.runs, arguments.against))
+    own = [name for run in baseline for name in run.sweep.own_metrics]
+    check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own)}, "--metric", "metric")
+    judged = judge(change, baseline, margin=margin, metrics=arguments.metrics, looks=arguments.looks)
+    if arguments.junit:
+        disk.replace_file(arguments.junit, gate_view.gate_junit(judged))
+    if arguments.markdown:
+        disk.replace_file(arguments.markdown, gate_view.gate_markdown(judged).encode())
+    print(json_text(gate_view.gate_json(judged)) if arguments.json else gate_view.gate_text(judged))
+    return EXIT_CODES[judged.outcome]

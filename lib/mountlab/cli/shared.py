@@ -1,0 +1,106 @@
+"""What the verbs share: how one is declared, how a run is told at its end, and how people are spoken to."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import disk
+from mountlab.core.errors import Stopped
+from mountlab.core.text import plain_cell, visible
+
+Arguments = argparse.Namespace
+RUN = "a directory below results/"
+
+
+def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(**({"verb": call} if call else {}))
+    return parser
+
+
+def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, call, text)
+    parser.add_argument("sweep", type=Path, help="such as params/sweeps/ramdisk.yml")
+    parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
+    override(parser)
+    return parser
+
+
+def override(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-p",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="change one key of the sweep, such as repeats=3 or preset=small",
+    )
+
+
+def overrides(arguments: Arguments) -> dict[str, Any]:
+    from mountlab.sweep.sweep_file import parse_override
+
+    return dict(parse_override(text) for text in arguments.overrides)
+
+
+def finish(path: Path) -> int:
+    """Report on a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
+    from mountlab.checks import named
+    from mountlab.report.execute import write_report
+    from mountlab.report.terminal import answer_text
+    from mountlab.results import store
+
+    with reporting(path):
+        run = store.load_run(path)
+        print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
+        page = write_report(path)
+    print(f"report: {disk.shown(page)}")
+    errors = [each for each in run.caveats if each.severity == "error"] if run.sweep.design.strict else []
+    if errors:
+        print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
+    return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Say how to go on where the report of a run is stopped."""
+    from mountlab.runner.live_view import report_line
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        run = disk.shown(path)
+        raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
+
+
+def say(line: str) -> None:
+    """A line of progress, beside the output that scripts may read."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def announce(question: str) -> bool:
+    """The answer where nobody sits at the terminal: say what is done, and do it."""
+    print(question.removesuffix("?"), flush=True)
+    return True
+
+
+def ask(question: str) -> bool:
+    # On a terminal `input` writes its prompt past sys.stdout.
+    return input(visible(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+
+
+def json_text(data: object, default: Callable[[object], object] | None = None) -> str:
+    """Data as JSON in plain ASCII, which holds every character as it was and steers no terminal. `default` as json."""
+    return json.dumps(data, indent=1, default=default).replace("\x7f", "\\u007f")
+
+
+def show_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as CSV whose texts are visible, and no formulas."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(list(map(plain_cell, row)) for row in rows)

@@ -1,0 +1,1 @@
+"""Values, units, errors and text formatting. Imports no other room."""

@@ -1,0 +1,247 @@
+"""Everything that Mountlab raises on purpose.
+
+    MountlabError                 exit code
+    ├── InputError                2   what was asked cannot be: mend the file or the command line
+    │   ├── ParameterError        2   a key or value of a parameter file
+    │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
+    │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
+    │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
+    │       ├── AlteredError      2   what was measured was altered after it was written
+    │       └── RunInUse          3   another process writes to this run or batch
+    ├── BoxError                  3   the box cannot be reached, or was lost
+    │   ├── HostKeyError          3   its host key is unknown or has changed
+    │   ├── BoxInUse              3   another run is on it
+    │   ├── FloodError            3   it sends more than this machine is ready to hold
+    │   ├── BoxTimeout            3   a command did not end in the time that it was given
+    │   ├── BoxLost               3   the connection is gone: it may come back, and what ran may run on
+    │   │   └── ClientLost        3   the same of a client, which the box itself does not need
+    │   └── BoxRestarted          3   it was started again, or cleaned itself: what had been made on it is gone
+    ├── SchedulerError            3   the scheduler of a batch cannot be reached, or has no worker that is fit
+    ├── UnsafeError               4   going on could destroy somebody's data
+    ├── CommandError              1   a command on the box failed (mkfs, mount, umount, ...)
+    ├── TrialError                1   one trial is not a measurement
+    │   ├── ToolError             1   the tool failed, or ran something else than was asked
+    │   │   └── MountChanged       1   it changed the file system under test, or what is mounted in its place
+    │   ├── ParseError            1   its output cannot be read as figures
+    │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
+    │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost
+    │   └── PlaceError            1   where it was to run is not fit for it: the cell is not to blame
+    └── LeftoverError             1   something of ours could not be removed from the box
+
+    Stopped                     130   a person stopped a run: a KeyboardInterrupt, which no handler of errors takes
+
+An error says what happened, where, what was got, what is allowed and what to do next; each part is optional.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from mountlab.core.text import visible
+
+EXIT_CODES: dict[int, str] = {
+    0: "Done.",
+    1: "Some trial failed or ran into its time limit, or with `strict` a figure cannot be trusted. Of a check: it "
+    "found something.",
+    2: "Bad input: a parameter file, a command line, a run directory, a disk that takes no more; or a sweep that this "
+    "box cannot run.",
+    3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
+    "the same run; or the scheduler of a batch cannot be reached.",
+    4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
+    5: "Of `gate`: it cannot be told, with as many blocks as there are. Nothing is shown, neither way.",
+    130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
+    141: "Nobody read on: the output was cut off, as by `| head`.",
+}
+"""What the command line ends with, and what that means."""
+
+
+LONGEST_PART = 4000
+"""Characters of one part of an error's text."""
+
+
+class MountlabError(Exception):
+    """Base of all errors that are meant to be read by people.
+
+    `str(error)` is the whole text, one labelled line for each part that is known.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self, what: str, *, where: str = "", got: str = "", allowed: str = "", next_step: str = "", evidence: str = ""
+    ) -> None:
+        super().__init__(what)
+        self.what, self.where, self.got = what, where, got
+        self.allowed, self.next_step, self.evidence = allowed, next_step, evidence
+
+    def __str__(self) -> str:
+        parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
+        lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
+        if self.evidence:
+            lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
+        return visible("\n".join(lines))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
+        would only hide it."""
+        return str(self).splitlines()
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was stopped by a person; what it did on the box is undone, and what it measured is kept.
+
+    `next_step` goes on with it in a shell, `in_python` in a notebook, which shows these words in the place of a
+    traceback.
+    """
+
+    what = "stopped; everything on the box is undone, and what was measured is kept"
+
+    def __init__(self, next_step: str, *, in_python: str) -> None:
+        super().__init__(next_step)
+        self.next_step, self.in_python = next_step, in_python
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython asks for before it makes a traceback."""
+        return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
+
+
+def _short(text: str) -> str:
+    """With the middle left out where it would fill the terminal: what was got may be a whole file."""
+    left = len(text) - LONGEST_PART
+    half = LONGEST_PART // 2
+    return text if left <= 0 else f"{text[:half]} ... ({left} characters) ... {text[-half:]}"
+
+
+def _ends(lines: list[str]) -> list[str]:
+    """At most a dozen lines: some programs say why first and then how they are used, others the other way round."""
+    return lines if len(lines) <= 12 else [*lines[:3], f"... ({len(lines) - 11} lines)", *lines[-8:]]
+
+
+KERNEL = "the kernel logged:"
+"""Above the kernel's own words in an error's evidence."""
+
+
+class InputError(MountlabError):
+    exit_code = 2
+
+
+class ParameterError(InputError):
+    pass
+
+
+class PlanError(InputError):
+    pass
+
+
+class StoreError(InputError):
+    pass
+
+
+class KeepError(StoreError):
+    pass
+
+
+class AlteredError(StoreError):
+    pass
+
+
+class RunInUse(StoreError):
+    exit_code = 3
+
+
+class BoxError(MountlabError):
+    exit_code = 3
+
+
+class HostKeyError(BoxError):
+    pass
+
+
+class BoxInUse(BoxError):
+    pass
+
+
+class FloodError(BoxError):
+    pass
+
+
+class BoxTimeout(BoxError):
+    pass
+
+
+class BoxLost(BoxError):
+    pass
+
+
+class ClientLost(BoxLost):
+    """A box from which a workload was driven together with others did not come back."""
+
+
+class BoxRestarted(BoxError):
+    pass
+
+
+class SchedulerError(MountlabError):
+    exit_code = 3
+
+
+class UnsafeError(MountlabError):
+    exit_code = 4
+
+
+class CommandError(MountlabError):
+    pass
+
+
+class TrialError(MountlabError):
+    pass
+
+
+class ToolError(TrialError):
+    pass
+
+
+class MountChanged(ToolError):
+    """The tool changed the file system under test, or what is mounted in its place."""
+
+
+class ParseError(TrialError):
+    pass
+
+
+class TimedOut(TrialError):
+    pass
+
+
+class TransientError(TrialError):
+    pass
+
+
+class PlaceError(TrialError):
+    pass
+
+
+class LeftoverError(MountlabError):
+    pass
+
+
+class MountlabWarning(UserWarning):
+    """Something that a person should know, and that does not stop what goes on."""
+
+
+def in_one_line(text: str) -> str:
+    """The text of an error for a place with room for a line: what happened, and what tells most of its evidence: a
+    refusal of our own scripts, else the last that the kernel logged, else the first line."""
+    lines = text.splitlines() or [""]
+    said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
+    refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]
+    logged = said[said.index(KERNEL) + 1 :][-1:] if KERNEL in said else []
+    best = next(iter([*refused, *logged, *said]), "")
+    return f"{lines[0]} ({best})" if best else lines[0]
+
+
+def did_you_mean(got: str, allowed: Iterable[str]) -> str:
+    """'did you mean X?' for the nearest allowed word, or '' where none is near."""
+    near = difflib.get_close_matches(got, list(allowed), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,140 @@
+"""What is found out: estimates, comparisons, caveats, options in effect, and what others have published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mountlab.core.metrics import Better, higher_is_better
+from mountlab.core.model import Shown
+
+Verdict = Literal["faster", "slower", "same", "undecided"]
+Claim = Literal["faster", "slower", "same"]
+Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
+"""How ours stands to what was published."""
+Severity = Literal["note", "warning", "error"]
+OptionState = Literal["in effect", "not visible", "ignored", "changed", "without effect", "added"]
+"""Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
+another value. `added`: shown, and not asked for."""
+NOT_IN_EFFECT: tuple[OptionState, ...] = ("ignored", "changed", "without effect")
+"""States of an option that was asked for and that the figures are without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Shown):
+    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2, and infinite
+    where the method can give none at this n."""
+
+    mean: float
+    """Or the other figure that `method` names: geometric mean, median, harmonic mean."""
+    low: float
+    high: float
+    sd: float
+    cv: float
+    n: int
+    level: float
+    method: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Shown):
+    """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block."""
+
+    baseline: str
+    candidate: str
+    workload: str
+    tool: str
+    factors: Mapping[str, str]
+    metric: str
+    label: str
+    ratio: float
+    low: float
+    high: float
+    n: int
+    """Blocks that hold both sides; not paired: values of the side that has fewer."""
+    level: float
+    p: float
+    p_adjusted: float
+    verdict: Verdict
+    method: str
+    low_all: float = math.nan
+    high_all: float = math.nan
+    """An interval that holds together with those of all other comparisons of the sweep; `low` and `high` are of this
+    one alone. It lies on one side of 1 exactly where p_adjusted shows a difference."""
+    low_same: float = math.nan
+    high_same: float = math.nan
+    level_same: float = math.nan
+    """Of a verdict `same`: the interval of its two one-sided tests, and its level. It lies inside the margin. With a
+    level of 95 % it is the 90 % interval, or wider where the tests were corrected for others."""
+    needed: int | None = None
+    """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
+    nothing is known, or no sensible number would do."""
+    censored: int = 0
+    """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
+    than every one that ended. NaN where the median lies among these."""
+    better: Better | Literal[""] = ""
+    """Of a metric that the sweep defines; '' for one of METRICS."""
+
+    @property
+    def more_is_better(self) -> bool:
+        return higher_is_better(self.metric, self.better)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caveat(Shown):
+    """A reason to doubt a number: what was seen, why it matters, what to do."""
+
+    code: str
+    severity: Severity
+    message: str
+    scope: Literal["run", "filesystem", "cell", "trial"]
+    subject: str = ""
+    """The cell id, trial id or file system that it is about; '' for the run."""
+    metrics: str = ""
+    """Of a cell: how the names of the metrics begin that it weakens; '' for all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionEvidence:
+    """One option that was asked for, and what the kernel says of it; or one that the kernel added by itself."""
+
+    filesystem: str
+    option: str
+    """As it was asked for; '' where it was not."""
+    kind: Literal["mount", "mkfs", "tunable", "backing"]
+    state: OptionState
+    kernel_says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedFigure:
+    """A ratio that somebody published, or the direction in which they say that it points, beside which ours is set."""
+
+    study: str
+    source: str
+    what: str
+    workload: str
+    factors: Mapping[str, str]
+    metric: str
+    candidate: str
+    baseline: str
+    candidate_value: float = math.nan
+    baseline_value: float = math.nan
+    unit: str = ""
+    label: str = ""
+    """Which row of the metric it is, where there are several."""
+    claim: Claim | None = None
+    """What was concluded, where no figures were published; `same` means within `within`."""
+    within: float | None = None
+    says: str = ""
+    """The conclusion in words."""
+    baseline_factors: Mapping[str, str] = field(default_factory=dict)
+    """Where two levels of a factor are compared: those of the baseline, in the place of `factors`."""
+
+    @property
+    def ratio(self) -> float:
+        """NaN where only a conclusion was published."""
+        return self.candidate_value / self.baseline_value

@@ -1,0 +1,86 @@
+"""The metrics that tools report: their units, and which direction is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower", "neither"]
+
+
+LATENCY_PARTS = ("mean", "p50", "p95", "p99", "p99_9")
+
+
+METRICS: dict[str, str] = {
+    "read_bandwidth": "B/s",
+    "write_bandwidth": "B/s",
+    "bandwidth": "B/s",
+    "read_iops": "1/s",
+    "write_iops": "1/s",
+    "read_ios": "1",
+    "write_ios": "1",
+    "sync_ios": "1",
+    **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in LATENCY_PARTS},
+    **{
+        f"{side}_{kind}_latency_{part}": "s"
+        for side in ("read", "write")
+        for kind, parts in (("submission", LATENCY_PARTS), ("completion", ("mean",)), ("total", LATENCY_PARTS[1:]))
+        for part in parts
+    },
+    **{f"sync_latency_{part}": "s" for part in LATENCY_PARTS},
+    **dict.fromkeys(
+        ("user_cpu", "system_cpu", "context_switches", "major_faults", "minor_faults", "disk_utilization"), "1"
+    ),
+    "file_rate": "1/s",
+    "operation_rate": "1/s",
+    "sync_rate": "1/s",
+    "operation_latency": "s",
+    "operation_latency_min": "s",
+    "operation_latency_max": "s",
+    "operations": "1",
+    "app_overhead": "s",
+    "space_used": "1",
+    "elapsed": "s",
+    "bytes": "B",
+    "mkfs_time": "s",
+    "mount_time": "s",
+}
+"""Every metric and its base unit."""
+
+
+PERCENT_OF: dict[str, float] = {
+    f"{metric}_{part}": percent
+    for part, percent in zip(LATENCY_PARTS[1:], (50.0, 95.0, 99.0, 99.9), strict=True)
+    for metric in (name.removesuffix("_p50") for name in METRICS if name.endswith("_p50"))
+}
+"""Every metric that is a percentile over the I/Os of a trial."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a metric is counted in, and which way of it is better."""
+
+    unit: str
+    """The base unit; of a metric that a sweep defines, any unit of its own."""
+    better: Better
+    """`neither`: it is measured and shown, and never compared."""
+
+    @property
+    def worst(self) -> float:
+        """What a trial that did not end in its time counts as: worse than all that ended. NaN for what such a trial
+        says nothing about: amounts, and what was spent of processors."""
+        if self.better == "neither" or self.unit not in ("s", "B/s", "1/s"):
+            return math.nan
+        return math.inf if self.better == "lower" else 0.0
+
+
+def higher_is_better(metric: str, better: Better | Literal[""] = "") -> bool:
+    """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is.
+    `better`: of a metric that a sweep defines, its direction."""
+    return better == "higher" if better else METRICS[metric] in ("B/s", "1/s")
+
+
+def known_metric(name: str) -> Metric:
+    """Return unit and direction of one of METRICS."""
+    return Metric(METRICS[name], "higher" if higher_is_better(name) else "lower")

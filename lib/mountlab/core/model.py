@@ -1,0 +1,477 @@
+"""The nouns of Mountlab, as frozen values. No behaviour beyond ids and simple questions about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar
+
+from mountlab.core.metrics import Metric, known_metric
+
+T = TypeVar("T")
+Scalar = str | int | float | bool
+Rights = Literal["root", "sudo", "helper", "none"]
+"""`helper`: an ordinary user, for whom one program on the box does as root what it permits (mountlab.box.helper)."""
+Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
+"""`timeout`: it ran into `design.trial_timeout`, which is an outcome. `excluded` is never in a journal: the user leaves
+out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
+StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
+
+
+COLUMNS = frozenset(
+    (
+        "run_id",
+        "box",
+        "trial_id",
+        "block",
+        "warmup",
+        "cell",
+        "filesystem",
+        "workload",
+        "tool",
+        "factors",
+        "metric",
+        "label",
+        "unit",
+        "value",
+        "step",
+        "n",
+        "mean",
+        "low",
+        "high",
+        "sd",
+        "cv",
+        "level",
+        "method",
+        "stopped",
+        "baseline",
+        "candidate",
+        "ratio",
+        "p",
+        "p_adjusted",
+        "verdict",
+        "low_all",
+        "high_all",
+        "low_same",
+        "high_same",
+        "level_same",
+        "needed",
+        "residual",
+        "censored",
+        "better",
+    )
+)
+"""Names that columns of derived tables have, and so no factor can: it would be a column, too."""
+
+
+def everywhere(package: str, **otherwise: str) -> dict[str, str]:
+    """A package that has the same name with every package manager, but for those named."""
+    return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
+
+
+class Shown:
+    """A value that shows itself in a notebook, by the looks that the package gives it: the core knows no HTML."""
+
+    looks: ClassVar[Callable[[], Any]]
+    """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""
+
+    def __init_subclass__(cls) -> None:
+        """IPython takes what it finds first on the way from a class to its parents, and a dataclass has a __repr__ of
+        its own: each class gets this one, too."""
+        cls._repr_pretty_ = cls._repr_pretty_  # type: ignore[method-assign]
+
+    def _repr_html_(self) -> str:
+        return str(Shown.looks().html_of(self))
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What IPython asks for where it shows plain text."""
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        return str(Shown.looks().text_of(self))
+
+
+class Several(list[T], Shown):
+    """A list of values of one kind, which a notebook shows as one table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program that the box must have: how to ask its version, and the package that brings it."""
+
+    name: str
+    packages: Mapping[str, str]
+    """Package manager (apt, dnf, zypper, pacman) to package name."""
+    version: tuple[str, ...]
+    """Command whose first line of output names the version."""
+    places: tuple[str, ...] = ()
+    """Patterns of directories where it may lie when it is not on PATH."""
+    version_word: str = ""
+    """A word on the line that names the version, where that is not the first."""
+    hint: str = ""
+    """How to get it where we do not install it; the program is then one that a box can do without."""
+    services: bool = False
+    """Whether its package starts services at each boot, which listen on every address: we do not install such."""
+
+    def by_hand(self, manager: str | None) -> bool:
+        """Whether the owner of a box with this package manager installs it, as `hint` says, and not we."""
+        return self.services or (bool(self.hint) and manager not in self.packages)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchDevice:
+    """A block device of the box that its owner has given to Mountlab, by stable id (/dev/disk/by-*/...)."""
+
+    name: str
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The machine under test: what params/boxes/<name>.yml says of it. Holds no secret."""
+
+    name: str
+    host: str
+    """Alias or address, looked up in the user's own ssh configuration. Empty for an embedded box."""
+    user: str | None = None
+    port: int | None = None
+    embedded: str | None = None
+    """'loopback' for the control machine through a private sshd, 'vm' for a virtual machine on it; None for a machine
+    of the user's."""
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
+    mount_root: str | None = None
+    """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
+    output_root: str | None = None
+    """Directory on the box for tool output during a trial; None: /dev/shm/mountlab-<user> where that exists."""
+    scratch: tuple[ScratchDevice, ...] = ()
+    grace_s: float = 600.0
+    """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What a run holds on its box, as the box must know it to give all of it back by itself."""
+
+    run_id: str
+    mount_root: str
+    output_root: str
+    owner: str
+    """As `mount_root`/lock names it."""
+
+    @property
+    def output_dir(self) -> str:
+        """The run's own directory for output."""
+        return f"{self.output_root}/{self.run_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filesystem:
+    """What is under test: type, backing, mkfs options and mount options, as one value."""
+
+    name: str
+    type: str
+    size_bytes: int | None = None
+    """tmpfs: its size= option. ramfs: the cap that Mountlab keeps, since the kernel keeps none."""
+    path: str | None = None
+    """dir, bind: the existing directory to measure; None: the box's mount root."""
+    server: str | None = None
+    """nfs: the address under which clients reach the box; None: 127.0.0.1."""
+    image_bytes: int | None = None
+    """A loop image of this size, made by us."""
+    image_dir: str | None = None
+    """The existing directory in which the image is made; None: the box's mount root."""
+    direct_io: bool = True
+    """Whether the loop device bypasses the page cache of the file system that holds the image."""
+    preallocate: bool = True
+    """Whether the image has all its blocks from the beginning, or is sparse."""
+    device: str | None = None
+    """The name of a scratch device in the box file."""
+    zram_bytes: int | None = None
+    """A compressed device in memory of this size."""
+    zram_algorithm: str | None = None
+    pmbd: str | None = None
+    """The `mode` of the pmbd module, whose device in memory holds the file system."""
+    journal_image_bytes: int | None = None
+    """An external journal (xfs: log) on a loop image of this size."""
+    journal_device: str | None = None
+    """An external journal (xfs: log) on this scratch device of the box file."""
+    over: Filesystem | None = None
+    """overlay: the file system that holds its layers."""
+    mkfs: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    tunables: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the kernel for this file system or its device while it is mounted: `inode_readahead_blks` (below
+    /sys/fs/<type>/<device>) or `queue/scheduler` (below /sys/block/<device>) to value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A tool and one value for each of its options (sizes in bytes, times in seconds)."""
+
+    name: str
+    tool: str
+    options: Mapping[str, Scalar]
+    factors: Mapping[str, str] = field(default_factory=dict)
+    """The swept options only, as people read them: {'rw': 'randread', 'bs': '4KiB'}."""
+    precondition: int = 0
+    """Up to so many rounds of it are run first on each new mount, until they are steady; 0: none."""
+    clients: tuple[str, ...] = ()
+    """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
+    own_metrics: Mapping[str, Metric] = field(default_factory=dict)
+    """The metrics that it defines, beside METRICS."""
+
+    @cached_property
+    def label(self) -> str:
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.factors.items())])
+
+    def metric(self, name: str) -> Metric:
+        return self.own_metrics.get(name) or known_metric(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One treatment: one file system under one workload."""
+
+    filesystem: Filesystem
+    workload: Workload
+
+    @property
+    def id(self) -> str:
+        return f"{self.filesystem.name}/{self.workload.label}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """A stopping rule: blocks go on until the figures are this precise. How it is kept honest: stats/sequential.py."""
+
+    half_width: float
+    """Of the printed interval, relative: 0.03 is +- 3 % of the mean; of a ratio a factor of 1.03 either way, in the
+    interval for all comparisons together."""
+    confidence: float = 0.95
+    """What the interval covers, after having looked at it block after block."""
+    min: int = 5
+    """Blocks before the first look."""
+    max: int = 40
+    budget_s: float | None = None
+    """No block is begun, after the first `min`, that would take the trials beyond this time."""
+    of: Literal["cells", "comparisons"] = "cells"
+    """What is to be precise: the mean of each cell, or each ratio to the baseline."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How often and in which order. `repeats` counts blocks; every block holds every cell once."""
+
+    repeats: int = 5
+    """With `until` the largest number of blocks, its `max`."""
+    until: Until | None = None
+    seed: int | None = None
+    """Seed of the order of trials; None: drawn when the plan is made, and saved."""
+    warmup: int = 1
+    """Blocks that are run first, kept and marked, and not counted."""
+    fresh_filesystem: Literal["block", "cell", "never"] = "block"
+    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
+    drop_caches: bool = True
+    level: float = 0.95
+    estimate: str = "mean"
+    """How the trials of a cell are summed up: a name of stats.STATISTICS."""
+    smallest_effect: float = 0.02
+    """Ratios within 1 +- this do not matter to the reader."""
+    on_ineffective: Literal["error", "caveat"] = "error"
+    """What an option is that was asked for and that the kernel ignored or changed."""
+    trial_timeout_s: float = 600.0
+    retries: int = 1
+    """How often a trial is tried again that failed for a reason that may pass. A time limit is no such reason."""
+    strict: bool = False
+    """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Shown):
+    """One question: file systems x workloads x design."""
+
+    name: str
+    question: str
+    box: str
+    """Where it runs; of a sweep of several boxes the first of them."""
+    filesystems: tuple[Filesystem, ...]
+    workloads: tuple[Workload, ...]
+    """Already expanded: one for each combination of swept options that the sweep file asks for."""
+    design: Design
+    metrics: tuple[str, ...] = ()
+    """The metrics that the answer is about; () means the main metrics of each tool."""
+    baseline: str | None = None
+    """Name of the file system that the others are compared with."""
+    expectation: str = ""
+    published: tuple[str, ...] = ()
+    """Names of files in params/published/."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """File systems of the sweep file that are not measured in this run, and why."""
+    excluded: tuple[str, ...] = ()
+    """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
+    boxes: tuple[str, ...] = ()
+    """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
+    imported: bool = False
+    """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
+    tool can say more of a workload."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
+        excluded = frozenset(self.excluded)
+        return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The boxes beside its own that some workload is driven from, each once."""
+        return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
+
+    @cached_property
+    def own_metrics(self) -> dict[str, Metric]:
+        """The metrics that its workloads define, beside METRICS."""
+        return {name: metric for workload in self.workloads for name, metric in workload.own_metrics.items()}
+
+    def metric(self, name: str) -> Metric:
+        return self.own_metrics.get(name) or known_metric(name)
+
+    def has_cell(self, cell: str) -> bool:
+        """Whether a combination, told by the id that its cell would have, is one of the cells."""
+        return cell not in self.excluded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One command on the box while a file system is made ready, and how it is undone."""
+
+    argv: tuple[str, ...]
+    """May hold '{device}', which stands for what an earlier step with binds='device' printed."""
+    why: str
+    undo: tuple[str, ...] | None = None
+    binds: str | None = None
+    keep: str | None = None
+    """Keep its standard output as evidence, under this file name."""
+    explain: tuple[str, ...] | None = None
+    """A command whose output says why the step failed."""
+    guard: bool = False
+    """A failure means that going on would be unsafe (exit code 4)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where on the box one file system of one run lives. Every path is below the run's own directory or given in
+    the box file."""
+
+    run_id: str
+    run_dir: str
+    """<mount_root>/<run_id>"""
+    mountpoint: str
+    image: str
+    uuid: str = ""
+    journal_uuid: str = ""
+    """What mkfs marks the file system, and its external journal, with: by them the guard knows a device as ours."""
+    device: str | None = None
+    """The scratch device's stable name, for file systems on one."""
+    device_id: str = ""
+    """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
+    journal: str | None = None
+    """The same of the external journal's scratch device."""
+    journal_id: str = ""
+    peers: tuple[str, ...] = ()
+    """Addresses of the run's clients, as the box sees them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One of the clients that drive a workload together, as the tool on the box that asks them must know it."""
+
+    client: str
+    socket: str
+    """By which it is reached: a unix socket of the box that asks, carried over SSH."""
+    directory: str
+    """Its own directory on the shared file system, as the client sees it."""
+    same_directory: str
+    """The same, as the box that asks sees it."""
+    seed: int | None = None
+    """As Target.seed, for this client alone: clients do not read the same places in step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a workload reads and writes."""
+
+    kind: Literal["files", "mapped", "device"] = "files"
+    """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
+    device: str = ""
+    """The block device, of which the first MARK_BYTES are not the workload's."""
+    seats: tuple[Seat, ...] = ()
+    """Who reads and writes, where that is not the box itself: each in a directory of its own."""
+    seed: int | None = None
+    """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
+
+
+FILES = Target()
+MARK_BYTES = 1024 * 1024
+"""The beginning of a raw device that workloads leave alone: our mark lies there, by which the guard knows it again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One metric of one trial, in base units. `label` tells rows of one metric apart."""
+
+    metric: str
+    value: float
+    unit: str
+    label: str = ""
+    step: float = 0.0
+    """To what the value is rounded, where its own trial says more of that than its tool does: the bin of a percentile
+    that is not interpolated, or that cannot be; else 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One execution of one cell in one block, as the journal keeps it."""
+
+    trial_id: str
+    block: int
+    warmup: bool
+    cell: str
+    filesystem: str
+    workload: str
+    tool: str
+    factors: Mapping[str, str]
+    mount: str
+    """Name of the raw/ directory with the evidence of the mount that it ran on."""
+    status: Status
+    reason: str
+    started_at: str
+    elapsed_s: float
+    """From the first to the last effect on the box, preparation and counters included."""
+    attempts: int = 1
+    """How often it was tried (design.retries): the last time counts."""
+    set_aside: bool = False
+    """Whether its cell has no more trials because of it."""
+    seed: int | None = None
+    """What the tool drew its random offsets, sizes and data from; None: it was given no seed by Mountlab."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Why a cell has no more trials, where the design says until when blocks go on."""
+
+    cell: str
+    reason: StopReason
+    """'could not': it gave no figures, or not enough of them could still come. 'not finished': the run was stopped."""
+    blocks: int
+    """Blocks after which it left, those of the warm-up not counted."""
+    n: int
+    """Figures that it gave."""
+    half_width: float
+    """The widest relative half width that a report would have printed then: of its means, or of its ratios to the
+    baseline in the intervals for all comparisons together (the factor either way, less one); NaN for n < 2."""
+    metric: str
+    """Whose that was, with the label where there is one."""
+    why: str = ""
+    """Of one that could not: what its last trial said."""

@@ -1,0 +1,172 @@
+"""Numbers as people read them: as many digits as the interval supports, quantities in units, shares, durations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from mountlab.core.metrics import Better
+from mountlab.core.units import format_seconds, scale_for
+
+THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
+"""Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
+
+
+MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
+
+
+_MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
+
+
+_LARGEST = 1e6
+"""An end beyond it is told as beyond it: more digits of it would be noise."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A value and its interval as text, all three with the same number of decimals."""
+
+    value: str
+    low: str
+    high: str
+    level: str = ""
+    """Of the interval, where it is another one than that of its page: '90 %'."""
+
+    @property
+    def interval(self) -> str:
+        """'[6.5, 7.3]', '[0.99, 1.01] (90 %)', or '' where there is no interval."""
+        level = f" ({self.level})" if self.level else ""
+        return f"[{self.low}, {self.high}]{level}" if MISSING not in (self.low, self.high) else ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}".strip()
+
+
+def number(value: float, decimals: int) -> str:
+    """A number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN."""
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE).replace("-", MINUS)
+
+
+def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -> Figures:
+    """A mean and its interval, divided by `factor`: three significant digits, five where its interval is tight."""
+    return _figures(mean / factor, low / factor, high / factor, digits=_MEAN_DIGITS)
+
+
+def ratio_figures(ratio: float, low: float, high: float) -> Figures:
+    """A ratio and its interval: two significant digits, up to four where the interval is tight. An end beside 1 that
+    would be rounded onto it is shown as beside it: '<1.00', '>1'."""
+    figures = _figures(ratio, low, high, digits=_RATIO_DIGITS)
+    return replace(figures, low=_beside_one(low, figures.low), high=_beside_one(high, figures.high))
+
+
+def _beside_one(end: float, shown: str) -> str:
+    rounded_onto = shown == number(1, len(_fraction(shown))) and end != 1
+    return f"{'>' if end > 1 else '<'}{shown}" if rounded_onto else shown
+
+
+def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
+    """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits, or as beyond a
+    million. Where there is no value its bounds tell the decimals."""
+    known = next((each for each in (value, low, high) if math.isfinite(each)), value)
+    decimals = max(_decimals(known, digits), min(_decimals_of_spread((high - low) / 2), _decimals(known, digits + 2)))
+    smallest = 10.0**-decimals
+    shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
+    vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
+    return Figures(number(value, decimals), shown_low, _vast(high) if vast else number(high, decimals))
+
+
+def _vast(high: float) -> str:
+    return number(float(f"{high:.2g}"), 0) if abs(high) <= _LARGEST else f">{number(_LARGEST, 0)}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that show `digits` significant digits of `value`; none for zero and for what is not finite."""
+    if not math.isfinite(value) or value == 0:
+        return 0
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def _decimals_of_spread(half: float) -> int:
+    """Decimals for half an interval: one significant digit, two where the first is a 1 (0.12, not 0.1)."""
+    return _decimals(half, 2 if f"{half:e}".startswith("1") else 1)
+
+
+def align_decimals(texts: Sequence[str]) -> list[str]:
+    """The texts, filled up on the right so that the decimal points of a right-aligned column stand below each other."""
+    widest = max((len(_fraction(text)) for text in texts), default=0)
+    return [text + _filler(len(_fraction(text)), widest) for text in texts]
+
+
+def _fraction(text: str) -> str:
+    return text.partition(".")[2] if text != MISSING else ""
+
+
+def _filler(digits: int, widest: int) -> str:
+    point = PUNCTUATION_SPACE if digits == 0 < widest else ""
+    return point + FIGURE_SPACE * (widest - digits)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value in base units with the unit that suits it: '598 MB/s'. Unknown units are shown as they are."""
+    scale = scale_for(unit, abs(value))
+    return f"{scale.show(value)}\u00a0{scale.unit}"
+
+
+def best(intervals: Sequence[tuple[float, float, float]], better: Better) -> list[float]:
+    """The means of (mean, low, high) that may be the best: the best one, and from there on all whose interval meets its
+    own, up to the first that does not: noise alone makes none better than one that is measured better.
+
+    The best is the largest of a rate and the smallest of a time. Empty where no mean is known, or neither is better.
+    """
+    known = sorted((each for each in intervals if math.isfinite(each[0])), reverse=better == "higher")
+    if not known or better == "neither":
+        return []
+    mean, low, high = known[0]
+    meeting = takewhile(lambda each: each[0] == mean or (each[1] <= high and low <= each[2]), known)
+    return [each[0] for each in meeting]
+
+
+def percent(fraction: float) -> str:
+    """0.02 as '2 %', 0.0123 as '1.2 %': two significant digits, the unit set apart by a no-break space."""
+    return f"{number(fraction * 100, 0 if abs(fraction) >= 0.1 else _trimmed(fraction * 100))}\u00a0%"
+
+
+def _trimmed(value: float) -> int:
+    """Decimals for two significant digits, without a zero at the end."""
+    decimals = _decimals(value, 2)
+    text = f"{value:.{decimals}f}"
+    return decimals - (len(text) - len(text.rstrip("0"))) if "." in text else 0
+
+
+def counted(n: int, noun: str) -> str:
+    """'1 block', '5 blocks', '3 boxes'."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith('x') else 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def level_text(level: float) -> str:
+    """'90 %', '99.4 %'."""
+    return f"{100 * level:.4g}\u00a0%"
+
+
+def duration_text(seconds: float) -> str:
+    """'35.7 s', '2 min 5 s', '3 h 10 min'."""
+    if not math.isfinite(seconds) or seconds < 3600:
+        return format_seconds(seconds) if math.isfinite(seconds) else MISSING
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def p_text(p: float) -> str:
+    """A p value by two digits: '0.012'; '<0.0001' below that."""
+    return "<0.0001" if p < 1e-4 else number(p, _decimals(p, 2))

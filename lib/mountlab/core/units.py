@@ -1,0 +1,210 @@
+"""The only home of 1024, 1000 and 1e9: text to base units (B, s, B/s, 1/s) and back.
+
+Sizes need their unit spelled out, because `4k` means 4096 to fio and 4000 to many readers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+from mountlab.core.errors import ParameterError
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+NS_PER_S = 1_000_000_000
+SECTOR_BYTES = 512
+"""/proc/diskstats counts sectors of 512 bytes, whatever the device's own sector size is (kernel: iostats.rst)."""
+
+SIZE_UNITS = {
+    "B": 1,
+    "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024**4,
+    "kB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
+}  # fmt: skip
+TIME_UNITS = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "min": Decimal(60),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+}
+SizeText = Annotated[str, "a size with its unit, such as `64KiB`"]
+TimeText = Annotated[str, "a time with its unit, such as `60s`"]
+PercentText = Annotated[str, "a share with its sign, such as `3%`"]
+"""Types of keys in parameter files, with what the reference in docs/ says of them."""
+_KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
+_KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
+
+
+def _parse(text: object, units: dict[str, Decimal], example: str, where: str) -> Decimal:
+    match = _QUANTITY.match(text) if isinstance(text, str) else None
+    if not match or match[2] not in units:
+        raise ParameterError(
+            "a number with its unit is needed",
+            where=where,
+            got=f"{text!r} ({type(text).__name__})",
+            allowed=f"text such as {example}; units {', '.join(units)}",
+            next_step="4k is 4KiB (4096 B) to some readers and 4kB (4000 B) to others: write which"
+            if isinstance(text, str) and re.fullmatch(r"\s*\d+[kKmMgGtT]\s*", text)
+            else "write the number and its unit, in quotes if YAML reads it as something else",
+        )
+    return Decimal(match[1]) * units[match[2]]
+
+
+def kernel_bytes(text: str) -> int | None:
+    """The number that the kernel and mkfs read in '64m', '65536K' or '0x100', in 1024s; None where it is not one."""
+    match = _KERNEL_SIZE.match(text.strip())
+    if not match:
+        return None
+    base = 16 if match[1].lower().startswith("0x") else 10
+    return int(match[1], base) * int(_KERNEL_UNITS[match[2].lower()])
+
+
+def parse_bytes(text: object, *, where: str = "") -> int:
+    """Bytes in a text like '64KiB', '1.5GiB' or '10MB'.
+
+    Raises ParameterError for a bare number, an unknown unit, or a fraction of a byte.
+    """
+    value = _parse(text, {name: Decimal(factor) for name, factor in SIZE_UNITS.items()}, "'64KiB'", where)
+    if value >= 2**63:
+        raise ParameterError(
+            "a size beyond every file system", where=where, got=repr(text)[:60], allowed="less than 8 EiB"
+        )
+    if value != int(value):
+        raise ParameterError("a size must be a whole number of bytes", where=where, got=f"{text!r} = {value} B")
+    return int(value)
+
+
+def parse_seconds(text: object, *, where: str = "") -> float:
+    """Seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
+    return float(_parse(text, TIME_UNITS, "'60s'", where))
+
+
+def parse_percent(text: object, *, where: str = "") -> float:
+    """The share in a text like '3%' or '2.5 %': 0.03, 0.025. Raises ParameterError as parse_bytes does."""
+    match = _PERCENT.match(text) if isinstance(text, str) else None
+    if not match:
+        raise ParameterError(
+            "a percentage is needed",
+            where=where,
+            got=f"{text!r} ({type(text).__name__})",
+            allowed="text such as '3%'",
+            next_step="write the number and the sign %, since 0.03 and 3 are both read as 3 % by somebody",
+        )
+    return float(Decimal(match[1]) / 100)
+
+
+LEVELS = (0.5, 0.999999)
+"""The lowest and the highest level of an interval. Above it what is left over, corrected for thousands of comparisons,
+is too small for the numbers of a computer."""
+
+
+def check_level(level: object, *, where: str, least: float = LEVELS[0]) -> float:
+    """Return the level of an interval as a share. Raises ParameterError for a text, for no number, and for one out of
+    range. `least`: the lowest that is allowed."""
+    number = isinstance(level, (int, float)) and not isinstance(level, bool)
+    if not number or not least <= float(level) <= LEVELS[1]:  # type: ignore[arg-type]
+        raise ParameterError(
+            "not a level for an interval",
+            where=where,
+            got=f"{level!r} ({type(level).__name__})",
+            allowed=f"a share from {least:g} to {LEVELS[1]:f}: 0.95 is 95 %",
+        )
+    return float(level)  # type: ignore[arg-type]
+
+
+def base_unit(unit: str) -> tuple[str, float] | None:
+    """The base unit of a unit, and what one of it is in that: ('B/s', 1048576.0) for 'MiB/s'; None for an unknown one.
+
+    'KB' and 'K' are unknown: they are 1000 bytes to some programs and 1024 to others.
+    """
+    amount, _, per = unit.partition("/")
+    time = TIME_UNITS.get(per)
+    if unit in SIZE_UNITS:
+        return "B", float(SIZE_UNITS[amount])
+    if amount in SIZE_UNITS and time:
+        return "B/s", float(SIZE_UNITS[amount] / time)
+    if amount == "1" and time:
+        return "1/s", float(1 / time)
+    if unit in TIME_UNITS:
+        return "s", float(TIME_UNITS[unit])
+    return {"1": ("1", 1.0), "%": ("1", 0.01)}.get(unit)
+
+
+def format_bytes(value: float) -> str:
+    """Bytes with the largest binary unit that keeps the number exact, so that parse_bytes(format_bytes(n)) == n.
+
+    Floats (means) are rounded to three significant digits instead.
+    """
+    units = [("TiB", 1024**4), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)]
+    if isinstance(value, int):
+        for unit, factor in units:
+            if value and value % factor == 0:
+                return f"{value // factor}{unit}"
+        return f"{value}B"
+    for unit, factor in units:
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} B"
+
+
+def format_seconds(value: float) -> str:
+    """Seconds with a readable unit: '35.7 s', '12.0 ms', '2 min 5 s'."""
+    if not math.isfinite(value):
+        return str(value)
+    if value >= 120:
+        minutes, seconds = divmod(round(value), 60)
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    for unit, factor in [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)]:
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value / 1e-9)} ns"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number to `digits` significant digits, never in exponent form, thousands separated by a thin space."""
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "n/a")
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = round(value, decimals) if decimals else round(value)
+    return f"{rounded:,.{decimals}f}".replace(",", "\u2009")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How one column of figures of a unit is shown: value / factor, with the heading `unit`."""
+
+    factor: float
+    unit: str
+
+    def show(self, value: float, digits: int = 3) -> str:
+        return significant(value / self.factor, digits)
+
+
+_SCALES = {
+    "B/s": [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")],
+    "B": [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")],
+    "s": [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
+    "1/s": [(1e6, "M/s"), (1e3, "k/s"), (1, "1/s")],
+}
+
+
+def scale_for(unit: str, largest: float) -> Scale:
+    """The display scale for a column of `unit` whose largest magnitude is `largest`; unknown units are shown as is."""
+    for factor, name in _SCALES.get(unit, []):
+        if abs(largest) >= factor:
+            return Scale(factor, name)
+    return Scale(1.0, unit)
+
+
+def whole_seconds(seconds: float) -> int:
+    """As timeout(1) is told of a limit: rounded up, and never 0, which would be none."""
+    return max(1, math.ceil(seconds))

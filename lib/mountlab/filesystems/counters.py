@@ -1,0 +1,215 @@
+"""What the box did while the tool of one trial ran: the kernel's counters before and after it, as differences.
+
+The snapshots are made by trial.sh. What an older snapshot lacks, or a box does not count, is None: not known, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mountlab.core.units import NS_PER_S, SECTOR_BYTES
+from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, sections
+
+FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by")
+"""What a trial brings back for it."""
+TICKS_PER_S = 100
+"""The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
+_MICROSECONDS = 1e6
+_CLOCKS_AGREE_S = 0.05
+_UPTIME_STEP_S = 0.01
+_PRESSURE = re.compile(r"^some .*\btotal=(\d+)$", re.MULTILINE)
+_TIMES = re.compile(r"(\d+)m(\d+(?:[.,]\d+)?)s (\d+)m(\d+(?:[.,]\d+)?)s")
+_RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?(.*)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """What changed while the tool of one trial ran. Shares are of 1."""
+
+    seconds: float | None = None
+    """By the wall clock, unless it was set meanwhile: then by the one that nobody sets (/proc/uptime)."""
+    clock_step_s: float | None = None
+    """How much further the wall clock went than the other one permits at most, or (negative) at least; 0 where it
+    agrees with it as far as the two can be held against each other."""
+    stolen: float | None = None
+    """The share of all processors' time that the hypervisor gave to others."""
+    others: float | None = None
+    """The share of all processors' time that programs other than the trial's ran, kernel work not counted."""
+    own: float | None = None
+    """The share of all processors' time that the trial's programs took, kernel work included."""
+    pressure: Mapping[str, float] = field(default_factory=dict)
+    """cpu, io, memory: the share of the time in which some task waited for it (PSI)."""
+    load: float | None = None
+    """Tasks that ran or waited, averaged over the minute before the trial."""
+    swapped_pages: int | None = None
+    resident_bytes: int | None = None
+    """How much of the trial's files was in the page cache afterwards; asked only where direct I/O was to go past it."""
+    throttled: int | None = None
+    """How often a processor was slowed because it was too hot."""
+    discarded: Mapping[Device, int] = field(default_factory=dict)
+    """Bytes that each device was told to forget (TRIM)."""
+    lazy_init: bool | None = None
+    """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
+    kernel_log: tuple[str, ...] | None = None
+    """What the kernel logged at the level of a warning or worse, from the dropping of the caches on."""
+    names: Mapping[Device, str] = field(default_factory=dict)
+    traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
+    """What each block device moved."""
+    contained_by: str | None = None
+    """What held all processes that the tool started (contain.sh); None in a run of before this was recorded."""
+
+
+def around(files: Mapping[str, str]) -> Around | None:
+    """From the files that a trial brought back; None where it took no snapshots."""
+    if not {"before.txt", "after.txt"} <= files.keys():
+        return None
+    before, after = sections(files["before.txt"]), sections(files["after.txt"])
+    seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
+    logged = after.get("kernel")
+    return Around(
+        seconds=seconds,
+        clock_step_s=clock_step_s,
+        pressure=_pressures(before, after, seconds),
+        load=_number(before.get("/proc/loadavg", "").split(" ")[0]),
+        swapped_pages=_grown(before, after, "pswpin", "pswpout"),
+        resident_bytes=sum(map(int, after["resident"].split())) if "resident" in after else None,
+        throttled=_throttled(before, after),
+        discarded=_discarded(before, after),
+        lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
+        kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
+        names={f"{row[0]}:{row[1]}": row[2] for row in _disk_rows(after)},
+        traffic=device_traffic(files["before.txt"], files["after.txt"]),
+        contained_by=files.get("contained_by", "").strip() or None,
+        **_processors(before, after),
+    )
+
+
+def _wall_s(files: Mapping[str, str]) -> float | None:
+    """By the wall clock, from just before the tool to just after it."""
+    stamps = [files.get(name, "").strip() for name in ("started_ns", "ended_ns")]
+    return (int(stamps[1]) - int(stamps[0])) / NS_PER_S if all(stamp.isdecimal() for stamp in stamps) else None
+
+
+def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
+    """The least and the most that the tool can have taken by the clock that nobody sets. It was read before and after
+    each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by more."""
+    words = files.get("uptime", "").split()[1:]
+    if len(words) != 4 or any(_number(word) is None for word in words):
+        return None
+    began_after, began_before, ended_after, ended_before = map(float, words)
+    return ended_after - began_before - _UPTIME_STEP_S, ended_before - began_after + _UPTIME_STEP_S
+
+
+def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
+    """The same from snapshots, which earlier versions took some delays of the scheduler away from the wall clock."""
+    words = [each.get("/proc/uptime", "").split(" ")[0] for each in (before, after)]
+    numbers = [number for word in words if (number := _number(word)) is not None]
+    return numbers[1] - numbers[0] if len(numbers) == 2 else None
+
+
+def _time(
+    wall: float | None, permitted: tuple[float, float] | None, uptime: float | None
+) -> tuple[float | None, float | None]:
+    """How long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run, which
+    could not tell that from a machine that was busy. The wall clock is the finer one, where nobody has set it."""
+    if permitted is not None and wall is None:  # busybox knows no fractions of a second
+        return sum(permitted) / 2, None
+    if permitted is None or wall is None:
+        agree = uptime is None or (wall is not None and abs(wall - uptime) < _CLOCKS_AGREE_S)
+        return (wall if agree else uptime), None
+    least, most = permitted
+    step = min(0.0, wall - least) + max(0.0, wall - most)
+    return ((least + most) / 2 if step else wall), step
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
+
+
+# --- processors -------------------------------------------------------------------------------------------------------
+
+
+def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float | None]:
+    """Shares of the time of all processors (kernel: filesystems/proc.rst, /proc/stat; `user` holds `guest` already)."""
+    earlier, later = _ticks(before), _ticks(after)
+    passed = [late - early for early, late in zip(earlier, later, strict=False)]
+    total = sum(passed)
+    if len(passed) < 8 or total <= 0:
+        return {"stolen": None, "others": None, "own": None}
+    user_s, all_s = _own_seconds(before, after)
+    return {
+        "stolen": passed[7] / total,
+        "others": None if user_s is None else max(0.0, passed[0] + passed[1] - user_s * TICKS_PER_S) / total,
+        "own": None if all_s is None else all_s * TICKS_PER_S / total,
+    }
+
+
+def _ticks(snapshot: Mapping[str, str]) -> list[int]:
+    """user, nice, system, idle, iowait, irq, softirq, steal of all processors together."""
+    first = snapshot.get("/proc/stat", "").partition("\n")[0].split()
+    return [int(word) for word in first[1:9]] if first[:1] == ["cpu"] else []
+
+
+def _own_seconds(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[float | None, float | None]:
+    """What the trial's programs took, in user mode and in all: the shell's `times` of its children."""
+    earlier, later = _children(before), _children(after)
+    if earlier is None or later is None:
+        return None, None
+    return later[0] - earlier[0], sum(later) - sum(earlier)
+
+
+def _children(snapshot: Mapping[str, str]) -> tuple[float, float] | None:
+    """The second line of `times` is of the children, in user mode and in the kernel: '0m1.50s 0m0.25s'."""
+    lines = snapshot.get("times", "").splitlines()
+    match = _TIMES.fullmatch(lines[1].strip()) if len(lines) > 1 else None
+    if not match:
+        return None
+    minutes, seconds = (int(match[1]), int(match[3])), [float(match[n].replace(",", ".")) for n in (2, 4)]
+    return 60 * minutes[0] + seconds[0], 60 * minutes[1] + seconds[1]
+
+
+def _pressures(before: Mapping[str, str], after: Mapping[str, str], seconds: float | None) -> dict[str, float]:
+    """Pressure stall information (kernel: accounting/psi.rst): microseconds in which some task waited, by resource."""
+    found = {}
+    for resource in ("cpu", "io", "memory"):
+        texts = [snapshot.get(f"/proc/pressure/{resource}", "") for snapshot in (before, after)]
+        totals = [match for text in texts if (match := _PRESSURE.search(text))]
+        if seconds and len(totals) == 2:
+            found[resource] = (int(totals[1][1]) - int(totals[0][1])) / _MICROSECONDS / seconds
+    return found
+
+
+def _throttled(before: Mapping[str, str], after: Mapping[str, str]) -> int | None:
+    counts = {name: text for name, text in after.items() if name.endswith("_throttle_count") and name in before}
+    return sum(int(text) - int(before[name]) for name, text in counts.items()) if counts else None
+
+
+# --- memory and devices -----------------------------------------------------------------------------------------------
+
+
+def _grown(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> int | None:
+    """By how much counters of /proc/vmstat grew together; None where one of them is not there."""
+    pairs = [(_counter(before, name), _counter(after, name)) for name in names]
+    known = [(early, late) for early, late in pairs if early is not None and late is not None]
+    return sum(late - early for early, late in known) if len(known) == len(names) else None
+
+
+def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
+    match = re.search(rf"^{name} (\d+)$", snapshot.get("/proc/vmstat", ""), re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def _disk_rows(snapshot: Mapping[str, str]) -> list[list[str]]:
+    rows = (line.split() for line in snapshot.get("/proc/diskstats", "").splitlines())
+    return [row for row in rows if len(row) >= 10]
+
+
+def _discarded(before: Mapping[str, str], after: Mapping[str, str]) -> dict[Device, int]:
+    """Discarded sectors are the 14th figure of a device, in kernels from 4.18 on (kernel: admin-guide/iostats.rst)."""
+    earlier, later = (
+        {f"{row[0]}:{row[1]}": int(row[16]) for row in _disk_rows(snapshot) if len(row) > 16}
+        for snapshot in (before, after)
+    )
+    return {number: (later[number] - earlier[number]) * SECTOR_BYTES for number in later if number in earlier}

@@ -1,0 +1,294 @@
+"""What the kernel says of a mount and of its devices: text read on the box, turned into values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mountlab.core.errors import ParseError
+from mountlab.core.units import KIB, SECTOR_BYTES
+
+Device = str
+"""'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
+
+_DF = re.compile(r" \d+ +\d+ +(?P<free_kib>-?\d+) +(?:\d+%|-) (?P<mounted_on>/.*)\Z")
+_HEADING = re.compile(r"^==> (.+) <==$", re.MULTILINE)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Split text in the manner of `tail -v`: '==> name <==', then the text of that name."""
+    parts = _HEADING.split(text)
+    return {name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@dataclass(frozen=True)
+class MountLine:
+    """One line of /proc/self/mountinfo (proc(5))."""
+
+    device: Device
+    mountpoint: str
+    fstype: str
+    source: str
+    options: str
+    """Per-mount and per-super-block options, joined by commas."""
+
+
+def mount_lines(mountinfo: str) -> list[MountLine]:
+    """Every line of /proc/self/mountinfo, octal escapes undone. Raises ParseError for a line it cannot read."""
+    return [_mount_line(line) for line in mountinfo.splitlines() if line.strip()]
+
+
+def _mount_line(line: str) -> MountLine:
+    left, dash, right = line.partition(" - ")
+    mount, super_block = left.split(" "), right.split(" ")
+    if not dash or len(mount) < 6 or len(super_block) < 3:
+        raise ParseError("a line of /proc/self/mountinfo cannot be read", got=repr(line))
+    return MountLine(
+        device=mount[2],
+        mountpoint=unescape(mount[4]),
+        fstype=super_block[0],
+        source=unescape(super_block[1]),
+        options=",".join((mount[5], " ".join(super_block[2:]))),
+    )
+
+
+def unescape(text: str) -> str:
+    r"""A path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
+
+
+def device_number(st_dev: str) -> Device:
+    """'major:minor' from the decimal st_dev of stat(1), by the encoding of <sys/sysmacros.h>."""
+    number = int(st_dev)
+    major = ((number >> 8) & 0xFFF) | ((number >> 32) & 0xFFFFF000)
+    minor = (number & 0xFF) | ((number >> 12) & 0xFFFFFF00)
+    return f"{major}:{minor}"
+
+
+def mount_of(evidence: Mapping[str, str]) -> MountLine:
+    """The mount that holds the directory of the evidence.
+
+    Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not. A
+    block device without a file system has no mount either: its type is 'raw'.
+    """
+    parts = sections(evidence["evidence.txt"])
+    if _is_raw(parts):
+        return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
+    number = device_number(parts["st_dev"])
+    mounted_on = _df(parts["df"])["mounted_on"]
+    latest_first = list(reversed(mount_lines(parts["mountinfo"])))
+    # One device may be mounted in several places, and btrfs shows another number in mountinfo than in stat(2).
+    for fits in (
+        lambda line: line.device == number and line.mountpoint == mounted_on,
+        lambda line: line.mountpoint == mounted_on,
+        lambda line: line.device == number,
+    ):
+        for line in filter(fits, latest_first):
+            return line
+    return MountLine(device=number, mountpoint=mounted_on, fstype="unknown", source="unknown", options="")
+
+
+def _is_raw(parts: Mapping[str, str]) -> bool:
+    return "root" not in parts and bool(parts.get("device"))
+
+
+def split_options(text: str) -> list[str]:
+    """Mount options of one text. A comma between quotes, or before a digit (mpol=bind:0,2), separates nothing."""
+    return [word.strip() for word in _BETWEEN_OPTIONS.split(text) if word.strip()]
+
+
+_BETWEEN_OPTIONS = re.compile(r""",(?!\d)(?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
+
+
+def mount_options(evidence: Mapping[str, str]) -> dict[str, str]:
+    """Option to value ('' without one) from /proc/self/mountinfo."""
+    return _options(split_options(mount_of(evidence).options))
+
+
+def ext4_options(evidence: Mapping[str, str]) -> dict[str, str]:
+    """Option to value from /proc/fs/ext4/<device>/options, which shows defaults too."""
+    parts = sections(evidence["evidence.txt"])
+    name = parts.get("name") or mount_of(evidence).source.rpartition("/")[2]
+    lines = parts.get(f"/proc/fs/ext4/{name}/options", "").splitlines()
+    return _options([word for line in lines for word in split_options(line)])
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    pairs = (word.strip().partition("=") for word in words)
+    return {key: unescape(value) for key, _, value in pairs if key}
+
+
+def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Each option that alone.sh mounted with, and what the kernel showed then."""
+    found = {}
+    for option, text in sections(evidence.get("alone.txt", "")).items():
+        first, *rest = text.splitlines() or [""]
+        of_mount = split_options(mount_lines(first)[0].options) if first else []
+        found[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
+    return found
+
+
+def settings(evidence: Mapping[str, str]) -> dict[str, str]:
+    """Path to content of every file below /sys that was read: of the file system, and of its device's queue."""
+    parts = sections(evidence["evidence.txt"])
+    return {path: text.strip() for path, text in parts.items() if path.startswith("/sys/")}
+
+
+_STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
+
+
+def kernel_log(evidence: Mapping[str, str]) -> list[str]:
+    """What the kernel logged while this file system was mounted, without time stamps."""
+    text = sections(evidence.get("mount.txt", "")).get("kernel", "")
+    lines = (_STAMP.sub("", line).strip() for line in text.splitlines())
+    return [line for line in lines if line and "callbacks suppressed" not in line]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop device: its number, whether it bypasses the cache below, and the device that holds its image."""
+
+    device: Device
+    direct_io: bool
+    backing_device: Device | None
+    backing_file: str
+
+
+def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
+    """Every loop device of the box that has a backing file, by its number."""
+    rows = [line.split("\t") for line in sections(evidence["evidence.txt"]).get("loops", "").splitlines()]
+    return {
+        number: Loop(number, dio == "1", device_number(backing) if backing else None, path)
+        for number, dio, backing, path in rows
+    }
+
+
+def file_system_device(evidence: Mapping[str, str]) -> Device:
+    """The block device that the file system lies on. btrfs shows a number of its own in mountinfo."""
+    below = _below_overlay(evidence)
+    return below.device if below else sections(evidence["evidence.txt"]).get("device") or mount_of(evidence).device
+
+
+def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
+    """The mount that holds the upper directory of an overlay, which is where files are written; None for others."""
+    line = mount_of(evidence)
+    upper = _options(split_options(line.options)).get("upperdir") if line.fstype == "overlay" else None
+    if not upper:
+        return None
+    mounts = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+    holding = [each for each in mounts if f"{upper}/".startswith(f"{each.mountpoint.rstrip('/')}/")]
+    return max(holding, key=lambda each: len(each.mountpoint), default=None)
+
+
+def device_chain(evidence: Mapping[str, str]) -> list[Device]:
+    """Block devices from the file system downwards: its own, then the one below a loop device.
+
+    [] for a file system without a device (major number 0), such as tmpfs.
+    """
+    chain: list[Device] = []
+    number: Device | None = file_system_device(evidence)
+    known = loops(evidence)
+    while number and not number.startswith("0:") and number not in chain:
+        chain.append(number)
+        number = known[number].backing_device if number in known else None
+    return chain
+
+
+def counted_chain(evidence: Mapping[str, str]) -> list[Device]:
+    """The devices below, as far as their bytes can be held against those of a tool: [] where the device counts none,
+    and with DAX, where files are read and written past the block layer, and past the page cache."""
+    return [] if uses_dax(evidence) or _counts_nothing(evidence) else device_chain(evidence)
+
+
+def unseen(evidence: Mapping[str, str]) -> str | None:
+    """Why the bytes on a device cannot be held against those of a tool; None where they can, and where there is no page
+    cache above a device: in memory, and with DAX."""
+    line = _below_overlay(evidence) or mount_of(evidence)
+    if line.fstype in _IN_MEMORY or uses_dax(evidence):
+        return None
+    if not device_chain(evidence):
+        return f"the kernel does not tell the device below {line.fstype}"
+    return "its device counts no bytes (queue/iostats is 0)" if _counts_nothing(evidence) else None
+
+
+def uses_dax(evidence: Mapping[str, str]) -> bool:
+    """Whether every file is mapped from the device itself (dax=always; kernels before 5.10 say just dax)."""
+    return mount_options(evidence).get("dax") in ("", "always")
+
+
+def through_cache_below(evidence: Mapping[str, str]) -> bool:
+    """Whether the file system lies on a loop device that goes through the page cache of the file system below it."""
+    loop = loops(evidence).get(file_system_device(evidence))
+    return loop is not None and not loop.direct_io
+
+
+def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
+    """The bytes that the device zeroes by one command, without writing them; 0 where it has no such command, None where
+    the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
+    told = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
+    return next((int(text) for text in told if text.isdecimal()), None)
+
+
+def _counts_nothing(evidence: Mapping[str, str]) -> bool:
+    return any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
+
+
+_IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
+
+
+def free_bytes(evidence: Mapping[str, str]) -> int:
+    """Space that an ordinary user may still write, from `df -P -k`; of a block device, its size."""
+    parts = sections(evidence["evidence.txt"])
+    if _is_raw(parts):
+        return int(parts.get(f"/sys/class/block/{parts['name']}/size", "0")) * SECTOR_BYTES
+    return int(_df(parts["df"])["free_kib"]) * KIB
+
+
+def _df(text: str) -> dict[str, str]:
+    """The last line of `df -P -k`, whose source and mount point may hold spaces."""
+    match = _DF.search(text)
+    if not match:
+        raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
+    return match.groupdict()
+
+
+@dataclass(frozen=True)
+class Image:
+    """The file behind a loop device: its size, and how much of it is allocated."""
+
+    size: int
+    allocated: int
+
+
+def images(evidence: Mapping[str, str]) -> dict[Device, Image]:
+    """The files behind the box's loop devices, by the number of the device."""
+    rows = [line.split() for line in sections(evidence["evidence.txt"]).get("images", "").splitlines()]
+    return {row[0]: Image(int(row[1]), int(row[2])) for row in rows if len(row) == 3}
+
+
+@dataclass(frozen=True)
+class DeviceBytes:
+    """Bytes that a block device has read and written since the box was started."""
+
+    read: int
+    written: int
+
+    def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
+        return DeviceBytes(self.read - earlier.read, self.written - earlier.written)
+
+
+def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
+    """Bytes by device from the /proc/diskstats section of a counter snapshot (kernel: admin-guide/iostats.rst)."""
+    rows = [line.split() for line in sections(snapshot).get("/proc/diskstats", "").splitlines()]
+    return {
+        f"{row[0]}:{row[1]}": DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES)
+        for row in rows
+        if len(row) >= 10
+    }
+
+
+def device_traffic(before: str, after: str) -> dict[Device, DeviceBytes]:
+    """Bytes that each device moved between two snapshots. A device that is in only one of them is left out."""
+    earlier, later = device_bytes(before), device_bytes(after)
+    return {number: later[number] - earlier[number] for number in later if number in earlier}

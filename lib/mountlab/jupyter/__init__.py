@@ -1,0 +1,1 @@
+"""What notebooks import: load, run, browse, explore; and JupyterLab itself."""

@@ -1,0 +1,201 @@
+"""What notebooks need beside the library's own names: sweeps from papermill parameters, plans to look at."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mountlab.analysis.compare.boxes import Across
+from mountlab.analysis.compare.ratios import common_cells
+from mountlab.batch import boxes as everywhere
+from mountlab.batch import commands
+from mountlab.core import disk
+from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core.model import Sweep
+from mountlab.report import html
+from mountlab.report.execute import write_report
+from mountlab.results import journal, store
+from mountlab.results.info import read_info, read_sweep, runs_below
+from mountlab.results.paths import RESULTS, reader_in
+from mountlab.results.paths import found as found_
+from mountlab.results.paths import load_sweep as load_sweep_
+from mountlab.runner import workflow
+from mountlab.sweep.plan_text import plan_text
+from mountlab.sweep.sweep_file import SWEEP_KEYS, Resolved, resolve, unknown_names
+
+EXTRA_PARAMETERS = ("sweep_file", "overrides")
+"""Parameters of the sweep notebook that are not keys of a sweep file."""
+
+
+def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **overrides: Any) -> Resolved:
+    """The sweep of a YAML file; relative paths are looked up from here, then from the repository.
+
+    Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
+    """
+    changes = {**({"preset": preset} if preset else {}), **overrides}
+    return load_sweep_(found_(path), changes)
+
+
+def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
+    """The sweep that a notebook's parameters describe: `globals()` in, strictly checked.
+
+    Where `workloads` is given (papermill -f params/sweeps/x.yml) the parameters are the sweep; else `sweep_file` names
+    it. `overrides` changes single keys, such as {"repeats": 3}. A parameter that nobody knows is an error.
+    """
+    for cell in namespace.get("In", []):
+        unknown_names(_parameters_of(cell), EXTRA_PARAMETERS)
+    given = {key: namespace.get(key) for key in SWEEP_KEYS if namespace.get(key) is not None}
+    overrides = dict(namespace.get("overrides") or {})
+    if "workloads" in given:
+        read = reader_in(Path.cwd())
+        return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides, read=read)
+    return load_sweep(namespace["sweep_file"], **{**given, **overrides})
+
+
+def _parameters_of(cell: str) -> list[str]:
+    """Names assigned in a cell of parameters: papermill's own begins with '# Parameters', and so does ours."""
+    if not cell.startswith("# Parameters"):
+        return []
+    body = ast.parse(cell).body
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+class PlanView(str):
+    """A plan as text, which a notebook shows as it is, in a box that scrolls inside itself."""
+
+    def _repr_html_(self) -> str:
+        style = (
+            "<style>.jp-OutputArea .plan pre{max-height:24rem;overflow:auto}"
+            ".jp-OutputArea .plan :is(pre,code){white-space:pre-wrap;word-break:normal;overflow-wrap:break-word}"
+            "</style>"
+        )
+        return style + html.box("plan", html.code_block(self)).text
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def run(resolved: Resolved, *, box: str | None = None) -> Path:
+    """Measure a sweep, and return the new run directory; of a sweep with `boxes` a run on each of them, and the
+    directory of that batch, which begun again goes on where it stopped. `box` takes the place of the sweep's own.
+
+    Raises as `workflow.run` and `batch.run_batch` do; Stopped (a KeyboardInterrupt) when interrupted.
+    """
+    if resolved.sweep.boxes and box is None:
+        page, _ = commands.run_batch(everywhere.batch_of(resolved), results=RESULTS)
+        return page.parent
+    return workflow.run(resolved, box=box)
+
+
+def load_result(path: Path | str) -> store.Run | Across:
+    """What `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError, and
+    PlanError where fewer than two boxes have figures."""
+    return everywhere.load_across(path) if everywhere.is_batch(path) else store.load_run(path)
+
+
+def show_plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
+    """What a run would do, every command of it; of a sweep with `boxes` on each of them. Connects to the boxes and
+    changes nothing."""
+    if resolved.sweep.boxes and box is None:
+        return PlanView(everywhere.plans_text(everywhere.plans(resolved)))
+    with workflow.planned(resolved, box=box) as session:
+        return PlanView(plan_text(session.plan, session.facts))
+
+
+@dataclass(frozen=True)
+class PageLink:
+    """A page of ours as a link that JupyterLab opens; as text the path, which a browser on this machine opens."""
+
+    page: Path
+
+    def _repr_html_(self) -> str:
+        name, target = html.code(disk.shown(self.page)), _seen_from_notebook(self.page)
+        return html.paragraph(html.told(html.link(target, "Open the report"), name) if target else name)._repr_html_()
+
+    def __repr__(self) -> str:
+        return disk.shown(self.page)
+
+
+def _seen_from_notebook(page: Path) -> str:
+    """The link from the running notebook to a page, as Jupyter's server resolves it; '' outside of such a session.
+
+    `mountlab lab` takes a directory as the server's root that holds both the notebooks and the results.
+    """
+    notebook = os.environ.get("JPY_SESSION_NAME", "")
+    return quote(os.path.relpath(page.resolve(), Path(notebook).resolve().parent)) if notebook else ""
+
+
+def report_link(run_path: Path | str) -> PageLink:
+    """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
+    return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
+
+
+def newest_run(results: Path = RESULTS, *, status: str | None = None) -> Path:
+    """The newest run below results/, or the newest of a status, such as "interrupted". Raises StoreError where there is
+    none."""
+    runs = [path for path, info in runs_below(results) if status in (None, info["status"])]
+    if not runs:
+        kind = f"{status} run below {disk.shown(results)}/; name one in `run`" if status else "run yet"
+        raise StoreError(f"there is no {kind}", where=disk.shown(results), next_step="" if status else "make demo")
+    return runs[0]
+
+
+def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
+    """The newest run on each box of the sweep that was run last on two boxes or more, oldest first. Raises StoreError
+    where there is none."""
+    by_name: dict[str, dict[str, Path]] = {}
+    for path, info in runs_below(results):
+        boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
+        boxes.setdefault(str(info.get("box", {}).get("name")), path)
+    for paths in by_name.values():
+        newest, *others = paths.values()
+        sweep = read_sweep(newest).sweep
+        fitting = [path for path in (*reversed(others), newest) if _is_comparable(path, sweep)]
+        if len(fitting) > 1:
+            return fitting
+    said = f"no sweep has runs on two boxes below {disk.shown(results)}/"
+    raise StoreError(f"{said}; name some in `runs`", where=disk.shown(results))
+
+
+def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
+    """The newest run below results/ that can be compared with one: it has a cell in common with it. Raises StoreError
+    where there is none."""
+    path = found_(run).resolve()
+    name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
+    others = (each for each, info in runs_below(results) if info["run_id"] != name)
+    fitting = (each for each in others if _is_comparable(each, sweep))
+    found = next(fitting, None)
+    if found is None:
+        said = f"no other run below {disk.shown(results)}/ has a cell in common with {disk.shown(path)}"
+        raise StoreError(f"{said}; name one in `run_b`", where=disk.shown(results))
+    return found
+
+
+def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
+    """The runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
+    none."""
+    by_name: dict[str, list[Path]] = {}
+    for path, info in runs_below(results):
+        by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
+    for paths in by_name.values():
+        sweep = read_sweep(paths[-1]).sweep
+        fitting = [path for path in reversed(paths) if _is_comparable(path, sweep)]
+        if len(fitting) > 1:
+            return fitting
+    said = f"no sweep has two runs below {disk.shown(results)}/"
+    raise StoreError(f"{said}; name some in `runs`", where=disk.shown(results))
+
+
+def _is_comparable(path: Path, sweep: Sweep) -> bool:
+    """Whether a run has trials, and a cell of the sweep."""
+    with suppress(MountlabError):
+        return bool(journal.read_journal(path)) and bool(common_cells(sweep, read_sweep(path).sweep))
+    return False

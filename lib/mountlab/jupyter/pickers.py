@@ -1,0 +1,315 @@
+"""Choosing before a person in JupyterLab: a run among those of results/, and what to look at in one.
+
+Where nobody sits (papermill, nbconvert, a terminal) the same calls show the same as text and one still picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mountlab import plots
+from mountlab.core import disk, numbers
+from mountlab.core.errors import AlteredError, InputError, MountlabError, StoreError
+from mountlab.core.names import metric_heading, workload_label
+from mountlab.core.units import Scale, scale_for
+from mountlab.plots import Plot
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sections.shared import orders
+from mountlab.results import paths, store
+from mountlab.results.info import is_derived, read_info, read_verdicts, runs_below
+from mountlab.results.store import Run
+from mountlab.runner.live import person_is_there, show
+
+_LONGEST_QUESTION = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of results/, as the browser lists it."""
+
+    path: Path
+    question: str
+    created_at: str
+    box: str
+    status: str
+    verdict: str
+    """How often each verdict fell: '3 faster, 1 undecided'; '' where nothing was compared or derived yet."""
+    derived: bool
+    """Whether its figures were derived: a run that came by git has its raw output alone."""
+
+    @property
+    def line(self) -> str:
+        """What is known of it, on one line."""
+        shown = self.question if len(self.question) <= _LONGEST_QUESTION else f"{self.question[:_LONGEST_QUESTION]}…"
+        status = "" if self.status == "complete" else self.status
+        parts = (self.created_at[:16].replace("T", " "), self.box, shown, self.verdict, status)
+        return " · ".join(part for part in parts if part)
+
+    @property
+    def searched(self) -> str:
+        """Everything that can be searched for: more than the line has room for."""
+        return f"{self.path.name} {self.question} {self.line}".casefold()
+
+    @property
+    def verdicts(self) -> str:
+        """The verdicts, or why there are none."""
+        return self.verdict or ("nothing is compared" if self.derived else "verdicts: not derived yet")
+
+
+def entries(results: Path = paths.RESULTS) -> list[Entry]:
+    """The runs below a directory, the newest first. What is no run of Mountlab's is passed over."""
+    return [_entry(path, info) for path, info in runs_below(results)]
+
+
+def _entry(path: Path, info: Mapping[str, Any]) -> Entry:
+    question = " ".join(str(info["parameters"].get("question", "")).split())
+    try:
+        told = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
+    except AlteredError as error:
+        told = f"comparisons.csv: {error.what}"
+    return Entry(
+        path,
+        question,
+        str(info["created_at"]),
+        str(info["box"]["name"]),
+        str(info["status"]),
+        told,
+        is_derived(path),
+    )
+
+
+# ── choosing a run ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RunBrowser:
+    """The runs of results/ to choose from; `run` is the chosen one."""
+
+    def __init__(self, results: Path, chosen: Path | None) -> None:
+        self.entries = entries(results)
+        if chosen is not None and not any(each.path == chosen for each in self.entries):
+            self.entries.append(_entry(chosen, read_info(chosen)))
+        if not self.entries:
+            raise StoreError("there is no run yet", where=disk.shown(results), next_step="make demo")
+        self.chosen = next((each for each in self.entries if each.path == chosen), self.entries[0])
+        self._widget = self._widgets() if person_is_there() else None
+
+    @property
+    def run(self) -> Run:
+        """The chosen run, read when it is asked for."""
+        return store.load_run(self.chosen.path)
+
+    def _widgets(self) -> Any:
+        import ipywidgets
+
+        search = ipywidgets.Text(placeholder="Search question, name, box, date, verdict", layout={"width": "40rem"})
+        listed = ipywidgets.Select(
+            options=self._options(""),
+            value=self.chosen.path,
+            rows=8,
+            layout={"width": "calc(100% - 4px)", "max_width": "72rem"},
+        )
+        about = ipywidgets.HTML(self._about().text)
+
+        def narrow(_: object) -> None:
+            listed.options = self._options(search.value) or [
+                (f"No run matches. Still chosen: {self.chosen.path.name}", self.chosen.path)
+            ]
+
+        def choose(_: object) -> None:
+            if listed.value is not None:
+                self.chosen = next(each for each in self.entries if each.path == listed.value)
+                about.value = self._about().text
+
+        search.observe(narrow, "value")
+        listed.observe(choose, "value")
+        return ipywidgets.VBox([search, listed, about])
+
+    def _options(self, searched: str) -> list[tuple[str, Path]]:
+        wanted = searched.casefold().split()
+        return [(each.line, each.path) for each in self.entries if all(w in each.searched for w in wanted)]
+
+    def _about(self) -> Html:
+        head = html.paragraph(html.told(disk.shown(self.chosen.path), self.chosen.question))
+        return html.joined(head, html.paragraph(f"{self.chosen.status}; {self.chosen.verdicts}", kind="meta"))
+
+    def _ipython_display_(self) -> None:
+        show(self._widget if self._widget is not None else self._page())
+
+    def _page(self) -> Html:
+        head = [Column("Run", "code"), Column("Question"), Column("Box"), Column("Verdicts"), Column("Status")]
+        rows: list[list[Text]] = [
+            [html.code(each.path.name), each.question, each.box, each.verdict, each.status] for each in self.entries
+        ]
+        return html.table(
+            head, [Rows(rows)], caption=f"{numbers.counted(len(rows), 'run')}; chosen: {self.chosen.path.name}"
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{'*' if each is self.chosen else ' '} {each.path.name}  {each.line}" for each in self.entries
+        )
+
+
+def browse(results: Path = paths.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
+    """The runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or the one
+    that is named here. Raises StoreError where there is none."""
+    return RunBrowser(results, paths.found(chosen).resolve() if chosen else None)
+
+
+# ── looking into a run ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a run: some metric, of some file systems and workloads."""
+
+    run: Run
+    metric: str
+    filesystems: tuple[str, ...]
+    workloads: tuple[str, ...]
+    """Labels."""
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """The measurements of the part, warm-up too, with the place of each trial in the order of the run.
+
+        Raises InputError where there is none."""
+        seq, own = self.run.trials[["trial_id", "seq"]], self._part(self.run.measurements)
+        if own.empty:
+            raise InputError(
+                "nothing was measured of what is picked",
+                got=f"{self.metric} of {self._picked}",
+                next_step="pick another metric, or more file systems and workloads",
+            )
+        return own.merge(seq, on="trial_id", how="left")
+
+    @property
+    def _picked(self) -> str:
+        filesystems, workloads = (", ".join(names) or "none" for names in (self.filesystems, self.workloads))
+        return f"{filesystems} under {workloads}"
+
+    @property
+    def scale(self) -> Scale:
+        """How its values are shown: value / scale.factor is in scale.unit, such as GB/s."""
+        return scale_for(self.run.sweep.metric(self.metric).unit, float(self.measurements["value"].abs().max()))
+
+    @property
+    def estimates(self) -> pd.DataFrame:
+        return self._part(self.run.estimates)
+
+    @property
+    def comparisons(self) -> list[Any]:
+        return [
+            each
+            for each in self.run.comparisons
+            if each.metric == self.metric
+            and each.candidate in self.filesystems
+            and workload_label(each.workload, each.factors) in self.workloads
+        ]
+
+    def _part(self, frame: pd.DataFrame) -> pd.DataFrame:
+        cells = {f"{fs}/{workload}" for fs in self.filesystems for workload in self.workloads}
+        return frame[(frame["metric"] == self.metric) & frame["cell"].isin(cells)].reset_index(drop=True)
+
+    @property
+    def orders(self) -> dict[str, list[str]]:
+        """The order of the whole sweep, by which a file system has the same colour in every slice."""
+        return orders(self.run)
+
+
+def _ratios(part: Slice) -> Plot:
+    effect = part.run.sweep.design.smallest_effect
+    return plots.plot_ratios(part.comparisons, smallest_effect=effect, filesystems=part.orders["filesystems"])
+
+
+def _trials(part: Slice) -> Plot:
+    return plots.plot_trials(part.measurements, part.estimates, part.metric, **part.orders)
+
+
+def _run_order(part: Slice) -> Plot:
+    return plots.plot_run_order(part.measurements, part.metric, **part.orders)
+
+
+KINDS: dict[str, Callable[[Slice], Plot]] = {
+    "Every trial": _trials,
+    "Ratios to the baseline": _ratios,
+    "In the order of the run": _run_order,
+}
+"""Name of a kind of plot to what draws a slice in it: a new kind is one entry."""
+
+
+class Explorer:
+    """A run to look into: what is picked is `slice`, and `plot()` draws it."""
+
+    def __init__(self, run: Run, metric: str | None, kind: str) -> None:
+        names = list(dict.fromkeys(run.measurements["metric"]))
+        first = [each for metrics in run.answer_metrics.values() for each in metrics if each in names]
+        self.metrics = list(dict.fromkeys([*first, *sorted(names)]))
+        self.kind = _one_of(kind, list(KINDS), "kind of plot")
+        whole = tuple(fs.name for fs in run.sweep.filesystems), tuple(w.label for w in run.sweep.workloads)
+        self.slice = Slice(run, _one_of(metric or self.metrics[0], self.metrics, "metric of this run"), *whole)
+        self._widget = self._widgets() if person_is_there() else None
+
+    def plot(self) -> Plot:
+        """What is picked, drawn. Raises InputError where there is nothing to draw."""
+        return KINDS[self.kind](self.slice)
+
+    def _drawn(self) -> Html:
+        try:
+            return html.plot(self.plot())
+        except MountlabError as error:
+            return html.paragraph(f"Nothing to draw: {error.what}.")
+
+    def _widgets(self) -> Any:
+        import ipywidgets
+
+        part, wide = self.slice, {"width": "19rem"}
+        kind = ipywidgets.Dropdown(options=list(KINDS), value=self.kind, description="Plot", layout=wide)
+        metric = ipywidgets.Dropdown(
+            options=[(metric_heading(each), each) for each in self.metrics],
+            value=part.metric,
+            description="Metric",
+            layout=wide,
+        )
+        names, labels = (
+            ipywidgets.SelectMultiple(
+                options=list(own), value=own, rows=min(6, len(own)), description=said, layout=wide
+            )
+            for own, said in ((part.filesystems, "File systems"), (part.workloads, "Workloads"))
+        )
+        drawn = ipywidgets.HTML(self._drawn().text)
+
+        def pick(_: object) -> None:
+            self.kind = kind.value
+            self.slice = Slice(part.run, metric.value, tuple(names.value), tuple(labels.value))
+            drawn.value = self._drawn().text
+
+        for each in (kind, metric, names, labels):
+            each.style = {"description_width": "6rem"}
+            each.observe(pick, "value")
+        left = ipywidgets.VBox([kind, metric, names, labels])
+        return ipywidgets.HBox([left, drawn], layout={"flex_flow": "row wrap", "grid_gap": "1rem"})
+
+    def _ipython_display_(self) -> None:
+        show(self._widget if self._widget is not None else self._drawn())
+
+    def __repr__(self) -> str:
+        part = self.slice
+        return f"{self.kind}: {part.metric} of {', '.join(part.filesystems)}; {', '.join(part.workloads)}"
+
+
+def _one_of(name: str, allowed: Sequence[str], what: str) -> str:
+    if name not in allowed:
+        raise InputError(f"there is no such {what}", got=repr(name), allowed=", ".join(allowed))
+    return name
+
+
+def explore(run: Run, *, metric: str | None = None, kind: str = "Every trial") -> Explorer:
+    """A run to look into: metric, kind of plot, file systems, workloads. Raises InputError for a name it has not."""
+    return Explorer(run, metric, kind)

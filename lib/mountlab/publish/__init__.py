@@ -1,0 +1,1 @@
+"""Hand runs on without the names of machines and people, and check a bundle again."""

@@ -1,0 +1,210 @@
+"""A bundle in words: its page, its README, how to cite it, and its licence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mountlab.core import numbers
+from mountlab.core.checksums import MANIFEST
+from mountlab.core.text import lines_of
+from mountlab.publish.bundle import Bundle, Checked, PublishedRun
+from mountlab.publish.crate import SPDX, description
+from mountlab.report import html
+from mountlab.report.html import Html, Text
+from mountlab.report.page import page
+from mountlab.report.paper import markdown_text
+
+_FILES = {
+    "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",
+    "comparisons.csv": "comparisons", "caveats.csv": "caveats", "measurements.csv": "measurements",
+    "measurements.parquet": "measurements (Parquet)", "sweep.yml": "sweep", "box.yml": "box", "run.json": "run.json",
+    "trials.jsonl": "journal", "published.json": "published figures", "exclude.yml": "excluded trials",
+    "derived.json": "checksums of tables",
+}  # fmt: skip
+"""What is linked of a run, in the order of a reader."""
+KEPT = "Nothing was replaced: host names, addresses, serial numbers and user names are those of the box."
+TITLES = {
+    "replaced": "What was replaced", "again": "Check it, and run it again", "files": "What is in it", "cite": "Cite it",
+}  # fmt: skip
+
+
+def index_page(bundle: Bundle, files: Sequence[str]) -> str:
+    """The page of a bundle: each question with its answer and its files, what was replaced, how to check it all.
+
+    `files`: the names of all files in it; what is not there is not linked.
+    """
+    body = html.joined(
+        html.heading(bundle.title, level=1),
+        html.paragraph(_about(bundle), kind="meta"),
+        *(_run(run, files) for run in bundle.runs),
+        _comparisons(bundle),
+        _again(bundle),
+        _replaced(bundle),
+        _contents(files),
+        _cite(bundle),
+    )
+    return page(body, title=bundle.title, kind="bundle")
+
+
+def _about(bundle: Bundle) -> str:
+    runs = numbers.counted(len(bundle.runs), "run")
+    return f"{numbers.listed(bundle.authors)}, {bundle.date}. {runs}. Licence {bundle.licence}."
+
+
+def _run(run: PublishedRun, files: Sequence[str]) -> Html:
+    facts = [run.run_id, f"box {run.box}", numbers.counted(run.trials, "trial")]
+    facts += [run.status] if run.status != "complete" else []
+    links = [html.link(f"{run.path}/{name}", text) for name, text in _FILES.items() if f"{run.path}/{name}" in files]
+    return html.joined(
+        html.heading(html.link(f"{run.path}/report.html", run.question), level=2),
+        html.paragraph(", ".join(facts), kind="meta"),
+        html.box("answer", *(html.paragraph(sentence) for sentence in run.sentences)),
+        html.paragraph(caveat_text(run)),
+        html.paragraph(Html(" · ".join(each.text for each in links))),
+    )
+
+
+def caveat_text(run: PublishedRun) -> str:
+    """'2 warnings and 1 note: see the caveats of the report.'"""
+    told = [numbers.counted(count, severity) for severity, count in run.caveats.items() if count]
+    return f"{numbers.listed(told)}: see the caveats of the report." if told else "No caveats."
+
+
+def _comparisons(bundle: Bundle) -> Html:
+    if not bundle.comparisons:
+        return Html("")
+    links = [html.link(f"{path}/report.html", title) for path, title in bundle.comparisons.items()]
+    return html.joined(html.heading("Runs beside each other", level=2), html.items(links))
+
+
+def _again(bundle: Bundle) -> Html:
+    return html.joined(
+        html.heading(TITLES["again"], level=2),
+        html.paragraph("The checksums, with no program of ours:"),
+        html.code_block(f"sha256sum -c {MANIFEST}"),
+        html.paragraph(
+            f"All figures from the raw output, with Mountlab {bundle.mountlab_version} in the environment of "
+            "environment/requirements.lock; nothing in the bundle is executed:"
+        ),
+        html.code_block("python -m mountlab reproduce ."),
+        html.paragraph("And once more, on a box of yours, the two runs beside each other:"),
+        html.code_block("python -m mountlab reproduce . --box NAME"),
+    )
+
+
+def _replaced(bundle: Bundle) -> Html:
+    parts: list[Text] = [html.heading(TITLES["replaced"], level=2), *map(html.paragraph, replaced_sentences(bundle))]
+    if bundle.replaced:
+        rows = [[each["kind"], str(each["different"]), str(each["times"])] for each in bundle.replaced]
+        head = [html.Column("kind"), html.Column("different", "number"), html.Column("places", "number")]
+        parts.append(html.table(head, [html.Rows(rows)], caption="Replaced by names that stay the same in all files"))
+    return html.joined(*parts)
+
+
+def replaced_sentences(bundle: Bundle) -> list[str]:
+    """What became of names and addresses."""
+    if bundle.replaced is None:
+        return [KEPT]
+    told = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
+    if bundle.ordinary:
+        kinds = " or ".join(f"a {kind}" for kind in bundle.ordinary)
+        told.append(f"The name of {kinds} is an ordinary word, and was replaced only where it stands as a name.")
+    return told
+
+
+def _contents(files: Sequence[str]) -> Html:
+    raw = sum("/raw/" in name for name in files)
+    links = [html.link(name, name) for name in files if "/raw/" not in name]
+    return html.joined(
+        html.heading(TITLES["files"], level=2),
+        html.details(f"{len(links)} files; {raw} more are raw output, below runs/", html.items(links)),
+    )
+
+
+def _cite(bundle: Bundle) -> Html:
+    text = f"{numbers.listed(bundle.authors)} ({bundle.date[:4]}): {bundle.title}. Data set, measured with Mountlab."
+    return html.joined(
+        html.heading(TITLES["cite"], level=2),
+        html.paragraph(text),
+        html.paragraph(html.joined(html.link("CITATION.cff", "CITATION.cff"), html.link("LICENSE", "LICENSE"))),
+    )
+
+
+# --- files beside the page --------------------------------------------------------------------------------------------
+
+
+def readme(bundle: Bundle) -> str:
+    """README.md of a bundle; texts of others stand in it as text."""
+    return "\n".join(_readme_lines(bundle)) + "\n"
+
+
+def _readme_lines(bundle: Bundle) -> Iterator[str]:
+    yield f"# {markdown_text(bundle.title)}"
+    yield f"\n{markdown_text(_about(bundle))} Open `index.html`; it needs no network.\n"
+    for run in bundle.runs:
+        yield f"## {markdown_text(run.question)}\n"
+        yield f"[Report]({run.path}/report.html), raw output and figures: `{run.path}/`\n"
+        yield from (f"{markdown_text(sentence)}\n" for sentence in run.sentences)
+    yield f"## {TITLES['again']}\n"
+    yield f"```\nsha256sum -c {MANIFEST}"
+    yield "python -m mountlab reproduce .\npython -m mountlab reproduce . --box NAME\n```\n"
+    yield "`reproduce` makes all figures again from the raw output and says whether they equal those that are published"
+    yield "here, to the last digit. With `--box` it runs the sweeps once more, on a box of yours.\n"
+    yield f"## {TITLES['replaced']}\n"
+    yield from replaced_sentences(bundle)
+    if bundle.replaced:
+        yield "\n| kind | different | places |\n|---|---:|---:|"
+        yield from (f"| {each['kind']} | {each['different']} | {each['times']} |" for each in bundle.replaced)
+
+
+def licence_text(bundle: Bundle, own: str) -> str:
+    """LICENSE of a bundle. `own`: that of Mountlab, whose notebooks are in it."""
+    return (
+        f"The measurements, reports and texts of this bundle are licensed under {bundle.licence}, by "
+        f"{numbers.listed(bundle.authors)}.\nThe text of that licence: {SPDX}{bundle.licence}.html\n\n"
+        f"The notebooks in notebooks/ are part of Mountlab, under this licence:\n\n{own}"
+    )
+
+
+def citation(bundle: Bundle) -> dict[str, object]:
+    """CITATION.cff of a bundle, for YAML."""
+    return {
+        "cff-version": "1.2.0",
+        "message": "If you use these measurements, please cite them as below.",
+        "type": "dataset",
+        "title": bundle.title,
+        "abstract": description(bundle),
+        "authors": [{"name": name} for name in bundle.authors],
+        "date-released": bundle.date,
+        "license": bundle.licence,
+        "keywords": ["file systems", "benchmark", "reproducibility"],
+    }
+
+
+# --- what a check found -----------------------------------------------------------------------------------------------
+
+
+def checked_text(checked: Checked) -> str:
+    """What became of checksums and figures, for a terminal."""
+    return lines_of(_checked_lines(checked))
+
+
+def _checked_lines(checked: Checked) -> Iterator[str]:
+    yield f"{checked.title}: {numbers.counted(len(checked.runs), 'run')}"
+    yield from (f"  {each}" for each in checked.damage)
+    if checked.damage:
+        yield f"Files: {numbers.counted(len(checked.damage), 'file')} not as published."
+    else:
+        yield "Files: all as published, by their checksums."
+    yield from (f"  {each}" for each in checked.differences)
+    figures = numbers.counted(checked.figures, "figure")
+    if checked.lost:
+        runs = numbers.counted(len(checked.lost), "run")
+        yield f"Figures: of {runs} none could be made again: {numbers.listed(checked.lost)}."
+    elif not checked.differences:
+        yield f"Figures: all {figures} made again from the raw output equal those published, to the last digit."
+    else:
+        yield f"Figures: {len(checked.differences)} of {figures} and sentences made again from the raw output differ."
+    if checked.differences and checked.versions:
+        yield f"The likely reason: other versions of libraries: {'; '.join(checked.versions)}."
+    yield "Not made again: pages and notebooks (report.html, index.html, README.md). Only their checksums are checked."

@@ -1,0 +1,199 @@
+"""What a run knows of its box, and the control machine of itself: values that need not be guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.core.errors import ParseError
+from mountlab.filesystems.evidence import mount_lines
+from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
+from mountlab.publish.identities.patterns import PATTERNS, is_address
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One value that tells a machine or a person. `kind` begins its placeholder: 'host' gives 'host-1'."""
+
+    kind: str
+    value: str
+    same_as: str = ""
+    """Another value of this kind with which it shares the placeholder: a short name and the full one."""
+
+
+def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identity]:
+    """Everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted to be
+    one. In the order in which placeholders are to be numbered, each once."""
+    found = [*_of_box(info.get("box") or {}), *_of_facts(info.get("facts") or {}), *_of_parameters(info)]
+    own = str((info.get("facts") or {}).get("mount_root") or "/var/tmp/mountlab")  # noqa: S108  # a name to be left alone, no file
+    for text in texts:
+        found += [each for each in _of_mounts(text) if not (each.kind == "place" and each.value.startswith(own))]
+        found += _of_forms(text)
+    return list(dict.fromkeys(found))
+
+
+def control_identities(
+    *, host: str, user: str, home: str, machine_id: str, paths: Iterable[str], ssh: Mapping[str, Iterable[str]]
+) -> list[Identity]:
+    """Of the machine that publishes. `ssh`: what its configuration says of the boxes, 'host' and 'user' to names."""
+    found = [*hosts(host), *users(user)]
+    found += [Identity("machine", machine_id)] if machine_id else []
+    found += [each for name in ssh.get("host", ()) for each in hosts(name)]
+    found += [each for name in ssh.get("user", ()) for each in users(name)]
+    found += [Identity("place", path) for path in (home, *paths) if path.count("/") > 1]
+    return list(dict.fromkeys(found))
+
+
+def hosts(name: str | None) -> Iterator[Identity]:
+    """A machine under its full and its short name, and its domain; an address as one."""
+    if not name or name.lower() in PUBLIC_HOSTS:
+        return
+    if is_address(name):
+        yield Identity("address", name)
+        return
+    short, _, domain = name.partition(".")
+    yield Identity("host", name)
+    if domain:
+        yield Identity("host", short, same_as=name)
+    if "." in domain:
+        yield Identity("domain", domain)
+
+
+def users(name: str | None) -> Iterator[Identity]:
+    """A user, where the name tells anything."""
+    if name and name not in PUBLIC_USERS:
+        yield Identity("user", name)
+
+
+def _of_box(box: Mapping[str, Any]) -> Iterator[Identity]:
+    yield from hosts(box.get("host"))
+    if box.get("name") and box["name"] not in OWN_BOXES:
+        yield Identity("box", box["name"])
+    yield from users(box.get("user"))
+    yield from _devices(each.get("device") for each in box.get("scratch") or ())
+    yield from _places(box.get("mount_root"), box.get("output_root"))
+
+
+def _of_facts(facts: Mapping[str, Any]) -> Iterator[Identity]:
+    yield from hosts(facts.get("hostname"))
+    yield from users(facts.get("user"))
+    for device in facts.get("block_devices") or ():
+        yield from _serials(device.get("serial"))
+        yield from _places(*device.get("mountpoints") or ())
+    for text in (facts.get("device_ids") or {}).values():
+        yield from _serials(*re.findall(r"\bserial=([^,\s]+)", text))
+        yield from (Identity("wwn", value) for value in re.findall(r"\bwwid=([^,\s]+)", text))
+    for root in ("mount_root", "output_root"):
+        yield from _pool(facts.get(f"{root}_fstype"), facts.get(f"{root}_source"))
+    yield from _places(facts.get("mount_root"), facts.get("output_root"), *(facts.get("image_room") or {}))
+    for addresses in (facts.get("peers") or {}).values():
+        yield from (found for address in addresses for found in hosts(address))
+    for name, own in (facts.get("clients") or {}).items():
+        yield from (Identity("box", each) for each in (name,) if each not in OWN_BOXES)
+        yield from _of_facts(own)
+
+
+def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
+    parameters = info.get("parameters") or {}
+    if parameters.get("box") and parameters["box"] not in OWN_BOXES:
+        yield Identity("box", str(parameters["box"]))
+    for entry in (parameters.get("filesystems") or {}).values():
+        if isinstance(entry, Mapping):
+            yield from _places(*(entry.get(key) for key in ("path", "image_dir") if isinstance(entry.get(key), str)))
+            yield from _overwritten(entry.get("overwrite"), entry.get("journal_overwrite"))
+            yield from hosts(str(entry["server"]) if entry.get("server") else None)
+
+
+def _overwritten(*values: object) -> Iterator[Identity]:
+    """Ids of what lay on a device; those in the form of a UUID are found by it."""
+    yield from (Identity("serial", each) for each in values if isinstance(each, str) and each.count("-") != 4)
+
+
+def _serials(*values: str | None) -> Iterator[Identity]:
+    """Serial numbers; those that Mountlab gives to the disks of its own virtual box are everybody's."""
+    yield from (Identity("serial", each) for each in values if each and not each.startswith("mountlab"))
+
+
+def _devices(paths: Iterable[str | None]) -> Iterator[Identity]:
+    for path in paths:
+        name = re.fullmatch(r"/dev/disk/by-(?!path/)[a-z]+/(.+)", path or "")
+        if name and not re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-", name[1]):
+            yield Identity("device", name[1])
+
+
+def _places(*paths: str | None) -> Iterator[Identity]:
+    """Directories, but for those of the kernel."""
+    yield from (Identity("place", path) for path in paths if path and path.startswith("/") and not _KERNEL.match(path))
+
+
+_KERNEL = re.compile(r"/(?:proc|sys|dev(?!/shm/))(?:/|\Z)")
+
+
+def _of_forms(text: str) -> Iterator[Identity]:
+    """What is told to be a name or a serial number in one place, and may stand without that in another."""
+    for pattern in PATTERNS:
+        for match in pattern.find(text) if pattern.tells else ():
+            told = _TOLD.get(pattern.kind)
+            yield from told(match["value"]) if told else [Identity(pattern.kind, match["value"])]
+
+
+def _mapped(name: str) -> Iterator[Identity]:
+    """A name below /dev/mapper; where it is one of LVM's, which doubles hyphens, also the path of the volume."""
+    yield Identity("device", name)
+    group, single, volume = re.sub("-(?!-)(?<!--)", "/", name).partition("/")
+    if single and "/" not in volume:
+        yield Identity("place", f"/dev/{group.replace('--', '-')}/{volume.replace('--', '-')}")
+
+
+def _user(name: str) -> Iterator[Identity]:
+    yield from users(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), name))
+
+
+_TOLD: Mapping[str, Callable[[str], Iterable[Identity]]] = {"host": hosts, "device": _mapped, "user": _user}
+"""Kind to what a value of it, found by its form, tells."""
+
+
+# --- mounts -----------------------------------------------------------------------------------------------------------
+
+_REMOTE = re.compile(r"//(?P<cifs>[^/\s]+)/|(?:\[(?P<v6>[^\]]+)\]|(?P<nfs>[^\s:/@]+)):/")
+_NETWORK = ("nfs", "cifs", "smb", "ceph", "9p", "fuse.sshfs", "glusterfs", "lustre", "afs", "beegfs")
+_NAMED = re.compile(r"(?:^|,)(?P<key>username|user|domain|unc|addr|clientaddr|mountaddr)=(?P<value>[^,\s]+)")
+
+
+def _of_mounts(text: str) -> Iterator[Identity]:
+    """Of every line of /proc/self/mountinfo in a text: where it is mounted, and who serves it."""
+    for line in text.splitlines():
+        if " - " in line and line[:1].isdigit():
+            yield from _of_mount(line)
+
+
+def _of_mount(text: str) -> Iterator[Identity]:
+    try:
+        (line,) = mount_lines(text)
+    except ParseError:
+        return
+    yield from _places(line.mountpoint)
+    yield from _pool(line.fstype, line.source)
+    if not line.fstype.startswith(_NETWORK):
+        return
+    remote = _REMOTE.match(line.source.rpartition("@")[2])
+    if remote:
+        yield from hosts(remote["cifs"] or remote["v6"] or remote["nfs"])
+        yield from _places("/" + line.source.partition(":/")[2] if remote["nfs"] else None)
+    for option in _NAMED.finditer(line.options):
+        of_kind = {"username": users, "user": users, "addr": hosts, "clientaddr": hosts, "mountaddr": hosts}
+        yield from of_kind.get(option["key"], _domains)(option["value"])
+
+
+def _pool(fstype: object, source: object) -> Iterator[Identity]:
+    """A dataset of ZFS and its pool, which have no device's name."""
+    if fstype == "zfs" and isinstance(source, str) and not source.startswith("/"):
+        names = dict.fromkeys((source, source.partition("/")[0]))
+        yield from (Identity("device", name) for name in names if name not in PUBLIC_HOSTS)
+
+
+def _domains(name: str | None) -> Iterator[Identity]:
+    if name:
+        yield Identity("domain", name)

@@ -1,0 +1,302 @@
+"""Addresses, ids and names that can be told by their form, and what only looks like them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
+
+from mountlab.filesystems.guard import BOUND, OURS
+from mountlab.publish.identities.names import ORDINARY
+
+NO_UUID = "00000000-0000-0000-0000-"
+"""How the UUIDs begin that stand in the place of others."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One form. `value` names the group that is replaced, `accept` says whether a match is what it looks like."""
+
+    kind: str
+    regex: re.Pattern[str]
+    accept: Callable[[re.Match[str]], bool] = lambda _: True
+    hint: str = ""
+    """A piece of text without which nothing can match: looked for first, as that is fast."""
+    tells: bool = False
+    """Whether what it finds may stand elsewhere in no such form."""
+
+    def find(self, text: str) -> Iterator[re.Match[str]]:
+        """Every match that is one."""
+        if self.hint in text:
+            yield from (match for match in self.regex.finditer(text) if self.accept(match))
+
+
+def is_address(text: str) -> bool:
+    """Whether a whole text is an IPv4 or IPv6 address."""
+    return _v4(text) is not None or _v6(text) is not None
+
+
+def _v4(text: str) -> IPv4Address | None:
+    try:
+        return IPv4Address(text)
+    except AddressValueError:
+        return None
+
+
+def _v6(text: str) -> IPv6Address | None:
+    try:
+        return IPv6Address(text)
+    except AddressValueError:
+        return None
+
+
+# --- what only looks like one -----------------------------------------------------------------------------------------
+
+_VERSION_BEFORE = re.compile(
+    r"\b(?:versions?|ver|v|release|rel|rev|revision|firmware|fw|build|patch|level|api|lib\w*)\.?[\"']?\s*[:= (\"']*\Z",
+    re.IGNORECASE,
+)
+
+_SURELY_VERSION_BEFORE = re.compile(
+    r"\b(?:versions?|ver|v|release|rel|rev|revision|firmware|fw)\.?[\"']?\s*[:= (\"']*\Z", re.IGNORECASE
+)
+_ALWAYS_ADDRESSES = tuple(map(IPv4Network, ("192.168.0.0/16", "172.16.0.0/12", "169.254.0.0/16")))
+_TEN = IPv4Network("10.0.0.0/8")
+"""Addresses of no public network; versions begin with 10 too, and not with the others."""
+
+
+def _is_host_address(match: re.Match[str]) -> bool:
+    """An IPv4 address of a host: no loopback, no mask, no version such as 'fio-3.33.1.2', '1.2.3.4-rc1', 'v1.2.3.4'."""
+    address, text = _v4(match["value"]), match.string
+    if address is None or address.is_loopback or int(address) >> 24 in (0, 255):
+        return False
+    before, after = text[max(0, match.start("value") - 24) : match.start("value")], text[match.end("value") :][:2]
+    if any(address in network for network in _ALWAYS_ADDRESSES):
+        return True
+    if (_SURELY_VERSION_BEFORE if address in _TEN else _VERSION_BEFORE).search(before):
+        return False
+    attached = before[-1:] in ("-", "_", "+", "~") or re.match(r"[-_+~][A-Za-z]", after) is not None
+    return address.is_private or not attached
+
+
+def _is_host_address_6(match: re.Match[str]) -> bool:
+    """An IPv6 address that has more than a time or a C++ name: three groups, or one of three digits and more."""
+    address = _v6(match["value"].rstrip(".:") if not match["value"].endswith("::") else match["value"])
+    if address is None or address.is_loopback or address.is_unspecified:
+        return False
+    groups = [group for group in match["value"].split(":") if group]
+    if "::" not in match["value"]:
+        return any(len(group) > 2 or group.lower().strip("abcdef") != group.lower() for group in groups)
+    return len(groups) > 2 or any(len(group) > 2 for group in groups)
+
+
+def _is_hardware(match: re.Match[str]) -> bool:
+    """A hardware address or key in pairs of hexadecimal digits. With hyphens it needs a letter, else it is a date."""
+    digits = re.sub(r"[:-]", "", match["value"].lower())
+    return len(set(digits)) > 1 and (":" in match["value"] or not digits.isdecimal())
+
+
+def _is_foreign_uuid(match: re.Match[str]) -> bool:
+    """Not Mountlab's own mark, by which its guard knows a file system again, and not one of the placeholders."""
+    return not match["value"].lower().startswith((OURS, BOUND, NO_UUID, "ffffffff-ffff-ffff-ffff-"))
+
+
+def _is_name_of_device(match: re.Match[str]) -> bool:
+    own = re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-|device-\d+(?!\w)", match["value"])
+    return own is None and _is_foreign_uuid(match)
+
+
+_UNITS = (".service", ".socket", ".slice", ".timer", ".mount", ".target", ".scope", ".device", ".swap", ".path")
+
+
+def _is_login(match: re.Match[str]) -> bool:
+    host = match["host"]
+    return not host.endswith(_UNITS) and any(map(str.isalpha, host)) and not re.match(r"v?\d", host)
+
+
+def _has_digit(match: re.Match[str]) -> bool:
+    return any(map(str.isdigit, match["value"])) and not re.match(r"serial-\d+\Z|0x0+\Z", match["value"])
+
+
+def _is_dotted_hardware(match: re.Match[str]) -> bool:
+    """'001a.2b3c.4d5e': letters and digits, else it may be a number."""
+    return any(map(str.isdigit, match["value"])) and any(map(str.isalpha, match["value"]))
+
+
+def _has_serial(match: re.Match[str]) -> bool:
+    """A name of udev's that ends with a serial number: 'ata-WDC_WD40EFRX_WD-WCC4N1234567', and not 'nvme-core_2'."""
+    last = re.sub(r"-part\d+\Z", "", match["value"]).rpartition("_")[2]
+    return len(last) >= 6 and any(map(str.isdigit, last))
+
+
+def _is_mapped(match: re.Match[str]) -> bool:
+    return match["value"] != "control" and not match["value"].startswith("mountlab")
+
+
+_NO_MACHINES_WORDS = """
+    info warn warning error err debug notice crit critical fatal trace emerg alert utc gmt cet cest est edt pst pdt am
+    pm mint version server workstation enterprise release gnu
+"""
+_NO_MACHINES = ORDINARY | frozenset(_NO_MACHINES_WORDS.split())
+
+
+def _is_machine(match: re.Match[str]) -> bool:
+    """A word where a log or `uname` names the machine, and not a level, a zone or a part of a system's name."""
+    return match["value"].lower() not in _NO_MACHINES and not match["value"].isdecimal()
+
+
+def _is_named(match: re.Match[str]) -> bool:
+    return not match["value"].isdecimal()
+
+
+def _in_groups(match: re.Match[str]) -> bool:
+    """In the list of groups that `id` prints."""
+    before = match.string[max(0, match.start() - 2000) : match.start()]
+    return re.search(r"\b(?:e?gid|groups)=(?:\d+\([^)\n]*\),)*\Z", before) is not None
+
+
+_PAIR = "[0-9A-Fa-f]{2}"
+_HEX = "[0-9A-Fa-f]"
+_NAME = r"[^\W\d][\w.-]*"
+_LISTED = r"[-dlcbps](?:[r-][w-][xsStT-]){3}[.+@]?\s+\d+\s+"
+"""What begins a line of `ls -l`, up to the user."""
+_ROOT = r"==> root <==\n\d+ \d+ \d+ "
+"""The line of evidence.sh that tells whose the mount root is, up to the user."""
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_HOST = r"(?P<value>[A-Za-z0-9][\w.-]*)"
+_LOGIN = r"(?<![\w.@/-])[a-z_][\w.-]{1,31}"
+
+PATTERNS = (
+    Pattern("key", re.compile(r"(?:ssh-\w+|ecdsa-sha2-\S+) (?P<value>AAAA[A-Za-z0-9+/]{20,}=*)"), hint=" AAAA"),
+    Pattern("key", re.compile(r"\bSHA256:(?P<value>[A-Za-z0-9+/]{43})"), hint="SHA256:"),
+    Pattern(
+        "device",
+        re.compile(r"/dev/disk/by-(?!path/)[a-z]+/(?P<value>[^\s\"'`,;)\]}<>|]+)"),
+        _is_name_of_device,
+        hint="/dev/disk/by-",
+    ),
+    Pattern(
+        "device",
+        re.compile(r"/dev/mapper/(?P<value>(?:[\w.+@=#-]|\\\\?(?:x[0-9a-f]{2}|0[0-7]{2}))*\w)"),
+        _is_mapped,
+        hint="/dev/mapper/",
+        tells=True,
+    ),
+    Pattern(
+        "device",
+        re.compile(r"(?<![\w-])(?P<value>(?:ata|nvme|scsi|usb|mmc)-[A-Za-z0-9][\w.+=-]*_[\w.+=-]*\w)"),
+        _has_serial,
+    ),
+    Pattern(
+        "uuid",
+        re.compile(rf"(?<!\w)(?P<value>{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}})(?!\w)"),
+        _is_foreign_uuid,
+        hint="-",
+    ),
+    Pattern(
+        "wwn",
+        re.compile(
+            rf"(?<![\w.])(?P<value>(?:wwn-0x|naa\.|eui\.){_HEX}{{16,32}}|(?:t10|iqn|nqn)\.[\w.:+-]{{6,}}"
+            rf"|0x5{_HEX}{{15}})(?!\w)"
+        ),
+    ),
+    Pattern(
+        "wwn", re.compile(rf"WWN Device Id:\s*(?P<value>{_HEX} {_HEX}{{6}} {_HEX}{{9}})(?!\w)"), hint="WWN Device Id:"
+    ),
+    Pattern("wwn", re.compile(rf"(?<![\w-])(?P<value>scsi-[1-8]{_HEX}{{16,32}})(?![0-9A-Za-z])"), hint="scsi-"),
+    Pattern("mac", re.compile(r"(?<![A-Za-z0-9])(?:en|wl|ww)x(?P<value>[0-9a-f]{12})(?![0-9A-Za-z])"), hint="x"),
+    Pattern(
+        "mac",
+        re.compile(rf"(?<![\w.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![\w.]\w|\w)"),
+        _is_dotted_hardware,
+        hint=".",
+    ),
+    Pattern(
+        "address",
+        re.compile(rf"(?<![\w.])(?P<value>(?:{_HEX}\.){{8,32}}ip6\.arpa|(?:\d{{1,3}}\.){{2,4}}in-addr\.arpa)(?!\w)"),
+        hint=".arpa",
+    ),
+    Pattern(
+        "mac",
+        re.compile(rf"(?<![\w:-])(?P<value>{_PAIR}(?::{_PAIR}){{5,}}|{_PAIR}(?:-{_PAIR}){{5}})(?![\w:-])"),
+        _is_hardware,
+    ),
+    Pattern(
+        "address",
+        re.compile(rf"(?<![\w:.])(?P<value>(?={_HEX}{{0,4}}:{_HEX}{{0,4}}:)[0-9A-Fa-f:.]{{2,45}})(?:%\w+)?(?![\w:])"),
+        _is_host_address_6,
+        hint=":",
+    ),
+    Pattern(
+        "address",
+        re.compile(r"(?<![\w.])(?P<value>\d{1,3}(?:\.\d{1,3}){3})(?!\.?\d)(?![A-Za-z])"),
+        _is_host_address,
+        hint=".",
+    ),
+    Pattern("address", re.compile(r"(?<!\w)(?P<value>ip-\d{1,3}(?:-\d{1,3}){3})(?!\d)"), hint="ip-"),
+    Pattern("machine", re.compile(rf"machine-id[\"']?[\s:=\"']+(?P<value>{_HEX}{{32}})(?!\w)"), hint="machine-id"),
+    Pattern(
+        "container",
+        re.compile(rf"(?:docker|containers?|overlay2?|pods?|snapshots|libpod)[/-](?P<value>{_HEX}{{64}})"),
+    ),
+    Pattern(
+        "serial",
+        re.compile(
+            r"(?i:\b(?:ID_)?serial(?:[_ ]?(?:number|no|short))?)[\"']?\s*[:=]\s*[\"']?(?P<value>[A-Za-z0-9][\w.+-]{3,})"
+        ),
+        _has_digit,
+        tells=True,
+    ),
+    Pattern(
+        "serial",
+        re.compile(r"(?<![\w/])(?i:sn|s/n)[\"']?\s*[:=]\s*[\"']?(?P<value>[A-Za-z0-9][\w.+-]{5,})"),
+        _has_digit,
+        tells=True,
+    ),
+    Pattern(
+        "user",
+        re.compile(r"/(?:home|Users)/(?P<value>(?:[^\W\d]|\\u[0-9a-f]{4})(?:[\w.-]|\\u[0-9a-f]{4})*)(?![\w.-])"),
+        tells=True,
+    ),
+    Pattern(
+        "user",
+        re.compile(
+            rf"(?:(?<![A-Za-z0-9_])|(?<=\\n))(?:(?:SUDO_|REMOTE_)?USER|LOGNAME|USERNAME)=[\"']?(?P<value>{_NAME})"
+        ),
+        tells=True,
+    ),
+    Pattern("user", re.compile(rf"\b[ef]?s?uid=\d+\((?P<value>{_NAME})\)"), hint="uid=", tells=True),
+    Pattern("user", re.compile(r"(?<=[=,])\d+\((?P<value>[^()\n]+)\)"), _in_groups, hint="gid=", tells=True),
+    Pattern("user", re.compile(rf"{_ROOT}(?P<value>\S+) "), hint="==> root <==", tells=True),
+    Pattern("user", re.compile(rf"{_ROOT}\S+ (?P<value>[^\n]+)"), hint="==> root <==", tells=True),
+    Pattern("user", re.compile(rf"{_LISTED}(?P<value>\S+)\s"), _is_named, tells=True),
+    Pattern("user", re.compile(rf"{_LISTED}\S+\s+(?P<value>\S+)\s"), _is_named, tells=True),
+    Pattern(
+        "host",
+        re.compile(
+            rf"(?:{_MONTH}\s+\d\d? \d\d:\d\d:\d\d(?:\.\d+)?|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,:+Z-]*) "
+            rf"{_HOST} [\w./()@-]+(?:\[\d+\])?:"
+        ),
+        _is_machine,
+        tells=True,
+    ),
+    Pattern(
+        "host", re.compile(rf"(?<![A-Za-z] )(?<![\w/])Linux {_HOST} \d+\.\d+"), _is_machine, hint="Linux ", tells=True
+    ),
+    Pattern("host", re.compile(rf"\bLinux \d+\.\S+ \({_HOST}\)"), _is_machine, hint="Linux ", tells=True),
+    Pattern(
+        "user", re.compile(rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)"), _is_login, hint="@", tells=True
+    ),
+    Pattern(
+        "host", re.compile(rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?))"), _is_login, hint="@", tells=True
+    ),
+    Pattern(
+        "host",
+        re.compile(
+            r"(?<![\w./-])(?P<value>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+"
+            r"(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa))(?![\w-])"
+        ),
+    ),
+)
+"""Looked for in this order: a longer form before one that could be a part of it."""

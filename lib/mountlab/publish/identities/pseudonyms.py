@@ -1,0 +1,271 @@
+"""Replacing: the same placeholder for the same value in every file, and a count of what was replaced."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from mountlab.publish.identities.known import Identity
+from mountlab.publish.identities.names import LONG, OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS, distinctive, neutral
+from mountlab.publish.identities.patterns import NO_UUID, PATTERNS, Pattern
+
+KINDS = {
+    "host": "host names", "domain": "domains", "address": "network addresses", "mac": "hardware addresses",
+    "serial": "serial numbers", "wwn": "world-wide names", "device": "stable names of devices", "uuid": "UUIDs",
+    "user": "user names", "place": "names of directories", "box": "names of boxes",
+    "key": "keys and their fingerprints", "machine": "ids of machines", "container": "ids of containers",
+}  # fmt: skip
+"""Every kind of identity, as the bundle's list of what was replaced calls it."""
+
+_CASELESS = {"host", "domain", "box", "serial", "wwn", "device", "address", "machine"}
+_PUBLIC: Mapping[str, frozenset[str]] = {"user": PUBLIC_USERS, "host": PUBLIC_HOSTS, "box": OWN_BOXES}
+_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\0[0-7]{2}))"
+r"""Where a name may begin: not inside a word; after '\n' of JSON, '%2F' of a URL and '\040' of a path."""
+_AFTER = r"(?![A-Za-z0-9])"
+_CONTEXTS = {
+    "host": (r"(?<=[\w.-]@){}", r"(?<=\bLinux ){}(?= \d)", r"(?<=\d\d:\d\d:\d\d ){}(?= [\w.\[\]()/-]+:)",
+             r"(?<=\b[Hh]ost[ =:]){}", r"(?<=\bhostname[=:]){}", r"(?<=//){}(?=[/:])"),
+    "user": (r"(?<=/home/){}", r"(?<=/Users/){}", r"(?<=mountlab-){}(?=/|\b(?!-))", r"(?<![\w-]){}(?=@)",
+             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))", r"(?<=\\){}"),
+    "box": (r"(?<=\bBOX=){}", r"(?<=\bbox[ =:]){}", r"(?<=--box ){}", r"(?<=params/boxes/){}(?=\.yml)"),
+}  # fmt: skip
+"""Where a word stands as a name: for machines and users that are called as things are."""
+_STRUCTURED = {"hostname": "host", "host": "host", "user": "user", "box": "box"}
+_LITERAL_WORDS = """
+    versions programs kernel os machine cpu_model git_commit mountlab_version source kernel_filesystems tool
+    status schema metric unit options
+"""
+_LITERAL = frozenset(_LITERAL_WORDS.split())
+"""Keys of run.json whose values hold versions, or words of others: only what is known is replaced."""
+
+
+class Pseudonyms:
+    """Names in the place of identities: `host-1`, `address-2`, numbered in the order in which they were first seen.
+
+    Known identities are replaced wherever they stand, in the forms that JSON, HTML, URLs and /proc give them; others
+    are found by their form. A name that is an ordinary word is replaced only where it stands as a name.
+    """
+
+    def __init__(self, identities: Iterable[Identity], runs: Mapping[str, str] | None = None) -> None:
+        """`runs`: the id of each run, which names its box, to that name."""
+        self.places: dict[str, int] = {}
+        """How often something of each kind was replaced."""
+        self.words: set[str] = set()
+        """Kinds with a name that is an ordinary word."""
+        self._given: dict[tuple[str, str], str] = {}
+        self._forms: dict[str, tuple[str, str]] = {}
+        self._plain: list[str] = []
+        self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": [], "context": []}
+        known = list(identities)
+        self._taken = {identity.value for identity in known if _is_placeholder(identity.value)}
+        for identity in known:
+            self._know(identity)
+        self._known = self._compiled()
+        for run_id, box in (runs or {}).items():
+            new = re.sub(rf"-{re.escape(box)}(?=(?:-\d+)?\Z)", f"-{self.placeholder('box', box)}", run_id)
+            if (name := self.text(new)) != run_id:
+                self._look_for("box", run_id, name, "inside")
+        self.places.clear()
+        self._known = self._compiled()
+
+    # --- what is looked for -------------------------------------------------------------------------------------------
+
+    def _know(self, identity: Identity) -> None:
+        kind, value = identity.kind, identity.value
+        if self._stays(kind, value):
+            return
+        if kind == "place":
+            self._know_path(value)
+            return
+        name = self.placeholder(kind, identity.same_as or value)
+        self._given[kind, _key(kind, value)] = name
+        if not distinctive(value) or (kind == "box" and value.isalpha()):
+            self.words |= {kind}
+            for context in _CONTEXTS.get(kind, ()):
+                self._look_for(kind, value, name, "context", context)
+            return
+        if kind == "domain":
+            self._plain.append(value)
+        where = "inside" if len(value) >= LONG and not value.isalpha() else "word"
+        self._look_for(kind, value, name, where if kind in _CASELESS else "exact")
+
+    def _know_path(self, path: str) -> None:
+        """A path, and every directory above it whose name tells something."""
+        parts = path.strip("/").split("/")
+        for count in range(1, len(parts) + 1):
+            before, after = "/" + "/".join(parts[:count]), "/" + "/".join(map(self._part, parts[:count], ["", *parts]))
+            if before != after:
+                self._look_for("place", before, after, "path")
+
+    def _part(self, part: str, above: str) -> str:
+        """One directory's name; below /home it is a user."""
+        if above in ("home", "Users") and part not in PUBLIC_USERS:
+            return self.placeholder("user", part)
+        known = next(
+            (name for kind in ("user", "host", "box") if (name := self._given.get((kind, _key(kind, part))))), ""
+        )
+        if known or neutral(part):
+            return known or part
+        head, dash, rest = part.partition("-")
+        if head == "mountlab":
+            return head + dash + (rest and self._part(rest, ""))
+        return part if re.fullmatch(r"place-\d+|user-\d+", part) else self.placeholder("place", part)
+
+    def _look_for(self, kind: str, value: str, name: str, where: str, context: str = "{}") -> None:
+        encoded = {_in_url(value, slash): _in_url(name, slash) for slash in ("%2F", "%2f")} if where == "path" else {}
+        for form, given in {**dict.fromkeys(_forms(value), name), **encoded}.items():
+            self._forms[form.lower() if kind in _CASELESS or where == "inside" else form] = (kind, given)
+            self._alternatives[where].append(context.format(re.escape(form)))
+
+    def _compiled(self) -> re.Pattern[str] | None:
+        """One expression for all that is known; longer values first, since a shorter one may be their beginning."""
+        self._alternatives["domain"] = [rf"(?:[A-Za-z0-9-]+\.)+{re.escape(domain)}" for domain in self._plain]
+        word = (f"{_BEFORE}(?i:", _AFTER, ")")
+        frames = {
+            "inside": ("(?i:", "", ")"), "domain": word, "path": ("(?:", "(?![A-Za-z0-9_-])", ")"), "word": word,
+            "exact": (f"{_BEFORE}(?:", _AFTER, ")"), "context": ("(?:", _AFTER, ")"),
+        }  # fmt: skip
+        parts = [
+            start + "|".join(sorted(self._alternatives[where], key=len, reverse=True)) + end + after
+            for where, (start, after, end) in frames.items()
+            if self._alternatives.get(where)
+        ]
+        return re.compile("|".join(parts)) if parts else None
+
+    # --- replacing ----------------------------------------------------------------------------------------------------
+
+    def placeholder(self, kind: str, value: str) -> str:
+        """What stands for a value of a kind, a new one for a new value. A name that everybody has stays, and so does a
+        placeholder: of a run that was made from a published sweep."""
+        if self._stays(kind, value):
+            return value
+        key = (kind, _key(kind, value))
+        if key not in self._given:
+            used = self._taken | {name for (of, _), name in self._given.items() if of == kind}
+            numbered = (f"{NO_UUID}{n:012d}" if kind == "uuid" else f"{kind}-{n}" for n in itertools.count(1))
+            self._given[key] = next(name for name in numbered if name not in used)
+        return self._given[key]
+
+    def text(self, text: str, *, patterns: bool = True) -> str:
+        """A text with every identity replaced; without `patterns` only those that are known."""
+        if self._known and self._may_hold(text):
+            text = self._known.sub(self._replacement, text)
+        for pattern in PATTERNS if patterns else ():
+            text = self._by(pattern, text)
+        return text
+
+    def _may_hold(self, text: str) -> bool:
+        """Whether any known value is in a text at all, which is soon told."""
+        lowered = text.lower()
+        return any(form.lower() in lowered for form in (*self._forms, *self._plain))
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        kind, name = self._meant(match[0])
+        self.places[kind] = self.places.get(kind, 0) + 1
+        return name or self.placeholder("host", match[0])
+
+    def _meant(self, found: str) -> tuple[str, str]:
+        """Kind and placeholder of a known value; of a machine of a known domain, which may be new, no placeholder."""
+        return self._forms.get(found) or self._forms.get(found.lower()) or ("host", "")
+
+    def _stays(self, kind: str, value: str) -> bool:
+        """Whether what has the form of an identity is none: a placeholder, or a name that everybody has."""
+        return _is_placeholder(value) or value in _PUBLIC.get(kind, ())
+
+    def _by(self, pattern: Pattern, text: str) -> str:
+        done, parts = 0, []
+        for match in pattern.find(text):
+            value = match["value"]
+            if self._stays(pattern.kind, value):
+                continue
+            parts += [text[done : match.start("value")], self.placeholder(pattern.kind, value)]
+            done = match.end("value")
+            self.places[pattern.kind] = self.places.get(pattern.kind, 0) + 1
+        return "".join([*parts, text[done:]]) if parts else text
+
+    def data(self, data: bytes) -> bytes:
+        """The content of a file, in whatever encoding: what is no UTF-8 stays byte for byte."""
+        return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
+    def value(self, value: Any, key: str = "", *, under: str = "", literal: bool = False) -> Any:
+        """JSON with its texts replaced, keys too. `key`: what it stands at, and `under` which one; some tell what a
+        value is."""
+        literal = literal or key in _LITERAL
+        if isinstance(value, str):
+            kind = _STRUCTURED.get(key, "box" if key == "name" and under == "box" else "")
+            return self._named(kind, value) or self.text(value, patterns=not literal)
+        if isinstance(value, Mapping):
+            return {
+                self.text(name, patterns=not literal): self.value(each, name, under=key, literal=literal)
+                for name, each in value.items()
+            }
+        return [self.value(each, key, literal=literal) for each in value] if isinstance(value, list) else value
+
+    def _named(self, kind: str, value: str) -> str | None:
+        """The placeholder of a value that stands where a name of this kind does."""
+        known = self._given.get((kind, _key(kind, value))) if kind else None
+        self.places[kind] = self.places.get(kind, 0) + 1 if known else self.places.get(kind, 0)
+        return known
+
+    def rows(self, table: str) -> str:
+        """A table as CSV, each cell as the value of its column."""
+        rows = list(csv.reader(io.StringIO(table)))
+        sink = io.StringIO()
+        head = rows[0] if rows else []
+        csv.writer(sink, lineterminator="\n").writerows(
+            [head, *([self.value(cell, column) for cell, column in zip(row, head, strict=True)] for row in rows[1:])]
+        )
+        return sink.getvalue()
+
+    def left(self, text: str, *, patterns: bool = True) -> set[str]:
+        """Kinds of identities that a text still holds, which it never does after it was replaced."""
+        known = self._known.finditer(text) if self._known and self._may_hold(text) else ()
+        found = {self._meant(match[0])[0] for match in known}
+        for pattern in PATTERNS if patterns else ():
+            found |= {pattern.kind for match in pattern.find(text) if not self._stays(pattern.kind, match["value"])}
+        return found
+
+    def ordinary(self) -> tuple[str, ...]:
+        """Kinds of names with one that is an ordinary word."""
+        return tuple(kind for kind in ("host", "user", "box") if kind in self.words)
+
+    def told(self) -> list[dict[str, Any]]:
+        """What was replaced: kind, how many different ones, how often. Never a value."""
+        names: dict[str, set[str]] = {}
+        for (kind, _), name in self._given.items():
+            names.setdefault(kind, set()).add(name)
+        return [
+            {"kind": KINDS[kind], "different": len(names[kind]), "times": self.places[kind]}
+            for kind in KINDS
+            if self.places.get(kind) and kind in names
+        ]
+
+
+def _key(kind: str, value: str) -> str:
+    if kind == "mac":
+        return re.sub(r"[:.-]", "", value.lower())
+    return value.lower() if kind in _CASELESS or kind == "uuid" else value
+
+
+def _is_placeholder(value: str) -> bool:
+    return re.fullmatch(rf"(?:{'|'.join(KINDS)})-\d+", value) is not None or value.startswith(NO_UUID)
+
+
+def _forms(value: str) -> list[str]:
+    """A value as it stands in plain text, in JSON, HTML, URLs, mountinfo and names made by udev, systemd and LVM."""
+    octal = "".join(f"\\{ord(char):03o}" if char in " \t\n\\" else char for char in value)
+    udev = "".join(char if char.isalnum() or char in "#+-.:=@_/" else f"\\x{ord(char):02x}" for char in value)
+    forms = [value, json.dumps(value)[1:-1], octal, octal.replace("\\", "\\\\"), escape(value), _in_url(value), udev]
+    forms.append(value.replace("-", "--"))  # LVM: /dev/mapper/nova--bench--vg-root
+    return list(dict.fromkeys(forms))
+
+
+def _in_url(value: str, slash: str = "/") -> str:
+    encoded = re.sub(r"[^A-Za-z0-9_.~/-]", lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode()), value)
+    return encoded.replace("/", slash)

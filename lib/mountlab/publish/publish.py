@@ -1,0 +1,402 @@
+"""Runs to a bundle: a folder and a zip that stand alone, without the names of machines and people.
+
+The order of it: copy each run with its identities replaced, derive figures and reports from the copy, describe it all,
+and then check the finished bundle as a stranger would. It appears whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mountlab.analysis.compare.two import compare_runs
+from mountlab.box import ssh as box
+from mountlab.core import disk
+from mountlab.core.checksums import MANIFEST, manifest, safe_parts
+from mountlab.core.errors import MountlabError, PlanError, StoreError
+from mountlab.core.safe_yaml import as_yaml
+from mountlab.publish import bundle_view, crate, reproduce
+from mountlab.publish.bundle import (
+    DEFAULT_AUTHOR,
+    DESCRIPTION,
+    ENTRY,
+    REPLACED,
+    TABLES,
+    Bundle,
+    check_licence,
+    differences,
+    of_same_title,
+    slug,
+    without_clock,
+    without_outputs,
+)
+from mountlab.publish.identities import (
+    Pseudonyms,
+    control_identities,
+    page_with,
+    run_identities,
+    said_by_notebook,
+    said_by_page,
+)
+from mountlab.publish.seal_again import seal_again
+from mountlab.report import execute
+from mountlab.results import store, tables, writer
+from mountlab.results.info import read_box
+from mountlab.results.journal import whole_lines
+from mountlab.results.paths import NOTEBOOKS, RESULTS
+from mountlab.results.store import Run
+
+DEFAULT_LICENCE = "CC-BY-4.0"
+CLEAN_NOTEBOOKS = ("10_run_sweep.ipynb", "20_report.ipynb", "50_compare_runs.ipynb")
+ENVIRONMENT = ("requirements.lock", "environment.yml")
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The earliest moment that a zip can tell: the same in every zip."""
+
+Replace = Callable[[str], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the one who publishes says."""
+
+    to: Path | None = None
+    title: str | None = None
+    authors: tuple[str, ...] = ()
+    licence: str = DEFAULT_LICENCE
+    keep_identities: bool = False
+
+
+def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -> tuple[Path, Path]:
+    """Make a bundle of runs, and return its folder and its zip.
+
+    Raises StoreError where a run cannot be read, is named twice, or the place is taken; MountlabError where the
+    finished bundle does not hold the figures of the runs, or still holds what should have been replaced.
+    """
+    check_licence(wishes.licence)
+    runs = [store.load_run(path) for path in paths]
+    _check_distinct(runs)
+    names = None if wishes.keep_identities else _pseudonyms(runs)
+    title = wishes.title or of_same_title(names.text(run.sweep.name) if names else run.sweep.name for run in runs)
+    target = wishes.to.absolute() if wishes.to else _free_place(results, title, runs)
+    if target.exists() or _zip_of(target).exists():
+        raise StoreError("the place is taken", where=disk.shown(target), next_step="name another with --to")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".bundle-") as staging:
+        place = Path(staging) / "bundle"
+        place.mkdir()
+        _fill(place, runs, names, title, wishes)
+        _check(place, runs, names)
+        archive = Path(staging) / "bundle.zip"
+        _pack(place, archive, target.name)
+        os.replace(archive, _zip_of(target))
+        place.replace(target)
+    return target, _zip_of(target)
+
+
+def _zip_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.zip")
+
+
+def _check_distinct(runs: Sequence[Run]) -> None:
+    ids = [run.info["run_id"] for run in runs]
+    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+    if twice:
+        raise StoreError("a run is in a bundle once", where="publish", got=", ".join(twice))
+
+
+def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
+    """A name that no bundle has: old ones are never overwritten."""
+    day = max(str(run.info.get("finished_at") or run.info["created_at"]) for run in runs)[:10]
+    base = f"bundle-{slug(title)}-{day}"
+    names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    return next(results / name for name in names if not ((results / name).exists() or _zip_of(results / name).exists()))
+
+
+# --- what tells a machine or a person ---------------------------------------------------------------------------------
+
+
+def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
+    found = [each for run in runs for each in run_identities(run.info, _texts(run.path))]
+    ssh = [box.ssh_names(read_box(run.path)) for run in runs]
+    told = {key: [name for each in ssh for name in each.get(key, ())] for key in ("host", "user")}
+    found += control_identities(
+        host=os.uname().nodename,
+        user=_user(),
+        home=str(Path.home()),
+        machine_id=_machine_id(),
+        ssh=told,
+        paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
+    )
+    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs})
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user number without a name
+        return ""
+
+
+def _machine_id() -> str:
+    file = Path("/etc/machine-id")
+    return file.read_text().strip() if file.exists() else ""
+
+
+def _texts(run: Path) -> Iterator[str]:
+    yield (run / "run.json").read_text(errors="surrogateescape")
+    yield (run / "trials.jsonl").read_text(errors="surrogateescape")
+    yield from (file.read_text(errors="surrogateescape") for file in _files(run / "raw"))
+
+
+def _files(directory: Path) -> list[Path]:
+    """Every file below a directory, sorted. Raises StoreError for anything that is neither file nor directory."""
+    found = sorted(directory.rglob("*"))
+    for path in found:
+        kind = path.lstat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            raise StoreError("only files and directories can be published", where=disk.shown(path), got="another kind")
+    return [path for path in found if path.is_file()]
+
+
+# --- the content ------------------------------------------------------------------------------------------------------
+
+
+def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
+    """Everything but the zip, the checksums last."""
+    copies = [_copy_run(place, run, names) for run in runs]
+    for copy in copies:
+        _derive(copy)
+    comparisons = dict(_compare(place, copies))
+    for notebook in sorted(place.rglob("*.ipynb")):
+        _clean(notebook, _machine_free(place, names))
+    for page in sorted(place.rglob("report.html")):
+        _put(page, page_with(page.read_text(), _machine_free(place, names)))
+    _add_surroundings(place)
+    bundle = _bundle(copies, comparisons, names, title, wishes)
+    _describe(place, bundle)
+    sums = {_name(place, file): hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(place)}
+    _put(place / MANIFEST, manifest(sums))
+
+
+def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
+    """What was measured, with its identities replaced; what is derived from it is made anew."""
+    value: Callable[[Any], Any] = names.value if names else lambda each: each
+    info = value(json.loads((run.path / "run.json").read_text()))
+    copy = place / "runs" / str(info["run_id"])
+    copy.mkdir(parents=True)
+    _put(copy / "run.json", json.dumps(info, indent=1))
+    _put(copy / "sweep.yml", as_yaml(info["parameters"]))
+    _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
+    if info["published"]:
+        _put(copy / "published.json", json.dumps(info["published"], indent=1))
+    lines = whole_lines(run.path / "trials.jsonl")
+    _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
+    if (run.path / "exclude.yml").exists():
+        _put(copy / "exclude.yml", (names.text if names else str)((run.path / "exclude.yml").read_text()))
+    for file in _files(run.path / "raw"):
+        name = _name(run.path, file)
+        _put(copy / (names.text(name) if names else name), _content(file, names))
+    seal_again(copy)
+    return copy
+
+
+def _content(file: Path, names: Pseudonyms | None) -> bytes:
+    data = file.read_bytes()
+    if names is None:
+        return data
+    if data.startswith(_COMPRESSED):
+        raise StoreError(
+            "a compressed file cannot be searched for identities",
+            where=disk.shown(file),
+            next_step="unpack it, or publish with --keep-identities",
+        )
+    return names.data(data)
+
+
+def _name(place: Path, file: Path) -> str:
+    name = file.relative_to(place).as_posix()
+    safe_parts(name)
+    return name
+
+
+def _put(path: Path, content: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
+
+
+def _derive(copy: Path) -> None:
+    """Tables and report, from the copy alone."""
+    run = store.load_run(copy)
+    tables.write_derived(run)
+    _put(copy / "measurements.csv", reproduce.table_text(run, "measurements"))
+    execute.write_report(copy)
+
+
+def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """Each run beside the first before it with which it has figures in common."""
+    for number, other in enumerate(copies):
+        earlier = next((copy for copy in copies[:number] if _comparable(copy, other)), None)
+        if earlier:
+            page = execute.write_comparison(earlier, other, results=place / "comparisons")
+            yield _name(place, page.parent), f"{earlier.name} and {other.name}"
+
+
+def _comparable(a: Path, b: Path) -> bool:
+    try:
+        compare_runs(store.load_run(a), store.load_run(b))
+    except PlanError:  # nothing in common
+        return False
+    return True
+
+
+def _machine_free(place: Path, names: Pseudonyms | None) -> Replace:
+    """Takes the places of this machine out of a text: those of the bundle begin at the bundle."""
+    ours = {f"{place}/": "", str(place): ".", f"{disk.shown(place)}/": "", disk.shown(place): "."}
+
+    def replaced(text: str) -> str:
+        for old, new in ours.items():
+            text = text.replace(old, new)
+        return names.text(text, patterns=False) if names else text
+
+    return replaced
+
+
+def _clean(notebook: Path, replace: Replace) -> None:
+    _put(notebook, json.dumps(without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
+
+
+def _add_surroundings(place: Path) -> None:
+    """The notebooks as they are before they are run, and the environment that runs them."""
+    for name in CLEAN_NOTEBOOKS:
+        clean = without_outputs(json.loads((NOTEBOOKS / name).read_text()))
+        _put(place / "notebooks" / name, json.dumps(clean, indent=1) + "\n")
+    for name in ENVIRONMENT:
+        _put(place / "environment" / name, (disk.ROOT / name).read_bytes())
+    _put(place / "environment" / "versions.json", json.dumps(writer.versions(), indent=1))
+
+
+def _bundle(
+    copies: Sequence[Path], comparisons: Mapping[str, str], names: Pseudonyms | None, title: str, wishes: Wishes
+) -> Bundle:
+    return Bundle(
+        title=title,
+        authors=wishes.authors or (DEFAULT_AUTHOR,),
+        licence=wishes.licence,
+        runs=tuple(reproduce.published_run(store.load_run(copy)) for copy in copies),
+        comparisons=comparisons,
+        replaced=tuple(names.told()) if names else None,
+        ordinary=names.ordinary() if names else (),
+        versions=writer.versions(),
+        mountlab_version=metadata.version("mountlab"),
+    )
+
+
+def _describe(place: Path, bundle: Bundle) -> None:
+    """The files that tell what the others are."""
+    _put(place / DESCRIPTION, json.dumps(bundle.described(), indent=1) + "\n")
+    _put(place / ENTRY, json.dumps(bundle.entry(), indent=1) + "\n")
+    _put(
+        place / REPLACED, json.dumps({"replaced": bundle.replaced, "ordinary_words": bundle.ordinary}, indent=1) + "\n"
+    )
+    _put(place / "README.md", bundle_view.readme(bundle))
+    _put(place / "LICENSE", bundle_view.licence_text(bundle, (disk.ROOT / "LICENSE").read_text()))
+    _put(place / "CITATION.cff", as_yaml(bundle_view.citation(bundle)))
+    described = [*(_name(place, file) for file in _files(place)), "index.html"]
+    linked = [*described, "ro-crate-metadata.json", MANIFEST]
+    _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked)))
+    _put(place / "ro-crate-metadata.json", json.dumps(crate.metadata(bundle, sorted(described)), indent=1) + "\n")
+
+
+# --- the check of what is finished ------------------------------------------------------------------------------------
+
+
+def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
+    """Look at the bundle as whoever gets it: its sums, its figures from its raw output, those of the runs; and search
+    all of it for what should be gone."""
+    found = [str(each) for each in reproduce.damaged(place)]
+    for run, copy in zip(runs, _copies(place, runs, names), strict=True):
+        found += [str(each) for each in reproduce.differing(copy)]
+        found += [str(each) for each in _changed(run, copy, names)]
+    if found:
+        raise MountlabError(
+            "the bundle would not hold the figures of the runs: replacing a name changed what its raw output says",
+            where="publish",
+            got="; ".join(found[:5]),
+            next_step="publish with --keep-identities, and tell us of it",
+        )
+    left = {_name(place, file): kinds for file in _files(place) if names and (kinds := _left(place, file, names))}
+    for name, kinds in left.items():
+        raise MountlabError(
+            "the bundle would still hold identities",
+            where=name,
+            got=", ".join(sorted(kinds)),
+            next_step="tell us of it",
+        )
+
+
+def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[Path]:
+    ids = [str(run.info["run_id"]) for run in runs]
+    return [place / "runs" / (names.text(run_id) if names else run_id) for run_id in ids]
+
+
+def _changed(run: Run, copy: Path, names: Pseudonyms | None) -> Iterator[object]:
+    """Where the figures of the copy are not those of the run."""
+    again = store.load_run(copy)
+    for table in TABLES:
+        before = reproduce.table_text(run, table)
+        yield from differences(
+            copy.name, table, names.rows(before) if names else before, reproduce.table_text(again, table)
+        )
+
+
+_SAYS_AUTHORS = ("index.html", "README.md", "LICENSE", "CITATION.cff", "ro-crate-metadata.json", DESCRIPTION, ENTRY)
+"""Files in which the author and the title stand, which are as they were given."""
+
+
+def _left(place: Path, file: Path, names: Pseudonyms) -> set[str]:
+    """Kinds of identities that a file of the bundle still holds."""
+    name = _name(place, file)
+    if name in _SAYS_AUTHORS or name.startswith(("environment/", "notebooks/")) or name == MANIFEST:
+        return set()
+    raw = "/raw/" in name
+    read = None if raw else _SAID.get(file.suffix)
+    text = reproduce.parquet_text(file) if file.suffix == ".parquet" else file.read_bytes().decode(errors="replace")
+    return names.left(f"{_without_ours(name)}\n{read(text) if read else text}", patterns=raw)
+
+
+def _without_ours(name: str) -> str:
+    """The name of a file without the last part where that is ours, the same in every bundle."""
+    return name if "/raw/" in name else name.rpartition("/")[0]
+
+
+def _rows_only(table: str) -> str:
+    return table.partition("\n")[2]
+
+
+_SAID: Mapping[str, Replace] = {
+    ".html": said_by_page, ".ipynb": said_by_notebook, ".csv": _rows_only, ".parquet": _rows_only,
+}  # fmt: skip
+"""What a file of ours says of the run, by its ending, without the words of its format."""
+
+
+# --- the zip ----------------------------------------------------------------------------------------------------------
+
+
+def _pack(place: Path, archive: Path, name: str) -> None:
+    """A zip of a folder, the same bytes for the same files."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for file in _files(place):
+            entry = zipfile.ZipInfo(f"{name}/{_name(place, file)}", _EPOCH)
+            entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o100644 << 16
+            packed.writestr(entry, file.read_bytes())

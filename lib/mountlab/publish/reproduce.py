@@ -1,0 +1,421 @@
+"""A published bundle, checked as a stranger would: its checksums, and its figures made again from its raw output.
+
+Nothing in a bundle is executed by that. Archives are unpacked without links, without names that lead elsewhere, and up
+to a size; the bundle itself is only read.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import lzma
+import os
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mountlab.analysis import verdicts
+from mountlab.analysis.compare.two import compare_runs
+from mountlab.checks import caveats
+from mountlab.core import disk
+from mountlab.core.checksums import MANIFEST, read_manifest, safe_parts
+from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_line
+from mountlab.core.safe_yaml import as_yaml
+from mountlab.core.text import visible
+from mountlab.core.units import GIB, format_bytes
+from mountlab.publish.bundle import (
+    DESCRIPTION,
+    ENTRY,
+    FORMAT,
+    TABLES,
+    Checked,
+    Damage,
+    Difference,
+    PublishedRun,
+    count_figures,
+    differences,
+    plain_name,
+)
+from mountlab.report import execute
+from mountlab.report.views.compare import comparison_text
+from mountlab.results import altered, info, store, writer
+from mountlab.results import paths as places
+from mountlab.results.journal import read_as_it_is
+from mountlab.results.store import Run
+from mountlab.results.tables import csv_text
+from mountlab.results.tables import tables as tables_
+from mountlab.runner import workflow
+from mountlab.sweep.sweep_file import Resolved
+
+LARGEST, MOST_FILES = 16 * GIB, 1_000_000
+"""What is unpacked at most: far more than any bundle has, and less than would fill most disks unseen."""
+_LARGEST_DESCRIPTION = 64 * 1024 * 1024
+_PIECE = 1024 * 1024
+_DAMAGE = (
+    MountlabError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error,
+    RecursionError,
+)  # fmt: skip
+"""What damaged files of a run raise on their way to its figures."""
+_ALL = "all tables"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """The folder of a bundle, be it a folder or a zip, which is unpacked for the time. Raises StoreError."""
+    if path.is_dir():
+        yield path.resolve()
+        return
+    if not path.exists():
+        raise StoreError("no such bundle", where=disk.shown(path), next_step="name a folder or a zip of `publish`")
+    with tempfile.TemporaryDirectory(prefix="mountlab-bundle-") as place:
+        _unpack(path, Path(place))
+        yield _top(Path(place).resolve(), path)
+
+
+def check(place: Path) -> Checked:
+    """Checksums, and all figures made again. Reads only.
+
+    Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
+    """
+    description = _description(place)
+    paths = _paths(place, description)
+    damage = damaged(place)
+    found = [each for path in paths for each in _differing_or_why(path)]
+    lost = tuple(each.run_id for each in found if each.table == _ALL)
+    if not lost:
+        found += _saying_otherwise(place, description, paths)
+    return Checked(
+        title=str(description.get("title", "")),
+        runs=tuple(path.name for path in paths),
+        damage=tuple(damage),
+        differences=tuple(found),
+        figures=sum(map(_count, paths)),
+        versions=tuple(_other_versions(description)),
+        lost=lost,
+    )
+
+
+def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
+    """Run each sweep of a bundle on a box of ours: what the two runs say beside each other, and the page that does.
+
+    The same way as `mountlab run`. Published figures stand in it where this Mountlab has them.
+    """
+    for path in _runs(place, _description(place)):
+        new = workflow.run(sweep_of(path), box=box)
+        execute.write_report(new)
+        page = execute.write_comparison(path, new)
+        yield comparison_text(compare_runs(store.load_run(path), store.load_run(new))), page
+
+
+def sweep_of(path: Path) -> Resolved:
+    """The sweep of a published run, to be run again. Raises StoreError for logs, which nobody can run again."""
+    resolved = info.read_sweep(path)
+    if resolved.sweep.imported:
+        raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
+    known = {file.stem for file in (places.PARAMS / "published").glob("*.yml")}
+    sweep = replace(resolved.sweep, published=tuple(name for name in resolved.sweep.published if name in known))
+    return Resolved(sweep, {**resolved.parameters, "published": list(sweep.published)})
+
+
+def refuse_commands(place: Path, *, allowed: bool) -> None:
+    """Raise UnsafeError where running the sweeps again would run command lines that the bundle brings with it."""
+    sweeps = [info.read_sweep(path).sweep for path in _runs(place, _description(place))]
+    own = [each for sweep in sweeps for each in sweep.workloads if each.tool == "command"]
+    lines = dict.fromkeys(str(each.options[key]) for each in own for key in _COMMAND_LINES if each.options.get(key))
+    if lines and not allowed:
+        raise UnsafeError(
+            "the bundle brings command lines of its own, which would run on your box",
+            where="bundle",
+            got="; ".join(lines),
+            next_step="read them; then add --allow-commands",
+        )
+
+
+_COMMAND_LINES = ("argv", "prepare", "version")
+
+
+# --- what a bundle says of itself -------------------------------------------------------------------------------------
+
+
+def _description(place: Path) -> dict[str, Any]:
+    file = place / DESCRIPTION
+    if not _is_regular(file) or file.stat().st_size > _LARGEST_DESCRIPTION:
+        raise StoreError("not a bundle", where=disk.shown(place), got=f"no {DESCRIPTION}", next_step="see `publish`")
+    try:
+        found = json.loads(file.read_text())
+    except (ValueError, RecursionError) as error:
+        raise StoreError("the bundle's description is not whole", where=DESCRIPTION, got=str(error)) from error
+    if not isinstance(found, dict) or not isinstance(found.get("runs"), list) or not found["runs"]:
+        raise StoreError("not a bundle of Mountlab's", where=DESCRIPTION, got="no runs")
+    if found.get("format") != FORMAT:
+        raise StoreError(
+            "a bundle of another format",
+            where=DESCRIPTION,
+            got=str(found.get("format")),
+            allowed=str(FORMAT),
+            next_step="use the Mountlab that made it, or a later one",
+        )
+    return found
+
+
+def _paths(place: Path, description: Mapping[str, Any]) -> list[Path]:
+    """The directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
+    ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
+    return [place / "runs" / plain_name(str(run_id), DESCRIPTION) for run_id in ids]
+
+
+def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
+    """The same, each after a look at the names in it that are used as those of files."""
+    paths = _paths(place, description)
+    for path in paths:
+        _refuse_links(path)
+        _check_names(path, _names(path))
+    return paths
+
+
+def _names(run: Path) -> list[str]:
+    """What is used as the name of a file by whoever reads a run."""
+    sweep = info.read_sweep(run).sweep
+    names = [name for trial in read_as_it_is(run).trials for name in (trial.trial_id, trial.mount)]
+    return list(dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]))
+
+
+def _check_names(run: Path, names: list[str]) -> None:
+    for name in names:
+        plain_name(name, f"{run.name}: trials.jsonl")
+
+
+def _refuse_links(place: Path) -> None:
+    """A link could lead anywhere on this machine, and a pipe would wait for ever."""
+    for path in [place, *place.rglob("*")]:
+        kind = path.lstat().st_mode if path.exists() or path.is_symlink() else stat.S_IFLNK
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            raise StoreError(
+                "a bundle holds files and directories only", where=disk.shown(path), got="a link, or another kind"
+            )
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _other_versions(description: Mapping[str, Any]) -> Iterator[str]:
+    told = description.get("versions")
+    here = writer.versions()
+    for name, version in told.items() if isinstance(told, dict) else ():
+        if name != "control kernel" and here.get(name) != version:
+            yield f"{name} {version}, here {here.get(name, 'absent')}"
+
+
+# --- checksums --------------------------------------------------------------------------------------------------------
+
+
+def damaged(place: Path) -> list[Damage]:
+    """Every file that is damaged, missing or extra, by the checksums. Raises StoreError for links."""
+    _refuse_links(place)
+    if not _is_regular(place / MANIFEST):
+        return [Damage("missing", MANIFEST)]
+    sums = read_manifest((place / MANIFEST).read_text(errors="replace"))
+    present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()} - {MANIFEST}
+    found = [Damage("missing", name) for name in sums if name not in present]
+    found += [Damage("extra", name) for name in present if name not in sums]
+    found += [Damage("damaged", name) for name in sums if name in present and _sum(place / name) != sums[name]]
+    return sorted(found, key=lambda each: (each.what, each.name))
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def differing(run: Path) -> list[Difference]:
+    """Where the published tables and the sweep of a run are not what its raw output and its run.json give."""
+    again = store.load_run(run, as_it_is=True)
+    tables = {table: table_text(again, table) for table in (*TABLES, "caveats")}
+    found = [each for name, text in tables.items() for each in differences(run.name, name, _published(run, name), text)]
+    parquet = run / "measurements.parquet"
+    kept = parquet_text(parquet) if _is_regular(parquet) else ""
+    found += differences(run.name, parquet.name, kept, tables["measurements"])
+    sweep = run / "sweep.yml"
+    if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
+        found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
+    found += [
+        Difference(
+            run.name,
+            "checksums",
+            os.path.relpath(where, disk.shown(run)),
+            "what was measured",
+            "as it was written",
+            what,
+        )
+        for where, what in altered.altered(run)
+    ]
+    return found
+
+
+def _differing_or_why(run: Path) -> list[Difference]:
+    """The same; where no figures can be made of a damaged run, that is the one difference. Raises StoreError for names
+    that would lead elsewhere."""
+    try:
+        names = _names(run)
+    except _DAMAGE as error:
+        return [_lost(run, error)]
+    _check_names(run, names)
+    try:
+        return differing(run)
+    except _DAMAGE as error:
+        return [_lost(run, error)]
+
+
+def _lost(run: Path, error: BaseException) -> Difference:
+    told = [error.what, error.where, error.got] if isinstance(error, MountlabError) else [type(error).__name__, error]
+    why = "; ".join(in_one_line(str(each))[:300] for each in told if each)
+    return Difference(run.name, _ALL, "all rows", "figures", "published", f"none can be made again: {why}")
+
+
+def _count(run: Path) -> int:
+    """How many figures a run publishes; none in a table that cannot be read."""
+    try:
+        return sum(count_figures(_published(run, table)) for table in TABLES)
+    except csv.Error:
+        return 0
+
+
+def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
+    """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
+    runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
+    for run, told in zip(runs, description["runs"], strict=True):
+        ours = json.loads(json.dumps({**asdict(run), "path": run.path}))
+        yield from _unlike(run.run_id, DESCRIPTION, told, ours)
+    try:
+        entry = json.loads((place / ENTRY).read_text())
+    except _DAMAGE:
+        entry = {}
+    severities = {key: sum(run.caveats[key] for run in runs) for key in runs[0].caveats}
+    ours = {"verdict": runs[0].sentences[0], "caveats": severities, "runs": [run.run_id for run in runs]}
+    yield from _unlike(runs[0].run_id, ENTRY, entry if isinstance(entry, dict) else {}, ours)
+
+
+def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
+    for key, value in ours.items():
+        if told.get(key) != value:
+            yield Difference(run_id, name, "the run", key, str(told.get(key, "absent")), str(value))
+
+
+def table_text(run: Run, table: str) -> str:
+    """A table of a run as CSV, every figure with all of its digits."""
+    frame = tables_(run)[table]
+    return csv_text(frame[_CAVEAT_COLUMNS] if table == "caveats" else frame)
+
+
+_CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
+"""Those of caveats.csv; the table in memory has more."""
+
+
+def parquet_text(path: Path) -> str:
+    """A Parquet file as CSV. Raises StoreError where it is none."""
+    try:
+        return csv_text(pd.read_parquet(path))
+    except (ValueError, OSError) as error:
+        raise StoreError("the table cannot be read", where=disk.shown(path), got=str(error)) from error
+
+
+def _published(run: Path, table: str) -> str:
+    file = run / f"{table}.csv"
+    return visible(file.read_text(errors="replace")) if _is_regular(file) else ""
+
+
+def published_run(run: Run) -> PublishedRun:
+    """What the pages of a bundle say of a run, by its figures."""
+    told = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if run.comparisons:
+        told = verdicts.answer(
+            [verdicts.together(each) for each in run.comparisons],
+            smallest_effect=run.sweep.design.smallest_effect,
+            doubts=caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics),
+        )
+    severities = [each.severity for each in run.caveats]
+    return PublishedRun(
+        run_id=run.info["run_id"],
+        name=run.sweep.name,
+        question=" ".join(run.sweep.question.split()),
+        box=run.info["box"]["name"],
+        created_at=run.info["created_at"],
+        finished_at=run.info.get("finished_at") or "",
+        status=run.info["status"],
+        sentences=tuple(told),
+        trials=len(run.trials),
+        caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
+    )
+
+
+# --- archives ---------------------------------------------------------------------------------------------------------
+
+
+def _unpack(archive: Path, place: Path) -> None:
+    """A zip into an empty directory. Raises StoreError for what no bundle has: before anything is written, where its
+    list of names tells it."""
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            entries = packed.infolist()
+            _check_entries(entries)
+            for entry in entries:
+                _unpack_one(packed, entry, place)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
+        why = str(error) or type(error).__name__
+        raise StoreError("the archive cannot be unpacked", where=disk.shown(archive), got=why) from error
+
+
+def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
+    total, seen = sum(entry.file_size for entry in entries), set[str]()
+    if total > LARGEST or len(entries) > MOST_FILES:
+        raise StoreError(
+            "too large for a bundle",
+            where="archive",
+            got=f"{format_bytes(total)} in {len(entries)} files",
+            allowed=f"{format_bytes(LARGEST)} in {MOST_FILES}",
+        )
+    for entry in entries:
+        name = entry.filename.rstrip("/")
+        safe_parts(name)
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or name.lower() in seen:
+            raise StoreError("a bundle holds files and directories only, each once", where="archive", got=repr(name))
+        seen.add(name.lower())
+
+
+def _unpack_one(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> None:
+    target = place.joinpath(*safe_parts(entry.filename.rstrip("/")))
+    if entry.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    left = entry.file_size
+    with packed.open(entry) as source, target.open("xb") as sink:
+        while piece := source.read(_PIECE):
+            left -= len(piece)
+            if left < 0:
+                raise StoreError("a file is larger than it says", where="archive", got=repr(entry.filename))
+            sink.write(piece)
+
+
+def _top(place: Path, archive: Path) -> Path:
+    """The folder in an archive, or the archive's own root where the bundle lies there."""
+    inside = list(place.iterdir())
+    if (place / DESCRIPTION).exists():
+        return place
+    if len(inside) == 1 and inside[0].is_dir():
+        return inside[0]
+    raise StoreError("not a bundle", where=disk.shown(archive), got=f"no {DESCRIPTION} in it")

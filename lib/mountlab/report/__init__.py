@@ -1,0 +1,5 @@
+"""Pages and sentences: report.html, the index, exports and tables for papers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

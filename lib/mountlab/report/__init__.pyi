@@ -1,0 +1,1 @@
+from . import sections as sections

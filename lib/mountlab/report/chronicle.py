@@ -1,0 +1,115 @@
+"""The pages of histories: one that a notebook makes of what was asked for, and one for each change that is found.
+
+The pages of changes are a part of the results that is made anew as a whole: a change that is not found any more, as
+more runs or an excluded trial speak against it, has no page any more.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mountlab.analysis.history import History
+from mountlab.core import disk
+from mountlab.report import history_text
+from mountlab.report.execute import execute, export, refresh_index
+from mountlab.report.page import page
+from mountlab.report.views import history as history_view
+from mountlab.results import paths, store
+from mountlab.results.histories import Wanted, Years, load_years
+from mountlab.stats.changes import Change
+
+NOTEBOOK = paths.NOTEBOOKS / "75_history.ipynb"
+_FILES = {"entry.json", "report.html"}
+CHANGES = "changes"
+"""The directory of their pages, below that of all runs."""
+
+
+def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
+    """Execute the notebook of histories and return the path of its page, in a directory named after what was asked for.
+    Raises as `years.load_years` and `report.write_report` do."""
+    years = load_years(results, wanted)
+    given = {name: _said(value) for name, value in asdict(wanted).items() if value is not None}
+    name = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
+    directory = years.results / f"history-{name}"
+    executed = directory / "notebooks" / NOTEBOOK.name
+    execute(NOTEBOOK, executed, {"results": str(years.results), **given})
+    title = "How did the figures change over the years?"
+    disk.replace_file(directory / "report.html", export(executed, title=title, kind="history").encode())
+    disk.replace_file(directory / "entry.json", json.dumps(_entry(years, given), indent=1).encode())
+    refresh_index(years.results)
+    return directory / "report.html"
+
+
+def _said(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
+    """What the index says of the page; its date is that of the newest run, so that it is the same when it is made
+    again."""
+    newest = max(point.at for history in years.histories for point in (*history.points, *history.left_out))
+    about = ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
+    return {
+        "kind": "history",
+        "title": f"How did the figures change over the years? {about}",
+        "page": "report.html",
+        "created_at": newest.isoformat(timespec="seconds"),
+        "box": given.get("box", ""),
+        "sweep": given.get("sweep", ""),
+        "verdict": history_text.sentences(years.histories)[0],
+        "caveats": {},
+        "runs": sorted({point.run for history in years.histories for point in history.points}),
+    }
+
+
+def write_changes(years: Years) -> list[Path]:
+    """Make the page and the index entry of each change anew, and take those away that are not found any more."""
+    directory = years.results / CHANGES
+    pairs = {history_view.change_id(*pair): pair for pair in history_text.changed(years.histories)}
+    for name in _ours(directory):
+        if name not in pairs:
+            shutil.rmtree(directory / name)
+    return [_write_change(directory / name, *pair, years) for name, pair in pairs.items()]
+
+
+def _ours(directory: Path) -> Iterator[str]:
+    """The directories that hold the page of a change and nothing else."""
+    for path in directory.iterdir() if directory.is_dir() else ():
+        if path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= _FILES:
+            yield path.name
+
+
+def _write_change(directory: Path, history: History, change: Change, years: Years) -> Path:
+    """The page of one change; it is left alone where it says the same already."""
+    entry = json.dumps(history_view.change_entry(history, change), indent=1).encode()
+    sides = [disk.shown(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
+    compare = f"python -m mountlab compare {shlex.join(sides)}"
+    body = history_view.change_body(history, change, _links(years.results, history, change), compare=compare)
+    made = page(body, title=history_text.change_title(history, change), kind="change").encode()
+    store.write_files(
+        directory,
+        {
+            name: data
+            for name, data in (("report.html", made), ("entry.json", entry))
+            if _differs(directory / name, data)
+        },
+    )
+    return directory / "report.html"
+
+
+def _differs(file: Path, data: bytes) -> bool:
+    return not file.exists() or file.read_bytes() != data
+
+
+def _links(results: Path, history: History, change: Change) -> dict[str, str]:
+    """From the page of a change to the reports of its runs."""
+    runs = [point.run for point in history.points[change.since : change.until]]
+    return {run: f"../../{run}/report.html" for run in runs if (results / run / "report.html").exists()}

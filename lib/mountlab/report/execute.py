@@ -1,0 +1,274 @@
+"""A run directory to its report: papermill executes the report notebook, nbconvert makes one page of it.
+
+The page holds everything in itself. papermill and nbconvert are imported when they are needed: together they take
+three seconds, which nobody should wait for who only wants a plan.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import disk
+from mountlab.core.disk import clear
+from mountlab.core.errors import MountlabError, MountlabWarning, StoreError, in_one_line
+from mountlab.core.signals import in_a_thread
+from mountlab.report import index
+from mountlab.report.html import JUPYTERLAB_STYLE, Html
+from mountlab.report.kernels import Kernels, own_loop, prepare
+from mountlab.report.outline import without_empty_parts
+from mountlab.report.page import TEMPLATE, page
+from mountlab.results import listing, paths, store, tables
+from mountlab.results.info import read_info
+from mountlab.results.lock import alone, held
+from mountlab.results.plain_files import refuse_others
+from mountlab.sweep.untrusted import check_plain
+
+NOTEBOOK = paths.NOTEBOOKS / "20_report.ipynb"
+COMPARISON, MANY = (paths.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
+BOXES = paths.NOTEBOOKS / "57_across_boxes.ipynb"
+EXECUTION_LIMIT_S = 600
+INDEX = "index.html"
+INDEX_S = 60.0
+"""How long another process that makes the index is waited for."""
+_TWO = 2
+"""Runs that have a notebook of their own to be compared in."""
+
+
+def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
+    """Execute the report notebook on a run and return the path of the run's report.html. A relative path is looked up
+    from here, then from the repository.
+
+    The executed notebook is kept in <run>/notebooks/. Raises StoreError where there is no run, and MountlabError when a
+    cell fails; then report.html is what it was before, and the notebook with the failed cell is kept as *.failed.ipynb.
+    """
+    run_path = paths.found(run_path).resolve()
+    info = read_info(run_path)
+    prepare()
+    refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
+    executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
+    question = " ".join(str(info["parameters"].get("question", "")).split())
+    tables.derive_outdated(run_path)
+    try:
+        with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=tables.DERIVE_S):
+            clear(run_path, f".{written.name}.*.tmp")
+            execute(notebook, executed, {"run": str(run_path)})
+            disk.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+    finally:
+        refresh_index(run_path.parent)
+    return written
+
+
+def write_comparison(*run_paths: Path, results: Path = paths.RESULTS) -> Path:
+    """Execute the notebook that compares two runs, or that of many, and return the path of its page: below `results`,
+    in a directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
+    asked = [path.resolve() for path in run_paths]
+    names = [str(read_info(path)["run_id"]) for path in asked]
+    check_plain(names, "run.json: run_id")
+    entry = _comparison_entry(asked)
+    notebook, parameters = MANY, dict[str, Any](runs=[str(path) for path in asked])
+    if len(asked) == _TWO:
+        notebook, parameters = COMPARISON, {"run_a": str(asked[0]), "run_b": str(asked[1])}
+    directory = results / _comparison_name(names)
+    directory.mkdir(parents=True, exist_ok=True)
+    executed = directory / "notebooks" / notebook.name
+    execute(notebook, executed, parameters)
+    written = directory / "report.html"
+    disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    disk.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
+    refresh_index(results.resolve())
+    return written
+
+
+def write_across(
+    run_paths: Sequence[Path], *, missing: Mapping[str, str] | None = None, results: Path = paths.RESULTS
+) -> Path:
+    """Execute the notebook on the runs of one sweep, one a box, and return the path of its page, as `write_comparison`
+    does. `missing`: boxes without a run, and why. Raises PlanError where there are not two boxes with figures."""
+    from mountlab.analysis.compare.boxes import across_boxes
+    from mountlab.report.views import boxes
+
+    asked = [path.resolve() for path in run_paths]
+    across = across_boxes([store.load_run(path) for path in asked], missing)
+    entry, runs = boxes.entry(across), [str(path) for path in asked]
+    check_plain(entry["runs"], "run.json: run_id")
+    name = across.runs[0].sweep.name
+    digest = sha256(chr(0).join([*sorted(entry["runs"]), *sorted(missing or {})]).encode()).hexdigest()[:8]
+    directory = results / f"boxes-{name}-{digest}"
+    executed = directory / "notebooks" / BOXES.name
+    execute(BOXES, executed, {"runs": runs, "missing": dict(missing or {})})
+    written = directory / "report.html"
+    disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    disk.replace_file(directory / "entry.json", json.dumps(entry, indent=1).encode())
+    refresh_index(results.resolve())
+    return written
+
+
+def _comparison_name(names: Sequence[str]) -> str:
+    """Of many runs the first, and a hash of all of them: a name has no room for more."""
+    if len(names) == _TWO:
+        return f"compare-{names[0]}-{names[1]}"
+    return f"compare-{names[0]}-and-{len(names) - 1}-more-{sha256(chr(0).join(names).encode()).hexdigest()[:8]}"
+
+
+def _comparison_entry(asked: Sequence[Path]) -> dict[str, Any]:
+    """What the index says of the comparison; its date is that of its newest run, so that it is the same when it is made
+    again. Raises PlanError for runs that cannot be compared."""
+    from mountlab.analysis.compare.many import compare_many
+    from mountlab.analysis.compare.two import compare_runs
+    from mountlab.report.views import compare
+    from mountlab.report.views import compare_many as compare_many_view
+
+    loaded = [store.load_run(path) for path in asked]
+    if len(loaded) == _TWO:
+        two = compare_runs(*loaded)
+        title, said, found = compare.title(two), compare.sentences(two)[0], two.caveats
+    else:
+        many = compare_many(loaded)
+        title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
+    return {
+        "kind": "comparison",
+        "title": title,
+        "created_at": max(str(run.info.get("created_at", "")) for run in loaded),
+        "page": "report.html",
+        "verdict": said,
+        "caveats": Counter(each.severity for each in found),
+    }
+
+
+def write_index(results: Path = paths.RESULTS) -> Path:
+    """Make `results`/index.html anew, of all runs, comparisons, batches and bundles found below, and return its path.
+
+    What cannot be read is listed with the reason. Raises StoreError where an index.html lies that is none of ours.
+    """
+    written = results / INDEX
+    if written.exists() and not _is_ours(written):
+        raise StoreError(
+            "an index.html that Mountlab has not made is not overwritten",
+            where=disk.shown(written),
+            next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
+        )
+    disk.make_directory(results)
+    with held(results, what="index", name=".indexing", wait_s=INDEX_S):
+        clear(results, f".{INDEX}.*.tmp")
+        made = page(index.body(listing.entries(results)), title="Mountlab: runs and reports", kind="index")
+        disk.replace_file(written, made.encode())
+    return written
+
+
+def refresh_index(directory: Path, *, make: bool = False) -> None:
+    """The index of the directory in which a run lies, where that is the one of all runs, or has an index already, or
+    where one is to be made. One that cannot be written is a warning: what was measured and its report are there."""
+    written = directory / INDEX
+    if make or directory == paths.RESULTS.resolve() or (written.exists() and _is_ours(written)):
+        try:
+            write_index(directory)
+        except StoreError as error:
+            said = f"the list of all runs is as it was: {in_one_line(error.what)} ({error.where}; {error.next_step})"
+            warnings.warn(said, MountlabWarning, stacklevel=2)
+
+
+def _is_ours(written: Path) -> bool:
+    with written.open("rb") as file:
+        return b'<meta name="generator" content="Mountlab">' in file.read(4096)
+
+
+def execute(
+    notebook: Path,
+    executed: Path,
+    parameters: Mapping[str, Any],
+    *,
+    kernels: Kernels | None = None,
+    limit_s: int | None = EXECUTION_LIMIT_S,
+) -> None:
+    """Run a notebook with papermill, in a kernel of this environment, and keep it with its outputs as `executed`.
+
+    `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    from papermill import PapermillExecutionError, execute_notebook
+
+    disk.make_directory(executed.parent)
+    unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
+    connection = executed.with_name(f".{executed.stem}.kernel.json")
+    failed.unlink(missing_ok=True)
+    own = kernels or Kernels(alone=True)
+
+    def work() -> None:
+        with own_loop():
+            execute_notebook(
+                notebook,
+                unfinished,
+                parameters=dict(parameters),
+                kernel_name="python3",
+                progress_bar=False,
+                request_save_on_cell_execute=False,
+                execution_timeout=limit_s,
+                kernel_manager_class=own.manager(connection),
+                shutdown_kernel="graceful" if kernels else "immediate",
+            )
+
+    try:
+        # In this thread nbclient would take SIGINT and SIGTERM, and give SIGTERM back as the default.
+        in_a_thread(work, own.interrupt if kernels else own.end)
+    except KeyboardInterrupt:
+        unfinished.unlink(missing_ok=True)
+        raise
+    except PapermillExecutionError as error:
+        unfinished.replace(failed)
+        raise _cell_failed(error, notebook, failed) from error
+    except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
+        if unfinished.exists():
+            unfinished.replace(failed)
+        raise MountlabError(
+            "the notebook did not come to its end",
+            where=disk.shown(notebook),
+            got=str(error),
+            next_step="run it in JupyterLab; of a run, `make resume` does what is left",
+        ) from error
+    unfinished.replace(executed)
+
+
+def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
+    """`error` is papermill's: it knows the cell, its source and what was raised."""
+    return MountlabError(
+        "the report could not be made: a cell of its notebook failed",
+        where=f"{disk.shown(notebook)}, {str(error.source).strip().splitlines()[-1]}",
+        got=f"{error.ename}: {error.evalue}",
+        next_step=f"open {disk.shown(failed)}, which holds the traceback",
+    )
+
+
+def export(executed: Path, *, title: str, kind: str = "report") -> str:
+    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind` is what
+    the header calls it."""
+    from nbconvert.exporters import TemplateExporter
+
+    # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses
+    # the finished page once more, which costs a second and lowers the case of SVG's attributes.
+    exporter = TemplateExporter(  # type: ignore[no-untyped-call]
+        template_name=TEMPLATE.name,
+        extra_template_basedirs=[str(TEMPLATE.parent)],
+        file_extension=".html",
+    )
+    exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
+    exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
+    body, _ = exporter.from_filename(str(executed))
+    return page(Html(str(body).replace(JUPYTERLAB_STYLE, "")), title=title, kind=kind)
+
+
+def _markdown(source: str) -> str:
+    """Markdown of the notebook as HTML; the page gives ids to its headings."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    class Renderer(IPythonRenderer):
+        def heading(self, text: str, level: int, **attrs: Any) -> str:
+            return f"<h{level}>{text}</h{level}>\n"
+
+    return str(MarkdownWithMath(renderer=Renderer(escape=True)).render(source))

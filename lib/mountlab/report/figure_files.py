@@ -1,0 +1,64 @@
+"""The plots of a report as files of their own, at the size of a page or a column of a paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mountlab import plots
+from mountlab.analysis import verdicts
+from mountlab.analysis.published import beside
+from mountlab.analysis.run_view import RunView
+from mountlab.core.errors import InputError
+from mountlab.plots import Plot
+from mountlab.report.sections.figures import PLOTS
+
+FORMS = ("svg", "png", "pdf")
+CM_PER_IN = 2.54
+NARROWEST_CM, WIDEST_CM = 4.0, 60.0
+COLUMN_CM = 8.5
+"""Of a page with two columns."""
+
+
+def figure_files(run: RunView, form: str, *, width_cm: float) -> dict[str, bytes]:
+    """Name to content of each plot of a run, and of a text with what each of them shows.
+
+    Raises InputError for a width that no paper has, and where the run has nothing to plot.
+    """
+    if not NARROWEST_CM <= width_cm <= WIDEST_CM:
+        raise InputError(
+            "not the width of a figure",
+            where="--width-cm",
+            got=f"{width_cm:g}",
+            allowed=f"{NARROWEST_CM:g} to {WIDEST_CM:g}",
+        )
+    drawn = dict(_drawn(run))
+    if not drawn:
+        raise InputError("the run has nothing to plot", where="--figures", got="no trial succeeded")
+    files = {f"{name}.{form}": plot.save_bytes(form, width_in=width_cm / CM_PER_IN) for name, plot in drawn.items()}
+    return {**files, "captions.txt": _captions(drawn).encode()}
+
+
+def _captions(drawn: dict[str, Plot]) -> str:
+    """Title, key and alternative text of each figure: a paper sets them itself."""
+    return "\n".join(f"{name}\n  {plot.title}\n  {_keys(plot)}{plot.alt}\n" for name, plot in drawn.items())
+
+
+def _keys(plot: Plot) -> str:
+    keys = [f"{mark.glyph} {name}" for name, mark in plot.legend.items()]
+    return f"{', '.join(keys)}\n  " if keys else ""
+
+
+def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
+    names = [fs.name for fs in run.sweep.filesystems]
+    if any(verdicts.effect(each) >= 0 for each in run.comparisons):
+        yield (
+            "ratios",
+            plots.plot_ratios(run.comparisons, smallest_effect=run.sweep.design.smallest_effect, filesystems=names),
+        )
+    for part, draw in PLOTS.items():
+        for number, plot in enumerate(draw(run), start=1):
+            yield f"{part}-{number}", plot
+    found = [(each.theirs, each.ours) for each in beside(run) if math.isfinite(each.theirs.ratio)]
+    if found:
+        yield "published", plots.plot_published(found, filesystems=names)

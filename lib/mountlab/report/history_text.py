@@ -1,0 +1,364 @@
+"""What histories say: in sentences, as text for the terminal, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from statistics import median_low
+from typing import Any
+
+from mountlab.analysis.history import LEVEL, By, Group, History, Point, Turn, grouped
+from mountlab.core import names, numbers
+from mountlab.core.json import plain
+from mountlab.core.text import lines_of
+from mountlab.report import sentences as words
+from mountlab.stats.changes import Change, fewest_runs
+
+Changed = tuple[History, Change]
+_MOST_TOLD, _MOST_ROWS = 6, 40
+_SOON, _SIZE = 6, 0.05
+"""Runs within which a change should be reported, and the change whose delay the answer forecasts."""
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changed(found: Sequence[History]) -> list[Changed]:
+    """Every change, the newest first."""
+    pairs = [(history, change) for history in found for change in history.changes]
+    return sorted(pairs, key=lambda pair: (pair[0].points[pair[1].at].at, pair[0].key.cell), reverse=True)
+
+
+def named(history: History) -> str:
+    """'ext4/fio bs=4KiB: read bandwidth'."""
+    return f"{history.key.cell}: {names.metric_noun(history.key.metric, history.key.label)}"
+
+
+def where(history: History) -> str:
+    """'nightly-00 on box0'."""
+    return f"{history.key.sweep} on {history.key.box}"
+
+
+def change_title(history: History, change: Change) -> str:
+    """'Read bandwidth 9.6 % lower since 2021-02-03: slower (ext4/fio bs=4KiB, nightly-00 on box0)'."""
+    noun = names.metric_heading(history.key.metric, history.key.label)
+    day = f"{history.points[change.at].at:%Y-%m-%d}"
+    return f"{noun} {_moved(change)} since {day}: {history.verdict(change)} ({history.key.cell}, {where(history)})"
+
+
+def _moved(change: Change) -> str:
+    return f"{numbers.percent(abs(change.ratio - 1))} {'higher' if change.ratio > 1 else 'lower'}"
+
+
+def change_sentence(history: History, change: Change) -> str:
+    """What changed, by how much, since when, and how sure that is."""
+    figures = numbers.ratio_figures(change.ratio, change.low, change.high)
+    noun = names.metric_noun(history.key.metric, history.key.label)
+    over = f", corrected over {number_of_histories(history.family)} and all looks"
+    return (
+        f"The {noun} of {history.key.cell} is {figures.value} times what it was (95 % interval {figures.low} to "
+        f"{figures.high}; p = {numbers.p_text(change.p)}{over}): {history.verdict(change)}."
+    )
+
+
+def report_sentence(history: History, change: Change) -> str:
+    """After which run the change was reported first, and what that means for its size."""
+    runs = numbers.counted(change.reported - change.at + 1, "run")
+    return (
+        f"It was reported first after the run of {_day(history.points[change.reported].at)}, with {runs} after the "
+        "change. The ratio and its interval allow for that: small changes are reported where chance enlarges them."
+    )
+
+
+def range_sentence(history: History, change: Change) -> str:
+    """Between which runs it changed, by date; and how sure the place is."""
+    before, after = history.points[change.at - 1], history.points[change.at]
+    told = f"It changed between the runs of {_day(before.at)} and {_day(after.at)}"
+    if change.first == change.last:
+        return f"{told}, with more than 95 % probability just there."
+    first, last = history.points[change.first - 1], history.points[change.last]
+    return f"{told}; with 95 % probability between those of {_day(first.at)} and {_day(last.at)}."
+
+
+def _day(at: Any) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def turn_sentences(history: History, change: Change) -> list[str]:
+    """What else changed there."""
+    turns = history.turns(change)
+    if not turns:
+        return ["Nothing that runs keep of box and tools changed there."]
+    return [_turn_sentence(turn, change) for turn in turns[:_MOST_TOLD]]
+
+
+def _turn_sentence(turn: Turn, change: Change) -> str:
+    place = "There" if turn.at == change.at else "Near it"
+    alone = ", as in no run before" if turn.only_there else "; but it had been so before"
+    commits = f" (git log {turn.commits})" if turn.commits else ""
+    return f"{place} the {turn.what} changed from {turn.before} to {turn.after}{alone}{commits}."
+
+
+def sentences(found: Sequence[History]) -> list[str]:
+    """The answer: how many histories changed, the newest changes, and how often such an answer is false."""
+    pairs = changed(found)
+    runs = len({point.run for history in found for point in (*history.points, *history.left_out)})
+    total = f"{number_of_histories(len(found))} over {numbers.counted(runs, 'run')}"
+    told = [f"Nothing shows that a level changed: {total}."]
+    if pairs:
+        several = len({history.key for history, _ in pairs})
+        told = [f"{numbers.counted(len(pairs), 'change')} in {several} of {total}."]
+        told += [f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_TOLD]]
+        if len(pairs) > _MOST_TOLD:
+            told.append(f"{len(pairs) - _MOST_TOLD} more changed before; the table has all of them.")
+    return [*told, *_left_out(found), *_short_ones(found), *_outlook(found), _false_alarms(found)]
+
+
+def number_of_histories(count: int) -> str:
+    """'1 history', '5 histories'."""
+    return "1 history" if count == 1 else f"{count} histories"
+
+
+def _short_ones(found: Sequence[History]) -> Iterator[str]:
+    short = [history for history in found if history.too_short]
+    if short:
+        needed = max(fewest_runs(history.family, LEVEL) for history in short)
+        are = "is" if len(short) == 1 else "are"
+        yield f"{number_of_histories(len(short))} {are} too short to show any change: it takes {needed} runs or more."
+
+
+def _left_out(found: Sequence[History]) -> Iterator[str]:
+    """The runs that do not count, and those that count by their mean, with the reason."""
+    out = [(history, point) for history in found for point in history.left_out]
+    for pairs, why, then in (
+        ([pair for pair in out if not pair[1].censored], "whose mean is 0 or no number", "No ratio to 0 exists"),
+        (
+            [pair for pair in out if pair[1].censored],
+            "of whose trials half or more ran into their time limit, or whose metric a limit does not bound",
+            "They have no median",
+        ),
+    ):
+        if pairs:
+            yield (
+                f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}. {then}: look at these runs "
+                "yourself."
+            )
+    late = [(history, point) for history in found for point in history.by_median]
+    if late:
+        yield (
+            f"{_figures_of(late)} {_have(late)} trials that ran into their time limit: the figure is the median of all "
+            f"trials, with these as the worst; the newest is {_newest(late)}."
+        )
+    zero = [(history, point) for history in found for point in history.by_mean]
+    if zero:
+        yield (
+            f"{_figures_of(zero)} hold a trial of 0: they count by the logarithm "
+            "of their mean, and as odd runs where they are far off."
+        )
+
+
+def _figures_of(pairs: Sequence[tuple[History, Point]]) -> str:
+    return (
+        f"{numbers.counted(len(pairs), 'figure')} of {numbers.counted(len({point.run for _, point in pairs}), 'run')}"
+    )
+
+
+def _have(pairs: Sequence[tuple[History, Point]]) -> str:
+    return "has" if len(pairs) == 1 else "have"
+
+
+def _newest(pairs: Sequence[tuple[History, Point]]) -> str:
+    history, point = max(pairs, key=lambda pair: pair[1].at)
+    return f"{named(history)} of {_day(point.at)}"
+
+
+def soon(history: History) -> tuple[int, float] | None:
+    """The change from now on that is reported within six runs, or as few more as it takes, in four of five cases."""
+    return next(((runs, size) for runs, size in history.visible if runs >= _SOON), None)
+
+
+def _outlook(found: Sequence[History]) -> Iterator[str]:
+    """How large a change would be found, and how late."""
+    sizes = [each for history in found if (each := soon(history))]
+    if not sizes:
+        return
+    runs, size = median_low(sizes)
+    of = f", by the median of {number_of_histories(len(sizes))}" if len(sizes) > 1 else ""
+    delays = [next((late for late, seen in history.visible if seen <= _SIZE), None) for history in found]
+    known = [delay for delay in delays if delay is not None]
+    late = f"at most {max(known)} runs late" if known else "not within the runs that are there"
+    some = f" in {len(known)} of {number_of_histories(len(found))}" if 0 < len(known) < len(found) else ""
+    yield (
+        f"A change of {numbers.percent(size)} from now on would be reported after {runs} runs, in four of five "
+        f"cases{of}; one of {numbers.percent(_SIZE)} {late}{some}."
+    )
+
+
+def _false_alarms(found: Sequence[History]) -> str:
+    families = len({(history.key.sweep, history.key.box) for history in found})
+    expected = f": of these {families} at most {numbers.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
+    return (
+        "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
+        f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
+        f"looks{expected}. That allows for odd runs, "
+        "and in part for neighbouring runs that are alike: METHODS.md has the rates."
+    )
+
+
+# ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def history_text(found: Sequence[History], *, by: By | None = None) -> str:
+    """For the terminal: the answer, what changed where, and the runs where there are few histories."""
+    return lines_of(_lines(found, by))
+
+
+def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
+    yield from sentences(found)
+    for history, change in changed(found)[:_MOST_TOLD]:
+        yield ""
+        yield change_title(history, change)
+        yield f"  {range_sentence(history, change)}"
+        yield f"  {report_sentence(history, change)}"
+        yield from (f"  {each}" for each in turn_sentences(history, change))
+    yield ""
+    if len(found) > _MOST_TOLD:
+        yield from _aligned([_OVERVIEW, *map(overview_row, found)])
+        return
+    for history in found:
+        yield f"{named(history)} ({where(history)})"
+        yield from _aligned([_GROUP_HEAD, *map(group_row, grouped(history, by))] if by else _run_rows(history))
+        yield ""
+
+
+_OVERVIEW = ("sweep", "box", "cell", "metric", "runs", "first", "last", "changes", "visible")
+_GROUP_HEAD = ("", "runs", "mean of runs", "95 % interval", "to the first", "interval, all together")
+
+
+def overview_row(history: History) -> tuple[str, ...]:
+    """Sweep, box, cell, metric, runs, first and last mean, the changes, and the change that would show soon."""
+    key, ends = history.key, (history.points[:1], history.points[-1:])
+    size = soon(history)
+    days = ", ".join(f"{history.points[c.at].at:%Y-%m-%d} × {numbers.number(c.ratio, 2)}" for c in history.changes)
+    return (
+        key.sweep,
+        key.box,
+        key.cell,
+        names.metric_noun(key.metric, key.label),
+        str(len(history.points)),
+        *(numbers.quantity(end[0].mean, key.unit) if end else "none" for end in ends),
+        days or "none shown",
+        f"{numbers.percent(size[1])} in {size[0]} runs" if size else "none yet",
+    )
+
+
+def _run_rows(history: History) -> list[tuple[str, ...]]:
+    """The newest runs, the oldest of them first; a line where the level changed."""
+    rows: list[tuple[str, ...]] = [("run", "date", "kernel", "n", "mean", "95 % interval")]
+    start = max(0, len(history.points) - _MOST_ROWS)
+    if start:
+        rows.append((f"... {numbers.counted(start, 'older run')}", "", "", "", "", ""))
+    turned = {change.at: change for change in history.changes}
+    for place in range(start, len(history.points)):
+        if place in turned:
+            rows.append((f"-- × {numbers.number(turned[place].ratio, 3)} --", "", "", "", "", ""))
+        rows.append(run_row(history, place))
+    return rows
+
+
+def run_row(history: History, place: int) -> tuple[str, ...]:
+    """Run, date, kernel, n, mean and interval."""
+    point, unit = history.points[place], history.key.unit
+    one = point.estimate
+    has_interval = point.n > 1 and not point.censored
+    bounds = f"{numbers.quantity(one.low, unit)} to {numbers.quantity(one.high, unit)}" if has_interval else "none"
+    n = words.trial_count(point.n, point.censored)
+    return (
+        point.run,
+        f"{point.at:%Y-%m-%d %H:%M}",
+        point.facts.get("kernel", "not known"),
+        n,
+        numbers.quantity(point.mean, unit),
+        bounds,
+    )
+
+
+def group_row(group: Group) -> tuple[str, ...]:
+    """Name, runs, mean and interval of the runs, ratio to the first and its interval."""
+    one = group.estimate
+    bounds = f"{numbers.quantity(one.low, one.unit)} to {numbers.quantity(one.high, one.unit)}" if one.n > 1 else "none"
+    figures = numbers.ratio_figures(group.ratio, group.low, group.high)
+    return (group.name, str(one.n), numbers.quantity(one.mean, one.unit), bounds, figures.value, figures.interval)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield from ("  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+_COLUMNS = (
+    "sweep", "box", "cell", "metric", "label", "unit", "run", "date", "kernel", "n", "censored", "mean", "low", "high",
+    "sd",
+    "since",
+)  # fmt: skip
+
+
+def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
+    """One row a run and figure below a row of names; `since`: the first run of its level, '' before any change."""
+    yield _COLUMNS
+    for history in found:
+        key, since = history.key, ""
+        starts = {change.at for change in history.changes}
+        for place, point in enumerate(history.points):
+            one, since = point.estimate, point.run if place in starts else since
+            yield (
+                key.sweep,
+                key.box,
+                key.cell,
+                key.metric,
+                key.label,
+                key.unit,
+                point.run,
+                point.at.isoformat(),
+                point.facts.get("kernel", ""),
+                point.n,
+                point.censored,
+                point.mean,
+                one.low,
+                one.high,
+                one.sd,
+                since,
+            )
+
+
+def history_json(found: Sequence[History]) -> dict[str, Any]:
+    """Everything that histories say, JSON-able: what is not known is null."""
+    made = [
+        {
+            **asdict(history.key),
+            "family": history.family,
+            "runs": [{**asdict(point), "at": point.at.isoformat()} for point in history.points],
+            "left_out": [
+                {"run": point.run, "mean": point.mean, "n": point.n, "censored": point.censored}
+                for point in history.left_out
+            ],
+            "visible": [{"runs": runs, "size": size} for runs, size in history.visible],
+            "changes": [change_json(history, change) for change in history.changes],
+        }
+        for history in found
+    ]
+    read: dict[str, Any] = plain({"level": LEVEL, "sentences": sentences(found), "histories": made})
+    return read
+
+
+def change_json(history: History, change: Change) -> dict[str, Any]:
+    """One change, with what else changed there."""
+    before, after = history.points[change.at - 1], history.points[change.at]
+    turns = [{**asdict(turn), "commits": turn.commits} for turn in history.turns(change)]
+    return {
+        **asdict(change),
+        "verdict": history.verdict(change),
+        "before": before.run,
+        "after": after.run,
+        "date": after.at.isoformat(),
+        "turns": turns,
+    }

@@ -1,0 +1,366 @@
+"""Pieces of a page: tables, lists, boxes, figures. All text is escaped here, by Jinja; only `Html` passes as it is.
+
+What comes from a box, a log or a YAML file is text, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, Literal, Protocol
+
+from jinja2 import Environment, StrictUndefined
+
+from mountlab.checks.caveats import SEVERITY_WORDS, CaveatGroup
+from mountlab.core import numbers
+from mountlab.core.findings import Caveat
+from mountlab.core.text import visible
+
+_MOST_SUBJECTS = 6
+"""A caveat about more cells than these lists them behind a summary."""
+
+JUPYTERLAB_STYLE = "".join(
+    (
+        "<style>",
+        *(
+            f".jp-OutputArea .{rule}"
+            for rule in (
+                "caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
+                "border-left:4px solid var(--jp-border-color1)}",
+                "caveat.warning{border-color:var(--jp-warn-color1)}",
+                "caveat.error{border-color:var(--jp-error-color1)}",
+                "caveat p{margin:.25rem 0}",
+                "caveat-head{font-weight:600}",
+                "caveat-head .badge::after{content:':'}",
+                "answer p:first-child{font-weight:600}",
+                "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
+                "column{min-width:0;flex:1 1 26rem}",
+                "number{text-align:right}",
+                "group th{text-align:left}",
+                "scroll{overflow-x:auto}",
+                "scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
+                "scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
+                "facts{margin:.5rem 0}",
+                "facts div{display:flex;gap:1rem}",
+                "facts :is(dt,dd){float:none;width:auto;margin:0}",
+                "facts dt{flex:0 0 12rem;font-weight:600}",
+                "facts dd{min-width:0;overflow-wrap:anywhere}",
+            )
+        ),
+        "</style>",
+    )
+)
+"""Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
+
+
+@dataclass(frozen=True, repr=False)
+class Html:
+    """Finished HTML: shows itself in a notebook, and goes into other pieces without being escaped again."""
+
+    text: str
+
+    def __html__(self) -> str:
+        """What Jinja asks for before it escapes."""
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return JUPYTERLAB_STYLE + self.text
+
+    def __repr__(self) -> str:
+        """The words without the tags, for a terminal."""
+        return words_of(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+Text = str | Html
+
+
+def _shown(value: object) -> object:
+    """What Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+ENVIRONMENT = Environment(
+    autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, finalize=_shown
+)
+"""How pieces are made: all text is escaped, and no name may be forgotten."""
+
+_PIECES: Any = ENVIRONMENT.from_string(
+    """
+{%- macro class_of(kind) %}{% if kind %} class="{{ kind }}"{% endif %}{% endmacro %}
+
+{%- macro joined(parts) %}{% for part in parts %}{{ part }}{{ "\n" }}{% endfor %}{% endmacro %}
+
+{%- macro paragraph(text, kind) %}<p{{ class_of(kind) }}>{{ text }}</p>{% endmacro %}
+
+{%- macro box(kind, body) %}<div class="{{ kind }}">{{ body }}</div>{% endmacro %}
+
+{%- macro heading(text, level) %}<h{{ level }}>{{ text }}</h{{ level }}>{% endmacro %}
+
+{%- macro code_block(text) %}<pre tabindex="0"><code>{{ text }}</code></pre>{% endmacro %}
+
+{%- macro code(text) %}<code>{{ text }}</code>{% endmacro %}
+
+{%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
+
+{%- macro details(summary, body, kind) %}
+<details{{ class_of(kind) }}><summary>{{ summary }}</summary>{{ body }}</details>
+{%- endmacro %}
+
+{%- macro definitions(pairs) %}
+<dl class="facts">{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
+{% endmacro %}
+
+{%- macro swatch(name, colour, glyph) %}
+<span class="key"><span class="mark" style="color:{{ colour }}" aria-hidden="true">{{ glyph }}</span> {{ name }}</span>
+{%- endmacro %}
+
+{%- macro columns(parts) %}
+<div class="columns">{% for part in parts %}<div class="column">{{ part }}</div>{% endfor %}</div>
+{% endmacro %}
+
+{%- macro figure(title, keys, drawing) %}
+<figure class="plot"><figcaption>{{ title }}</figcaption>
+{% if keys %}<p class="legend">{% for key in keys %}{{ key }} {% endfor %}</p>{% endif %}
+{{ drawing }}</figure>
+{% endmacro %}
+
+{%- macro stacked(above, below, star) %}
+{% if star %}<span class="star" role="img" aria-label="best">★</span> {% endif %}
+{{ above }}<br><small>{{ below }}</small>
+{%- endmacro %}
+
+{%- macro starred(text) %}
+{{ text }} <span class="star" role="img" aria-label="best">★</span>
+{%- endmacro %}
+
+{%- macro table(caption, label, head, groups) %}
+<div class="scroll" role="region" aria-label="{{ label }}" tabindex="0"><table><caption>{{ caption }}</caption>
+<thead><tr>
+{% for column in head %}<th scope="col"{{ class_of(column.css) }}>{{ column.heading }}</th>{% endfor %}
+</tr></thead>
+{% for group in groups %}
+<tbody>
+{% if group.heading %}
+<tr class="group"><th scope="rowgroup" colspan="{{ head | length }}">{{ group.heading }}</th></tr>
+{% endif %}
+{% for row in group.rows %}<tr>{% for cell in row %}
+{% if loop.first %}
+<th scope="row"{{ class_of(head[0].css) }}>{{ cell }}</th>
+{%- else %}
+<td{{ class_of(head[loop.index0].css) }}>
+{%- if head[loop.index0].kind == "code" and cell %}<code>{{ cell }}</code>{% else %}{{ cell }}{% endif %}</td>
+{%- endif %}
+{% endfor %}</tr>
+{% endfor %}
+</tbody>
+{% endfor %}
+</table></div>
+{% endmacro %}
+
+{%- macro caveat(severity, badge, heading, body) %}
+<div class="caveat {{ severity }}">
+<p class="caveat-head"><span class="badge">{{ badge }}</span> {{ heading }}</p>{{ body }}</div>
+{% endmacro %}
+
+{%- macro link(target, text) %}<a href="{{ target }}">{{ text }}</a>{% endmacro %}
+
+{%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
+"""
+).module
+"""One macro for each kind of piece."""
+
+
+def _made(macro: str, *arguments: object) -> Html:
+    return Html(str(getattr(_PIECES, macro)(*arguments)))
+
+
+def words_of(text: Text) -> str:
+    """Plain words: the tags taken out of HTML, text as it is."""
+    if isinstance(text, str):
+        return text
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text.text)).split())
+
+
+def joined(*parts: Text) -> Html:
+    """Parts below each other, without the empty ones."""
+    return _made("joined", [part for part in parts if part])
+
+
+def paragraph(text: Text, *, kind: str = "") -> Html:
+    """A paragraph; `kind` is the name of its style."""
+    return _made("paragraph", text, kind)
+
+
+NOTHING = '<p class="nothing">'
+"""What `nothing` begins with: a page leaves such parts out."""
+
+
+def nothing(why: str) -> Html:
+    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading."""
+    return paragraph(why, kind="nothing")
+
+
+def box(kind: str, *parts: Text) -> Html:
+    """Parts in a box of a style."""
+    return _made("box", kind, joined(*parts))
+
+
+def heading(text: Text, *, level: int) -> Html:
+    """A heading, 1 for the page's own."""
+    return _made("heading", text, level)
+
+
+def code(text: str) -> Html:
+    """A word as it is typed or shown by a machine, inside other text."""
+    return _made("code", text)
+
+
+def code_block(text: str) -> Html:
+    """Text as it is, in a box that scrolls inside itself, by keyboard too."""
+    return _made("code_block", text)
+
+
+def items(texts: Iterable[Text]) -> Html:
+    """A list with a bullet for each text."""
+    return _made("items", list(texts))
+
+
+def details(summary: Text, body: Text, *, kind: str = "") -> Html:
+    """A part that the reader opens; printed open, but for kind `aside`, which is printed as the reader left it."""
+    return _made("details", summary, body, kind)
+
+
+def definitions(pairs: Mapping[str, Text]) -> Html:
+    """Names and what they are, as a definition list."""
+    return _made("definitions", list(pairs.items()))
+
+
+def swatch(name: str, colour: str, glyph: str) -> Html:
+    """A name behind the mark that stands for it in the plots. The colour says nothing that the glyph does not."""
+    return _made("swatch", name, colour, glyph)
+
+
+def columns(*parts: Text) -> Html:
+    """Parts side by side where there is room, below each other where there is none."""
+    return _made("columns", [part for part in parts if part])
+
+
+def link(target: str, text: Text) -> Html:
+    """A link within the page."""
+    return _made("link", target, text)
+
+
+def told(subject: Text, message: Text) -> Html:
+    """What is said about a subject: 'subject: message', or the message alone."""
+    return _made("told", subject, message)
+
+
+def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
+    """A drawing below its title and the keys to its marks."""
+    return _made("figure", title, keys, drawing)
+
+
+class Drawing(Protocol):
+    """What a page needs of a plot: plots know no HTML, and pages without plots need no Matplotlib."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def legend(self) -> Mapping[str, Any]: ...
+
+    def svg(self) -> str: ...
+
+
+def plot(drawing: Drawing) -> Html:
+    """A plot below its title and the keys to its marks."""
+    keys = [swatch(name, mark.colour, mark.glyph) for name, mark in drawing.legend.items()]
+    return figure(drawing.title, Html(drawing.svg()), keys=keys)
+
+
+def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
+    """Two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
+    return _made("stacked", above, below, star)
+
+
+def starred(text: Text) -> Html:
+    """Text before the star that says 'best'."""
+    return _made("starred", text)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: numbers are set right with their decimal points below each other, code in a fixed-width type; intervals
+    are kept on one line."""
+
+    heading: Text
+    kind: Literal["text", "number", "interval", "code"] = "text"
+
+    @property
+    def css(self) -> str:
+        """The style of its cells; plain text has none."""
+        return "" if self.kind == "text" else self.kind
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table below a heading of their own, or below none. The first cell of a row is its heading."""
+
+    rows: Sequence[Sequence[Text]]
+    heading: Text = ""
+
+
+def table(head: Sequence[Column], groups: Sequence[Rows], *, caption: Text) -> Html:
+    """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide.
+
+    Raises ValueError for a row that has more or fewer cells than there are columns.
+    """
+    odd = next((row for group in groups for row in group.rows if len(row) != len(head)), None)
+    if odd is not None:
+        raise ValueError(f"{len(odd)} cells for {numbers.counted(len(head), 'column')}: {odd}")
+    return _made("table", caption, words_of(caption), head, _aligned(head, groups))
+
+
+def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
+    """The groups with the decimal points of each column of numbers aligned over the whole table."""
+    flat = [list(row) for group in groups for row in group.rows]
+    for place, column in enumerate(head):
+        plain = [row for row in flat if column.kind == "number" and isinstance(row[place], str)]
+        for row, text in zip(plain, numbers.align_decimals([str(row[place]) for row in plain]), strict=True):
+            row[place] = text
+    rows = iter(flat)
+    return [Rows([next(rows) for _ in group.rows], group.heading) for group in groups]
+
+
+# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def caveat_box(group: CaveatGroup) -> Html:
+    """The caveats of one code: what was seen and what to do, and whom it is about."""
+    alike = len({caveat.message for caveat in group.caveats}) == 1
+    body = _one_message(group.caveats) if alike else _many_messages(group.caveats)
+    return _made("caveat", group.severity, SEVERITY_WORDS[group.severity], group.heading, body)
+
+
+def _one_message(caveats: Sequence[Caveat]) -> Html:
+    """The message that all share, once, and whom it is about."""
+    subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
+    if len(subjects) == 1:
+        return paragraph(told(subjects[0], caveats[0].message))
+    about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
+    if len(subjects) > _MOST_SUBJECTS:
+        about = details(f"All {len(subjects)}", items(subjects))
+    return joined(paragraph(caveats[0].message), about)
+
+
+def _many_messages(caveats: Sequence[Caveat]) -> Html:
+    """The first in full; the others, which differ in their figures, behind a summary."""
+    lines = [told(caveat.subject, caveat.message) for caveat in caveats]
+    return joined(paragraph(lines[0]), details(f"{len(lines) - 1} more like it", items(lines[1:])))

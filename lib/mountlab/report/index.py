@@ -1,0 +1,140 @@
+"""The list of all runs, comparisons, batches and bundles: what is said of each, and the page of it.
+
+What a run says is taken from its small files (run.json, comparisons.csv, caveats.csv), as they were written when its
+figures were last derived; nothing is computed anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from mountlab.checks.caveats import SEVERITY_WORDS
+from mountlab.core.findings import Verdict
+from mountlab.core.numbers import listed
+from mountlab.report import html
+from mountlab.report.html import Html
+from mountlab.results.entries import KINDS, SEVERITIES, Entry
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LIST: Any = html.ENVIRONMENT.from_string(
+    """
+{%- macro choice(name, label, values) %}
+{% if values | length > 1 %}
+<div><label for="by-{{ name }}">{{ label }}</label><select name="{{ name }}" id="by-{{ name }}">
+<option value="">all</option>
+{% for value, text in values.items() %}<option value="{{ value }}">{{ text }}</option>{% endfor %}</select></div>
+{% endif %}
+{% endmacro %}
+
+{%- macro filters(choices) %}
+<div class="filters" role="search" hidden>
+<div class="search"><label for="search">Search</label>
+<input type="search" id="search" autocomplete="off" spellcheck="false"></div>
+{% for each in choices %}{{ choice(*each) }}{% endfor %}
+<button type="button">Show all</button>
+<p role="status"></p></div>
+{% endmacro %}
+
+{%- macro entry(each) %}
+<tr data-kind="{{ each.kind }}" data-box="{{ each.box }}" data-sweep="{{ each.sweep }}" data-verdict="
+{{- each.verdicts | join(' ') or each.nothing }}" data-severity="{{ each.severities | join(' ') or each.nothing }}">
+<th scope="row">
+<p class="question">
+{%- if each.link %}<a href="{{ each.link }}">{{ each.title }}</a>{% else %}{{ each.title }}{% endif %}</p>
+{% if each.problem %}<p class="broken">Cannot be read: {{ each.problem }}</p>{% endif %}
+{% if each.said %}<p>{{ each.said }}</p>{% endif %}
+{% if each.next_step %}<p>No report yet: <code>{{ each.next_step }}</code></p>{% endif %}
+<p class="id">{% if each.kind != "run" %}{{ each.kind | capitalize }}: {% endif %}
+{%- if each.title != each.path %}{{ each.path }}{% endif %}</p></th>
+<td data-name="Box">{{ each.box }}</td>
+<td class="when">{{ each.day }}</td>
+<td data-name="n" class="count">{{ each.n }}</td>
+<td data-sort="{{ each.weight }}">
+{%- for severity, count in each.counts %}<span class="caveat-count {{ severity }}">{{ count }}</span>
+{%- if not loop.last %}<br>{% endif %}{% endfor %}</td>
+<td>{{ each.status }}</td></tr>
+{% endmacro %}
+
+{%- macro list(caption, entries) %}
+<table class="entries"><caption>{{ caption }}</caption>
+<thead><tr><th scope="col">Question and answer</th><th scope="col">Box</th><th scope="col">Date, UTC</th>
+<th scope="col">n</th><th scope="col">Caveats</th><th scope="col">Status</th></tr></thead>
+<tbody>
+{% for each in entries %}{{ entry(each) }}{% endfor %}
+</tbody></table>
+{% endmacro %}
+
+{%- macro link(path) %}./{{ path | urlencode }}{% endmacro %}
+"""
+).module
+
+
+def body(entries: Sequence[Entry]) -> Html:
+    """The page between its header and its end: the newest first, with filters where a script may run."""
+    title = html.heading("What was measured, and what it said", level=1)
+    if not entries:
+        return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
+    told = [_told(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
+    counts = Counter(each.kind for each in entries if not each.problem)
+    named = [f"{counts[kind]} {kind if counts[kind] == 1 else plural}" for kind, plural in _named(counts)]
+    filters = Html(str(_LIST.filters(_choices(entries))))
+    table = Html(str(_LIST.list(f"{listed(named)}; the newest first", told)))
+    return html.joined(title, _broken(entries), filters, table)
+
+
+def _named(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(kind, plural) for kind, plural in KINDS.items() if counts[kind]]
+
+
+def _broken(entries: Sequence[Entry]) -> html.Text:
+    count = sum(bool(each.problem) for each in entries)
+    said = f"{count} of {len(entries)} cannot be read; each says why."
+    return html.paragraph(said, kind="alert error") if count else ""
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    """An entry as the list shows it."""
+    present = {severity: entry.caveats.get(severity, 0) for severity in SEVERITIES if entry.caveats.get(severity)}
+    link = str(_LIST.link(f"{entry.path}/{entry.page}")) if entry.page and not entry.problem else ""
+    return {
+        **entry.__dict__,
+        "link": link,
+        "title": entry.title or entry.path,
+        "severities": list(present),
+        "day": entry.created_at[:16].replace("T", " "),
+        "counts": [(each, f"{SEVERITY_WORDS[each]}: {count}") for each, count in present.items()],
+        "weight": sum(entry.caveats.get(each, 0) * 1000**place for place, each in enumerate(SEVERITIES[::-1])),
+        "status": "broken" if entry.problem else entry.status,
+        "nothing": "unknown" if _unknown(entry) else "none",
+    }
+
+
+def _unknown(entry: Entry) -> bool:
+    """Whether nothing can be said of its verdicts and caveats yet."""
+    return bool(entry.problem) or (entry.kind == "run" and not entry.said)
+
+
+def _choices(entries: Sequence[Entry]) -> list[tuple[str, str, dict[str, str]]]:
+    """What the list can be narrowed by: name, label, and the values that occur."""
+    known = [entry for entry in entries if not _unknown(entry)]
+    verdicts = {each for entry in known for each in entry.verdicts or ("none",)}
+    severities = {each for entry in entries for each in SEVERITIES if entry.caveats.get(each)}
+    without = {"none"} if any(not any(entry.caveats.values()) for entry in known) else set()
+    kinds = {entry.kind for entry in entries}
+    return [
+        ("kind", "Kind", {kind: plural for kind, plural in KINDS.items() if kind in kinds}),
+        ("box", "Box", {each: each for each in sorted({entry.box for entry in entries if entry.box})}),
+        ("sweep", "Sweep", {each: each for each in sorted({entry.sweep for entry in entries if entry.sweep})}),
+        ("verdict", "Verdict", {each: each for each in (*get_args(Verdict), "none") if each in verdicts}),
+        (
+            "severity",
+            "Caveats",
+            {
+                **{each: SEVERITY_WORDS[each] for each in SEVERITIES if each in severities},
+                **dict.fromkeys(without, "no caveats"),
+            },
+        ),
+    ]

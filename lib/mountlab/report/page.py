@@ -1,0 +1,111 @@
+"""The frame that every page stands in: policy, style, script, header, contents. One file that loads nothing.
+
+The only script that may run is our own (template/page.js), by its SHA-256 in the page's Content-Security-Policy. What
+could turn text around or hide it (controls for the direction of writing, characters without a width) is made visible.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mountlab.core.text import visible
+from mountlab.report.html import Html, words_of
+
+TEMPLATE = Path(__file__).parent / "template"
+"""Frame, style, script, and what nbconvert makes of the cells of a notebook."""
+_FEWEST = 3
+"""Parts that a page has at least, to have a table of contents."""
+_HEADING = re.compile(r"<h([1-6])(?: id=\"[^\"]*\")?>(.*?)</h\1>", re.DOTALL)
+_CODE = '<pre class="source"'
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading with the id by which it is linked to."""
+
+    level: int
+    id: str
+    text: str
+
+
+def page(body: Html, *, title: str, kind: str = "report") -> str:
+    """A whole page. Its headings get ids; those of the second level are its contents where there are three or more.
+
+    `kind` stands in the header beside the name of Mountlab.
+    """
+    found, headings = with_ids(body)
+    top = [Heading(1, each.id, "Top") for each in headings[:1] if each.level == 1]
+    parts = [each for each in headings if each.level == 2]
+    made = _frame().render(
+        title=title,
+        kind=kind,
+        body=found,
+        contents=[*top, *parts] if len(parts) >= _FEWEST else [],
+        code=_CODE in found.text,
+        style=Html(_template("style.css")),
+        script=Html(script()),
+        policy=policy(),
+    )
+    return visible(made)
+
+
+def with_ids(body: Html) -> tuple[Html, list[Heading]]:
+    """The body with an id of its own for each heading, and the headings.
+
+    'Every trial' has the id 'Every-trial'; a second one 'Every-trial-2'.
+    """
+    headings: list[Heading] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        text = words_of(Html(found[2]))
+        heading = Heading(int(found[1]), _new_id(text, {each.id for each in headings}), text)
+        headings.append(heading)
+        return f'<h{heading.level} id="{heading.id}">{found[2]}</h{heading.level}>'
+
+    return Html(_HEADING.sub(numbered, body.text)), headings
+
+
+def _new_id(text: str, taken: set[str]) -> str:
+    """Letters, digits and hyphens; never one that is taken, or that the frame has."""
+    name = re.sub(r"[^\w]+", "-", text).strip("-") or "part"
+    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return name if name not in taken | {"report"} else next(each for each in others if each not in taken)
+
+
+def script() -> str:
+    """The one script that a page may run."""
+    return _template("page.js")
+
+
+def policy() -> str:
+    """What a page may load and run: nothing but what is in it, and of scripts only ours."""
+    ours = b64encode(sha256(script().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{ours}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+@cache
+def _template(name: str) -> str:
+    return (TEMPLATE / name).read_text(encoding="utf-8")
+
+
+@cache
+def _frame() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template("frame.html.j2")

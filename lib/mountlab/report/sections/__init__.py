@@ -1,0 +1,29 @@
+"""The parts of a report, each made from a Run in one call. Pure: no clock, no files, no box.
+
+A notebook shows them one by one, `report.py` makes a page of the notebook. A part that has nothing to show says why in
+a sentence (html.nothing); on the page it is left out together with its heading.
+"""
+
+from mountlab.core.fact_words import fact_text
+from mountlab.report.sections.about import box, left_out, options, parameters, reproduce, stopping, trials, versions
+from mountlab.report.sections.clients import clients
+from mountlab.report.sections.either import answer, caveats, every_trial, overview, run_order
+from mountlab.report.sections.figures import (
+    bar_charts,
+    device_bytes,
+    distributions,
+    inside_trials,
+    latencies,
+    responses,
+)
+from mountlab.report.sections.first import not_checked, question
+from mountlab.report.sections.memory import memory
+from mountlab.report.sections.published import published
+from mountlab.report.sections.tables import explained, tables
+
+__all__ = [
+    "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
+    "explained", "fact_text", "inside_trials", "latencies", "left_out", "memory", "not_checked", "options", "overview",
+    "parameters", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
+    "versions",
+]  # fmt: skip

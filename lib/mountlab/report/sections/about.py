@@ -1,0 +1,211 @@
+"""What was measured, on what, and how to run it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from mountlab.analysis.run_view import RunView
+from mountlab.checks import stated_facts
+from mountlab.core import numbers
+from mountlab.core.fact_words import fact_text
+from mountlab.report import html, sentences
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sections.shared import moment, swatches
+from mountlab.sweep import plan_text
+from mountlab.tools import data_lines
+
+
+def options(run: RunView) -> Html:
+    """One row for each option that was asked for, and for each that the kernel added, with the kernel's words."""
+    if not run.options:
+        return html.nothing("No option was asked for.")
+    head = [Column("File system"), Column("Kind"), Column("Asked"), Column("State"), Column("The kernel says", "code")]
+    rows = [
+        [
+            o.filesystem,
+            o.kind,
+            html.code(o.option) if o.option else "added by the kernel",
+            sentences.OPTION_STATES[o.state],
+            o.kernel_says,
+        ]
+        for o in run.options
+    ]
+    return html.table(head, [Rows(rows)], caption="Options asked for, and what the kernel made of them")
+
+
+def left_out(run: RunView) -> Html:
+    """The file systems of the sweep that were not measured, and why."""
+    if not run.sweep.left_out:
+        return html.nothing("Nothing was left out: every file system of the sweep was measured.")
+    return html.definitions(dict(run.sweep.left_out))
+
+
+def stopping(run: RunView) -> Html:
+    """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
+    until = run.sweep.design.until
+    if until is None:
+        return html.paragraph(f"The number of blocks was fixed beforehand: {run.sweep.design.repeats}.")
+    rule = html.paragraph(
+        f"Blocks went on {plan_text.rule_text(until)}. All cells of a workload leave together. "
+        "Intervals are corrected for these looks after every block."
+    )
+    head = [
+        Column("File system"),
+        Column("Blocks", "number"),
+        Column("n", "number"),
+        Column("Reached", "number"),
+        Column("Of"),
+        Column("Why no more"),
+    ]
+    keys = swatches(run)
+    groups: dict[str, list[list[Text]]] = {}
+    for stop in run.stops:
+        filesystem, _, workload = stop.cell.partition("/")
+        reached = f"±\u00a0{numbers.percent(stop.half_width)}" if math.isfinite(stop.half_width) else numbers.MISSING
+        row = [
+            keys.get(filesystem, filesystem),
+            str(stop.blocks),
+            str(stop.n),
+            reached,
+            stop.metric,
+            sentences.stop_text(stop),
+        ]
+        groups.setdefault(workload, []).append(row)
+    rows = [Rows(own, workload) for workload, own in groups.items()]
+    return html.joined(rule, html.table(head, rows, caption="Why each cell has no more trials; its widest interval"))
+
+
+def trials(run: RunView) -> Html:
+    """How many trials there were of each status; those that failed, with the reason; and the list of all."""
+    counts = run.trials["status"].value_counts()
+    tally = ", ".join(
+        f"{counts[status]} {status}"
+        for status in ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
+        if status in counts
+    )
+    line = html.paragraph(f"{numbers.counted(len(run.trials), 'trial')}: {tally}." if tally else "No trial was run.")
+    bad = run.trials[run.trials["status"] != "ok"]
+    shown = _trial_table(run, bad, "Trials that gave no measurement") if len(bad) else ""
+    everything = _trial_table(run, run.trials, "All trials, in the order in which they ran")
+    return html.joined(line, shown, html.details(f"All {numbers.counted(len(run.trials), 'trial')}", everything))
+
+
+def _trial_table(run: RunView, frame: pd.DataFrame, caption: str) -> Html:
+    head = [
+        Column("Trial"),
+        Column("Block", "number"),
+        Column("File system"),
+        Column("Workload"),
+        Column("Status"),
+        Column("Reason"),
+        Column("Started"),
+        Column("Took, s", "number"),
+    ]
+    rows = [_trial_row(row) for row in frame.sort_values("seq").to_dict("records")]
+    return html.table(head, [Rows(rows)], caption=caption)
+
+
+def _trial_row(row: Mapping[Any, Any]) -> list[Text]:
+    workload = str(row["cell"]).removeprefix(f"{row['filesystem']}/")
+    status = f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
+    reason = row["reason"] if isinstance(row["reason"], str) else ""
+    return [
+        str(row["trial_id"]),
+        str(row["block"]),
+        str(row["filesystem"]),
+        workload,
+        status,
+        reason,
+        moment(row["started_at"]),
+        numbers.number(float(row["elapsed_s"]), 2),
+    ]
+
+
+_FACT_NAMES = {
+    "hostname": "Host name", "cpu_model": "CPU", "cpus": "CPUs", "os": "Operating system", "uid": "User id",
+    "cpu_governor": "CPU governor", "mount_root": "Mount root", "output_root": "Output root", "boot_id": "Boot id",
+}  # fmt: skip
+_FACT_TABLES = ("programs", "block_devices", "clients", "peers", stated_facts.KEY)
+
+
+def box(run: RunView) -> Html:
+    """What the box is, as it was found when the run began."""
+    facts = run.info.get("facts", {})
+    plain = {_fact_name(key): fact_text(key, value) for key, value in facts.items() if key not in _FACT_TABLES}
+    programs = facts.get("programs") or {}
+    rows = [[name, str(found.get("version", "")), str(found.get("path", ""))] for name, found in programs.items()]
+    head = [Column("Program"), Column("Version"), Column("Path", "code")]
+    listed = html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
+    disks = _devices(facts.get("block_devices") or [])
+    return html.joined(html.definitions(plain), disks, listed, _clients(facts.get("clients") or {}))
+
+
+def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
+    """What the further boxes are from which workloads were driven."""
+    told = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
+    rows = [[name, *(fact_text(key, facts.get(key)) for key in told)] for name, facts in clients.items()]
+    head = [Column("Client"), *(Column(_fact_name(key)) for key in told)]
+    return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
+
+
+def _fact_name(key: str) -> str:
+    name = key.removesuffix("_bytes").replace("_", " ")
+    return _FACT_NAMES.get(key, name[:1].upper() + name[1:])
+
+
+def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:
+    """The block devices, with the columns in which something is known of one of them."""
+    keys = dict.fromkeys(key for device in devices for key in device if device[key] not in (None, "", []))
+    if not keys:
+        return ""
+    head = [Column(_fact_name(key)) for key in keys]
+    rows = [[fact_text(key, device.get(key)) for key in keys] for device in devices]
+    return html.table(head, [Rows(rows)], caption="Block devices of the box")
+
+
+def versions(run: RunView) -> Html:
+    """Versions on the control machine, and what makes the run the one it is."""
+    info = run.info
+    about = {
+        "Run": info.get("run_id", ""),
+        "Mountlab": info.get("mountlab_version", ""),
+        "Commit": info.get("git_commit") or "none",
+        "Seed": "none" if info.get("seed") is None else info["seed"],
+        **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
+        **info.get("versions", {}),
+    }
+    return html.definitions({name: str(text) for name, text in about.items()})
+
+
+def parameters(run: RunView) -> Html:
+    """The sweep as it was resolved, in YAML."""
+    text = yaml.safe_dump(run.info.get("parameters", {}), sort_keys=False, allow_unicode=True, width=100)
+    return html.joined(_stated(run), html.details("The whole sweep, resolved", html.code_block(text)))
+
+
+def _stated(run: RunView) -> Text:
+    """The options of imported logs: what the import says, and what the logs state."""
+    known = stated_facts.read(run.info.get("facts", {})) or {}
+    rows = [
+        [label, name, each.claimed or "", each.shown, f"{each.stated} of {own.outputs}"]
+        for label, own in known.items()
+        for name, each in own.options.items()
+    ]
+    head = [
+        Column("Workload"),
+        Column("Option"),
+        Column("In the import", "code"),
+        Column("In the logs"),
+        Column("Outputs that state it", "number"),
+    ]
+    return html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
+
+
+def reproduce(run: RunView) -> Html:
+    """The one line that runs it all again."""
+    return html.code_block(str(run.info.get("command", "")))

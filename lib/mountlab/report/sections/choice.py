@@ -1,0 +1,105 @@
+"""Which plots a report shows: decided by the shape of the sweep and by what was measured, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mountlab.core.model import Sweep
+from mountlab.plots import kind_of
+
+Kind = Literal["response", "heat", "ratio heat", "percentiles", "latencies", "series", "bytes"]
+_KINDS = {"size": 0, "number": 1, "word": 2}
+_MOST_LABELS = 4
+"""Rows of one metric (the methods of pg_test_fsync) that get a plot of their own."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One plot to draw."""
+
+    kind: Kind
+    metric: str = ""
+    workload: str = ""
+    """A name of the sweep: all its combinations of options."""
+    label: str = ""
+    factors: tuple[str, ...] = ()
+    """The option on the x axis, and of a map the one on the y axis."""
+    place: str = ""
+    """Of latencies: where they stand in fio's report."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a sweep asked and what was measured, as far as a choice of plots needs it."""
+
+    levels: Mapping[tuple[str, str, str], Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    """(workload name, metric, label) to swept option to the levels that have a figure; metrics of the answer only."""
+    compared: bool = False
+    """Whether there are ratios to a baseline."""
+    places: Sequence[str] = ()
+    """Where latency histograms were kept."""
+    logged: Sequence[str] = ()
+    """Metrics that were logged over time."""
+    counters: bool = False
+    """Whether the bytes of a device were counted."""
+
+
+def shape_of(
+    sweep: Sweep,
+    answer_metrics: Mapping[str, Sequence[str]],
+    measured: Iterable[tuple[str, str, str]],
+    *,
+    compared: bool = False,
+    places: Sequence[str] = (),
+    logged: Sequence[str] = (),
+    counters: bool = False,
+) -> Shape:
+    """The shape of a sweep. `measured`: (cell, metric, label) of everything that has a figure."""
+    cells = {cell.id: cell.workload for cell in sweep.cells}
+    found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for cell, metric, label in measured:
+        workload = cells.get(cell)
+        if workload and metric in answer_metrics.get(workload.label, ()):
+            own = found.setdefault((workload.name, metric, label), {})
+            for name, level in workload.factors.items():
+                own.setdefault(name, []).extend([level] if level not in own.get(name, []) else [])
+    return Shape(levels=found, compared=compared, places=tuple(places), logged=tuple(logged), counters=counters)
+
+
+def chosen(shape: Shape) -> list[Picture]:
+    """The plots beside those that every report has (ratios, every trial, run order, distribution, bars).
+
+    A swept number or size: the response over it. Two swept options: a map of them too, of the ratios where there is a
+    baseline. Histograms: percentiles and distribution of latencies. Logs over time: the course of each trial. Counters
+    of a device: its bytes against the tool's.
+    """
+    return [
+        *(picture for key in _told(shape) for picture in _over_factors(shape, *key)),
+        *(Picture("percentiles", place=place) for place in shape.places),
+        *(Picture("latencies", place=place) for place in shape.places),
+        *(Picture("series", metric=metric) for metric in shape.logged),
+        *([Picture("bytes")] if shape.counters else []),
+    ]
+
+
+def _told(shape: Shape) -> list[tuple[str, str, str]]:
+    """The rows that get plots: the whole of a metric where there is one, else the first of its parts."""
+    told = []
+    for workload, metric in dict.fromkeys((workload, metric) for workload, metric, _ in shape.levels):
+        labels = [label for name, own, label in shape.levels if (name, own) == (workload, metric)]
+        told += [(workload, metric, label) for label in ([""] if "" in labels else labels[:_MOST_LABELS])]
+    return told
+
+
+def _over_factors(shape: Shape, workload: str, metric: str, label: str) -> list[Picture]:
+    swept = {name: levels for name, levels in shape.levels[workload, metric, label].items() if len(levels) > 1}
+    # Sizes first, then numbers, then words; of two alike the one with more levels, then the one that comes first.
+    ordered = sorted(swept, key=lambda name: (_KINDS[kind_of(swept[name])], -len(swept[name])))
+    numeric = [name for name in ordered if kind_of(swept[name]) != "word"]
+    common = {"metric": metric, "workload": workload, "label": label}
+    response = [Picture("response", factors=(numeric[0],), **common)] if numeric else []
+    kind: Kind = "ratio heat" if shape.compared else "heat"
+    heat = [Picture(kind, factors=(ordered[0], ordered[1]), **common)] if len(ordered) > 1 else []
+    return [*response, *heat]

@@ -1,0 +1,80 @@
+"""What each client had of the workloads that several drove together, and which of them lagged behind."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from mountlab import plots
+from mountlab.analysis.run_view import RunView
+from mountlab.checks.clients import STRAGGLES, Share, shares
+from mountlab.core import names, numbers
+from mountlab.core.units import scale_for
+from mountlab.plots import Plot
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows
+
+_NOBODY = "No workload was driven by several clients."
+
+
+def client_plots(run: RunView) -> list[Plot]:
+    """One plot of all clients relative to the others; none where there are no clients."""
+    points = [_point(share) for share in shares(run.sweep, run.measurements)]
+    return [plots.plot_clients(points, limit=STRAGGLES)] if points else []
+
+
+def clients(run: RunView) -> Html:
+    """The plot, and a table for each cell and metric."""
+    drawn = client_plots(run)
+    if not drawn:
+        return html.nothing(_NOBODY)
+    groups: dict[str, list[Share]] = {}
+    for share in shares(run.sweep, run.measurements):
+        groups.setdefault(_group(share), []).append(share)
+    tables = [_table(heading, own) for heading, own in groups.items()]
+    return html.joined(*(html.plot(plot) for plot in drawn), *tables)
+
+
+def _group(share: Share) -> str:
+    return f"{share.cell.id}: {names.metric_noun(share.metric)}"
+
+
+def _point(share: Share) -> plots.ClientPoint:
+    ratio, low, high = share.bounds
+    return plots.ClientPoint(
+        group=_group(share),
+        client=share.client,
+        ratio=ratio,
+        low=low,
+        high=high,
+        trials=share.ratios,
+        straggles=share.straggles,
+    )
+
+
+def _table(heading: str, own: list[Share]) -> Html:
+    means = [fmean(share.rates) for share in own]
+    scale = scale_for("B/s", max(means))
+    head = [
+        Column("Client"),
+        Column(f"Mean, {scale.unit}", "number"),
+        Column("Share of all", "number"),
+        Column("n", "number"),
+        Column("To the median of the others", "number"),
+        Column("Interval", "interval"),
+        Column(""),
+    ]
+    rows = [_row(share, mean, mean / sum(means), scale.factor) for share, mean in zip(own, means, strict=True)]
+    return html.table(head, [Rows(rows)], caption=heading)
+
+
+def _row(share: Share, mean: float, part: float, factor: float) -> list[html.Text]:
+    figures = numbers.ratio_figures(*share.bounds)
+    return [
+        share.client,
+        numbers.mean_figures(mean, mean, mean, factor=factor).value,
+        numbers.percent(part),
+        str(len(share.rates)),
+        figures.value,
+        figures.interval,
+        "straggles" if share.straggles else "",
+    ]

@@ -1,0 +1,286 @@
+"""The plots of a report: those that the shape of its sweep asks for, and that what was measured allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from mountlab import plots
+from mountlab.analysis import verdicts
+from mountlab.analysis.cells import counted
+from mountlab.analysis.run_view import RunView
+from mountlab.checks import steadiness
+from mountlab.core import numbers
+from mountlab.plots import Plot
+from mountlab.report import html, sentences
+from mountlab.report.html import Html, Text
+from mountlab.report.sections.choice import Kind, Picture, Shape, chosen, shape_of
+from mountlab.report.sections.clients import client_plots
+from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
+from mountlab.stats.histograms import Histogram
+from mountlab.tools.fio_series import together
+
+MOST_ROWS, MOST_PANELS = 36, 12
+"""Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""
+MOST_NAMED = 4
+_COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
+"""The latencies that metrics are about; fio may keep others beside them."""
+_LOGGED = ("read_bandwidth", "write_bandwidth")
+_NO_TRIAL = "No trial succeeded."
+
+
+def shape(run: RunView) -> Shape:
+    """The shape of the run's sweep, and what was measured of it."""
+    known = run.estimates.loc[run.estimates["mean"].notna(), ["cell", "metric", "label"]].fillna("")
+    logs = (run.series.get(trial_id, ()) for trial_id, _ in _good(run))
+    logged = {each.metric for series in logs for each in series if len(each.points) > 1}
+    places = set(run.percentiles["place"])
+    return shape_of(
+        run.sweep,
+        run.answer_metrics,
+        known.itertuples(index=False, name=None),
+        compared=any(verdicts.effect(each) >= 0 for each in run.comparisons),
+        places=[place for place in _COMPLETIONS if place in places],
+        logged=[metric for metric in _LOGGED if metric in logged],
+        counters=bool(run.moved),
+    )
+
+
+def _shown(run: RunView, *kinds: Kind) -> list[Picture]:
+    return [picture for picture in chosen(shape(run)) if picture.kind in kinds]
+
+
+def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
+    """The plots beside each other, and which trials are in none of them; where there is no plot, why."""
+    shown = [html.plot(plot) for plot in drawn]
+    return html.joined(html.columns(*shown), _not_drawn(run)) if shown else html.nothing(why_none)
+
+
+def _not_drawn(run: RunView) -> Text:
+    """How many trials of which cells have no value that could be drawn."""
+    late = {cell: len(blocks) for cell, blocks in run.censored.items()}
+    if not late:
+        return ""
+    cells = numbers.listed([f"{count} of {cell}" for cell, count in list(late.items())[:MOST_NAMED]])
+    more = f" and {numbers.counted(len(late) - MOST_NAMED, 'more cell')}" if len(late) > MOST_NAMED else ""
+    return html.paragraph(f"Not drawn: {sentences.without_value(sum(late.values()))} ({cells}{more}).", kind="meta")
+
+
+# ── over the swept options ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def response_plots(run: RunView) -> Iterator[Plot]:
+    """The answer's metrics over each swept number or size, and maps of two swept options."""
+    return (_over_factors(run, each) for each in _shown(run, "response", "heat", "ratio heat"))
+
+
+def responses(run: RunView) -> Html:
+    """The plots over swept options, side by side."""
+    return _side_by_side(run, response_plots(run), "No size and no number was swept, and no two options together.")
+
+
+def _over_factors(run: RunView, picture: Picture) -> Plot:
+    what = {"workload": picture.workload, "label": picture.label}
+    if picture.kind == "response":
+        return plots.plot_response(
+            run.measurements, run.estimates, picture.metric, picture.factors[0], filesystems=names_of(run), **what
+        )
+    across, up = picture.factors
+    own = [
+        each
+        for each in run.comparisons
+        if (each.metric, each.workload, each.label) == (picture.metric, picture.workload, picture.label)
+        and verdicts.effect(each) >= 0
+    ]
+    if picture.kind == "ratio heat" and own:
+        return plots.plot_ratio_heat(own, picture.metric, (across, up), **what)
+    return plots.plot_heat(run.estimates, picture.metric, (across, up), filesystems=names_of(run), **what)
+
+
+# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def trial_plots(run: RunView) -> Iterator[Plot]:
+    """Every counted trial of the answer's metrics, with mean and interval of each cell."""
+
+    def draw(metric: str, groups: Sequence[str]) -> Plot:
+        return plots.plot_trials(run.measurements, run.estimates, metric, groups=groups, **orders(run))
+
+    return _in_parts(run, draw, MOST_ROWS)
+
+
+def every_trial(run: RunView) -> Html:
+    """The plots of every trial, side by side."""
+    return _side_by_side(run, trial_plots(run), _NO_TRIAL)
+
+
+def bar_plots(run: RunView) -> Iterator[Plot]:
+    """Means as bars, with their intervals and the trials."""
+
+    def draw(metric: str, groups: Sequence[str]) -> Plot:
+        return plots.plot_bars(run.measurements, run.estimates, metric, groups=groups, **orders(run))
+
+    return _in_parts(run, draw, MOST_ROWS)
+
+
+def bar_charts(run: RunView) -> Html:
+    """The bar charts behind a summary, for those who expect them."""
+    drawn = list(bar_plots(run))
+    if not drawn:
+        return html.nothing(_NO_TRIAL)
+    return html.details(numbers.counted(len(drawn), "bar chart"), _side_by_side(run, drawn, _NO_TRIAL))
+
+
+def run_order_plots(run: RunView) -> Iterator[Plot]:
+    """Every trial of the answer's metrics in the order in which it ran."""
+    measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
+
+    def draw(metric: str, groups: Sequence[str]) -> Plot:
+        return plots.plot_run_order(measured, metric, groups=groups, **orders(run))
+
+    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
+
+
+def run_order(run: RunView) -> Html:
+    """The plots in run order, side by side."""
+    return _side_by_side(run, run_order_plots(run), _NO_TRIAL)
+
+
+def distribution_plots(run: RunView) -> Iterator[Plot]:
+    """The empirical distribution of the trials of each cell."""
+
+    def draw(metric: str, groups: Sequence[str]) -> Plot:
+        return plots.plot_distribution(run.measurements, metric, groups=groups, **orders(run))
+
+    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
+
+
+def distributions(run: RunView) -> Html:
+    """The distributions, side by side."""
+    return _side_by_side(run, distribution_plots(run), _NO_TRIAL)
+
+
+def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
+    """One plot a metric of the answer; more than one where it has more rows than go into one."""
+    measured = counted(run.measurements)
+    for metric in answer_metrics(run):
+        own = measured[measured["metric"] == metric]
+        if len(own):
+            parts = within(_rows_by_group(own), most_rows)
+            for number, groups in enumerate(parts, start=1):
+                plot = draw(metric, groups)
+                part = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
+                yield replace(plot, title=plot.title + part)
+
+
+def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
+    """Each workload (with its label, where rows have one) to how many file systems have it."""
+    keys = measured[["filesystem", "cell", "label"]].drop_duplicates().to_dict("records")
+    rows: dict[str, int] = {}
+    for key in keys:
+        group = plots.group_of(key)
+        rows[group] = rows.get(group, 0) + 1
+    return rows
+
+
+# ── latencies, courses, bytes ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def latency_plots(run: RunView) -> Iterator[Plot]:
+    """Latency percentiles with the interval over trials, and the distribution over all I/Os."""
+    for picture in _shown(run, "percentiles"):
+        yield plots.plot_percentiles(run.percentiles, picture.place, **orders(run))
+    for picture in _shown(run, "latencies"):
+        place = plots.PLACES[picture.place]
+        yield plots.plot_latencies(_pooled(run, picture.place), place, filesystems=names_of(run))
+
+
+def latencies(run: RunView) -> Html:
+    """The plots of latencies, side by side."""
+    return _side_by_side(run, latency_plots(run), "No latency histogram was kept; fio keeps them.")
+
+
+def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
+    """(workload, file system) to the latencies of all I/Os, workloads in the order of the sweep."""
+    cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
+    found = [(cell, run.latencies(cell.id)) for cell in cells]
+    return {(c.workload.label, c.filesystem.name): own[place] for c, own in found if place in own}
+
+
+def series_plots(run: RunView) -> Iterator[Plot]:
+    """What fio logged over the time of each trial."""
+    for picture in _shown(run, "series"):
+        courses = _courses(run, picture.metric)
+        yield plots.plot_series(courses, picture.metric, run.sweep.metric(picture.metric).unit, **orders(run))
+
+
+def inside_trials(run: RunView) -> Html:
+    """The courses of the trials, side by side."""
+    return _side_by_side(run, series_plots(run), "No log over time was kept (fio: log_avg_msec).")
+
+
+def _courses(run: RunView, metric: str) -> list[plots.Course]:
+    """The course of each counted trial that has one; whether it was steady is for the checks to say."""
+    cells = {cell.id: cell for cell in run.sweep.cells}
+    found = []
+    for trial_id, cell_id in _good(run):
+        series = run.series.get(trial_id, ())
+        points, cell = together(series, metric), cells[cell_id]
+        if points:
+            steady = steadiness(cell, series)
+            found.append(
+                plots.Course(
+                    cell.filesystem.name,
+                    cell.workload.label,
+                    points,
+                    None if steady is None else steady.ok,
+                )
+            )
+    return found
+
+
+def _good(run: RunView) -> list[tuple[str, str]]:
+    """Trial and cell of every counted trial."""
+    good = run.trials[(run.trials["status"] == "ok") & ~run.trials["warmup"].astype(bool)]
+    return list(zip(good["trial_id"], good["cell"], strict=True))
+
+
+def byte_plots(run: RunView) -> Iterator[Plot]:
+    """What the tool moved against what the device delivered: whether a cache answered."""
+    told = _delivered(run)
+    by_group: dict[str, set[str]] = {}
+    for each in told:
+        by_group.setdefault(each.group, set()).add(each.filesystem)
+    for groups in within({group: len(names) for group, names in by_group.items()}, MOST_ROWS):
+        yield plots.plot_bytes([each for each in told if each.group in groups], **orders(run))
+
+
+def _delivered(run: RunView) -> list[plots.Delivered]:
+    return [
+        plots.Delivered(
+            each.cell.filesystem.name, each.cell.workload.label, each.side, each.tool_bytes, each.device_bytes
+        )
+        for each in run.moved
+    ]
+
+
+def device_bytes(run: RunView) -> Html:
+    """The plots of bytes, side by side, and which file systems have no device that is counted."""
+    if not run.moved:
+        return html.nothing("No trial ran on a device whose bytes the kernel counts.")
+    counted_ones = {each.filesystem for each in _delivered(run)}
+    without = [name for name in names_of(run) if name not in counted_ones]
+    note = (
+        html.paragraph(f"Without a device that is counted: {numbers.listed(without)}.", kind="meta") if without else ""
+    )
+    return html.joined(_side_by_side(run, byte_plots(run), ""), note)
+
+
+PLOTS: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
+    "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
+    "distributions": distribution_plots, "latencies": latency_plots, "courses": series_plots, "bytes": byte_plots,
+    "bars": bar_plots,
+}  # fmt: skip
+"""The parts of a report that are plots of the run alone, in its order."""

@@ -1,0 +1,294 @@
+"""The first screen: the question, the answer, one picture, and what to doubt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from mountlab import plots
+from mountlab.analysis import verdicts
+from mountlab.analysis.run_view import RunView
+from mountlab.checks.caveats import caveat_line, doubts_by_cell, grouped, no_caveats
+from mountlab.checks.outcome import SET_ASIDE
+from mountlab.core import numbers
+from mountlab.core.findings import Comparison
+from mountlab.core.names import metric_heading, metric_noun, spoken_code
+from mountlab.core.units import Scale, scale_for
+from mountlab.report import html
+from mountlab.report import sentences as words
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sections.shared import (
+    Mean,
+    answer_metrics,
+    answering,
+    means_of,
+    names_of,
+    rows_of,
+    swatches,
+    within,
+    workload_of,
+)
+from mountlab.stats import STATISTICS
+
+MOST_COLUMNS, MOST_RATIOS = 4, 24
+"""File systems side by side in the table, and ratios in the picture, that a first screen has room for."""
+
+
+def question(run: RunView) -> Html:
+    """The question, and below it where, when and how often it was asked."""
+    facts, box = run.info.get("facts", {}), run.info.get("box", {})
+    disk = [str(facts[key]) for key in ("mount_root_source", "mount_root_fstype") if facts.get(key)]
+    parts = [
+        f"box {box.get('name', run.sweep.box)}",
+        f"kernel {facts['kernel']}" if facts.get("kernel") else "",
+        f"disk {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
+        _measured(run),
+        _blocks(run),
+        _duration(run),
+    ]
+    line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
+    return html.joined(html.heading(" ".join(run.sweep.question.split()), level=1), line, _unfinished(run))
+
+
+def _measured(run: RunView) -> str:
+    """When; of logs from elsewhere that is not known."""
+    day = _day(run.info.get("created_at", ""))
+    return f"imported {day}, measured elsewhere" if run.sweep.imported else day
+
+
+def _day(moment: str) -> str:
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
+
+
+def _duration(run: RunView) -> str:
+    start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
+    if not start or not end or run.sweep.imported:
+        return ""
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    if seconds < 0:  # the clock was set back meanwhile
+        return ""
+    return f"took {numbers.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
+
+
+def _blocks(run: RunView) -> str:
+    counted = run.trials[run.trials["status"].isin(("ok", "timeout")) & ~run.trials["warmup"].astype(bool)]
+    done, planned = counted["block"].nunique(), run.sweep.design.repeats
+    if run.stops:
+        fewest = min(stop.blocks for stop in run.stops)
+        return f"n = {numbers.counted(done, 'block')}" if fewest >= done else f"n = {fewest} to {done} blocks"
+    return f"n = {numbers.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
+
+
+def _unfinished(run: RunView) -> Text:
+    status = run.info.get("status", "complete")
+    if status == "complete":
+        return ""
+    return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert warning")
+
+
+def answer(run: RunView) -> Html:
+    """The answer in sentences, strongest effect first, and what was expected."""
+    sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
+    if run.comparisons:
+        sentences = verdicts.answer(
+            answering(run),
+            smallest_effect=run.sweep.design.smallest_effect,
+            doubts=doubts_by_cell(run.caveats, run.sweep.own_metrics),
+        )
+    if sum(map(verdicts.has_blocks, run.comparisons)) > 1:
+        sentences.append(_together(run))
+    expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
+    told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
+    return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
+
+
+def _together(run: RunView) -> str:
+    level, count = numbers.percent(run.sweep.design.level), sum(map(verdicts.has_blocks, run.comparisons))
+    return f"Verdicts and intervals hold at {level} for all {count} comparisons together."
+
+
+def _caveat_line(run: RunView) -> Html:
+    """The caveats in one line, for those who read no further; told in full under their own heading."""
+    groups = grouped(run.caveats)
+    if not groups:
+        return html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
+    link = html.link("#Caveats", "Caveats")
+    return html.paragraph(html.told(link, caveat_line(groups)), kind=f"alert {groups[0].severity}")
+
+
+def overview(run: RunView) -> Html:
+    """The ratios as a picture, and the means behind them as a table."""
+    return html.columns(_ratios(run), html.joined(_overview_table(run), *_without_rows(run)))
+
+
+def _ratios(run: RunView) -> Text:
+    """The ratios as a picture; where they are many those of the workloads with the strongest effects, then the others
+    behind a summary."""
+    comparisons = sorted((c for c in answering(run) if verdicts.effect(c) >= 0), key=lambda c: -verdicts.effect(c))
+    if not comparisons:
+        return html.paragraph("No ratio to plot.")
+    rows: dict[str, int] = {}
+    for each in comparisons:
+        rows[workload_of(each)] = rows.get(workload_of(each), 0) + 1
+    first, *others = within(rows, MOST_RATIOS)
+    picture = _picture(run, [c for c in comparisons if workload_of(c) in first])
+    if not others:
+        return picture
+    more = [_picture(run, [c for c in comparisons if workload_of(c) in part]) for part in others]
+    told = f"The {numbers.counted(len(first), 'workload')} with the strongest effects, of {len(rows)}."
+    hidden = html.details(f"The other {numbers.counted(len(rows) - len(first), 'workload')}", html.joined(*more))
+    return html.joined(picture, html.paragraph(told, kind="meta"), hidden)
+
+
+def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
+    smallest = run.sweep.design.smallest_effect
+    plot = plots.plot_ratios(comparisons, smallest_effect=smallest, filesystems=names_of(run))
+    return html.plot(plot)
+
+
+def _overview_table(run: RunView) -> Html:
+    """The means: a column for each of a few file systems, and a row for each of many, which columns would not fit."""
+    names = [name for name in names_of(run) if name in set(run.estimates["filesystem"])]
+    if not names:
+        return html.paragraph("No trial succeeded.")
+    level, noun = numbers.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
+    wide = len(names) <= MOST_COLUMNS
+    of = "row" if wide else "workload"
+    caption = f"{noun} and {level} interval. ★ best of its {of}, and those whose interval meets its own"
+    if not wide:
+        return _long_table(
+            [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)], noun, caption
+        )
+    under, keys = {name: "baseline" if name == run.sweep.baseline else "" for name in names}, swatches(run)
+    head = [Column("Workload"), *(Column(html.stacked(keys[name], under[name]), "number") for name in names)]
+    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
+    return html.table(head, groups, caption=caption)
+
+
+def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
+    """The file systems below each workload; the groups that the first screen has no room for behind a summary."""
+    head = [Column("File system"), Column(noun, "number"), Column("Interval", "interval")]
+    first, *others = within({str(at): len(each.rows) for at, each in enumerate(groups)}, MOST_RATIOS)
+    table = html.table(head, groups[: len(first)], caption=caption)
+    if not others:
+        return table
+    rest = html.table(head, groups[len(first) :], caption=caption)
+    return html.joined(table, html.details(f"The other {len(groups) - len(first)} of {len(groups)} groups", rest))
+
+
+def _impossible(run: RunView) -> dict[str, str]:
+    """Cell to the reason for which none of its trials was run: its file system, or the box, cannot."""
+    skips = run.trials[run.trials["status"] == "skipped"]
+    known = {str(cell): str(reason) for cell, reason in zip(skips["cell"], skips["reason"], strict=True)}
+    tried = set(run.trials.loc[run.trials["status"] != "skipped", "cell"])
+    return {cell: reason for cell, reason in known.items() if cell not in tried and not reason.startswith(SET_ASIDE)}
+
+
+def _without_rows(run: RunView) -> Iterator[Html]:
+    """What has no rows in the table since it cannot be measured, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell, reason in _impossible(run).items():
+        name, _, workload = cell.partition("/")
+        found.setdefault((name, reason), []).append(workload)
+    for (name, reason), workloads in found.items():
+        yield html.paragraph(f"Not measured: {name} under {numbers.listed(workloads)}. {reason}.", kind="meta")
+    for metric in answer_metrics(run):
+        for cell, labels in _labels_missing(run, metric).items():
+            name, _, workload = cell.partition("/")
+            what = f"{metric_noun(metric)} of {name} under {workload}"
+            yield html.paragraph(f"No {what}: the tool gave none for {numbers.listed(labels)}.", kind="meta")
+
+
+def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
+    """Cell to the labels that other file systems have a figure for under the same workload, and it has only others."""
+    means = means_of(run, metric)
+    labels: dict[str, dict[str, None]] = {}
+    own: dict[str, set[str]] = {}
+    for mean in means:
+        labels.setdefault(mean.workload, {})[mean.label] = None
+        own.setdefault(mean.cell, set()).add(mean.label)
+    absent = {m.cell: [label for label in labels[m.workload] if label not in own[m.cell]] for m in means}
+    return {cell: missing for cell, missing in absent.items() if missing}
+
+
+def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Rows]:
+    """The file systems below each workload, with their mean and its interval. What it cannot do is no row."""
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    scale, keys = _scale(means), swatches(run)
+    no_row = {*_impossible(run), *_labels_missing(run, metric)}
+    for row, own in rows_of(means).items():
+        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
+        rows: list[list[Text]] = []
+        for name in names:
+            mean, cell = by_name.get(name), f"{name}/{own[0].workload}"
+            if mean is None and cell in no_row:
+                continue
+            planned = run.sweep.has_cell(cell)
+            label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
+            if mean is None:
+                rows.append([label, numbers.MISSING if planned else words.NOT_IN_SWEEP, ""])
+            else:
+                figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
+                interval = _interval(mean, figures)
+                rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
+        yield Rows(rows, f"{row}: {metric_noun(metric)}, {scale.unit}")
+
+
+def _best(run: RunView, means: Sequence[Mean], metric: str) -> list[float]:
+    return numbers.best([(mean.mean, mean.low, mean.high) for mean in means], run.sweep.metric(metric).better)
+
+
+def _interval(mean: Mean, figures: numbers.Figures) -> Text:
+    """The interval; of a cell with trials that ran into their time limit, also how many, and what the figure is."""
+    interval = figures.interval or "no interval"
+    return html.stacked(interval, f"n = {words.trial_count(mean.n, mean.censored)}") if mean.censored else interval
+
+
+def _scale(means: Sequence[Mean]) -> Scale:
+    known = [abs(m.mean) for m in means if math.isfinite(m.mean)]
+    return scale_for(means[0].unit, max(known, default=1)) if means else scale_for("", 1)
+
+
+def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
+    """One row a workload, with the mean of each file system."""
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    scale, impossible, rows = _scale(means), _impossible(run), []
+    for row, own in rows_of(means).items():
+        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
+        absent = {name: _absent(run, f"{name}/{own[0].workload}", impossible) for name in names}
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, absent[name]) for name in names)])
+    return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
+
+
+def _absent(run: RunView, cell: str, impossible: Mapping[str, str]) -> str:
+    """What stands in the place of a figure: whether it is missing, cannot be measured, or is not asked for."""
+    if cell in impossible:
+        return words.NOT_MEASURED
+    return numbers.MISSING if run.sweep.has_cell(cell) else words.NOT_IN_SWEEP
+
+
+def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: str) -> Text:
+    """A mean above its interval, as one cell; `best` holds the means that get the star."""
+    if mean is None:
+        return absent
+    figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
+    return html.stacked(figures.value, _interval(mean, figures), star=mean.mean in best)
+
+
+def caveats(run: RunView) -> Html:
+    """Caveats, worst first; or that there is none. What was checked, and what could not be."""
+    passed = html.details(no_caveats(run.checks_passed), html.items(run.checks_passed))
+    if not run.caveats:
+        return html.joined(html.box("caveat none", passed), not_checked(run))
+    boxes = [html.caveat_box(group) for group in grouped(run.caveats)]
+    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
+    return html.joined(*boxes, html.details(others, html.items(run.checks_passed)), not_checked(run))
+
+
+def not_checked(run: RunView) -> Html:
+    """The checks that could not look at this run, and why."""
+    if not run.not_checked:
+        return html.paragraph("Every check could be made.", kind="meta")
+    told = [f"{spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
+    return html.details(f"{numbers.counted(len(told), 'check')} could not be made", html.items(told))

@@ -1,0 +1,67 @@
+"""What memory the files took on file systems that live in memory."""
+
+from __future__ import annotations
+
+from mountlab.analysis.memory_use import Use
+from mountlab.analysis.run_view import RunView
+from mountlab.core import numbers
+from mountlab.core.units import MIB, format_bytes
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sections.shared import swatches
+
+_SMALL_SHARE = 0.05
+"""Of what was taken: what is still taken beyond this, and beyond a MiB, was not given back."""
+
+
+def memory(run: RunView) -> Html:
+    """Memory before the files were there, with them, and after they were removed: a sentence for each file system, and
+    a table."""
+    if not run.memory:
+        return html.nothing("No file system lives in memory, or the memory of the box was not read.")
+    largest: dict[str, Use] = {}
+    for each in run.memory:
+        name = each.cell.filesystem.name
+        if name not in largest or each.files > largest[name].files:
+            largest[name] = each
+    return html.joined(html.items(_sentence(name, each) for name, each in largest.items()), _table(run))
+
+
+def _sentence(name: str, use: Use) -> str:
+    """'tmpfs: 64.0 MiB of files took 64.1 MiB of memory, and gave it back when they were removed.'"""
+    of_what = "of the huge pages that were reserved at the mount" if use.huge_pages else "of memory"
+    earlier, why = (" and what earlier trials left", _ZRAM) if _on_zram(use) else ("", "")
+    took = f"{name}: {format_bytes(use.files)} of files{earlier} took {format_bytes(use.taken)} {of_what}"
+    if use.kept <= max(MIB, _SMALL_SHARE * use.taken):
+        return f"{took}, and gave it back when they were removed."
+    return f"{took}; {format_bytes(use.kept)} were still in use after they were removed.{why}"
+
+
+_ZRAM = " A zram device keeps a block until it is written again or discarded."
+
+
+def _on_zram(use: Use) -> bool:
+    fs = use.cell.filesystem
+    return bool((fs.over or fs).zram_bytes)
+
+
+def _table(run: RunView) -> Html:
+    names = swatches(run)
+    head = [
+        Column("File system"),
+        Column("Workload"),
+        Column("n", "number"),
+        *(
+            Column(f"{name}, MiB", "number")
+            for name in ("Files", "In use before", "With the files", "After removal", "Taken")
+        ),
+        Column("Taken, least to most, MiB", "interval"),
+    ]
+    rows = [_row(each, names.get(each.cell.filesystem.name, each.cell.filesystem.name)) for each in run.memory]
+    return html.table(head, [Rows(rows)], caption="Memory of the box, medians over trials")
+
+
+def _row(use: Use, name: Text) -> list[Text]:
+    sizes = (use.files, use.before, use.full, use.after, use.taken)
+    spread = f"{numbers.number(use.least / MIB, 1)} to {numbers.number(use.most / MIB, 1)}"
+    return [name, use.cell.workload.label, str(use.n), *(numbers.number(size / MIB, 1) for size in sizes), spread]

@@ -1,0 +1,119 @@
+"""What several parts of a report want to know of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+
+from mountlab import plots
+from mountlab.analysis import verdicts
+from mountlab.analysis.run_view import RunView
+from mountlab.core import names
+from mountlab.core.findings import Comparison
+from mountlab.report import html
+from mountlab.report.html import Html
+
+
+def moment(moment: str) -> str:
+    """A moment to the second, as people read it."""
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+
+
+def workload_of(comparison: Comparison) -> str:
+    """The label of the workload of a comparison."""
+    return names.workload_label(comparison.workload, comparison.factors)
+
+
+def names_of(run: RunView) -> list[str]:
+    """File systems in the order of the sweep: the order of colours everywhere."""
+    return [filesystem.name for filesystem in run.sweep.filesystems]
+
+
+def swatches(run: RunView) -> dict[str, Html]:
+    """The name of each file system behind its mark."""
+    marks = plots.colour_of(names_of(run))
+    return {name: html.swatch(name, mark.colour, mark.glyph) for name, mark in marks.items()}
+
+
+def orders(run: RunView) -> dict[str, list[str]]:
+    """The order of the sweep, which is that of colours and of rows."""
+    return {"filesystems": names_of(run), "workloads": [workload.label for workload in run.sweep.workloads]}
+
+
+def compared(run: RunView) -> list[Comparison]:
+    """All comparisons, with the intervals that hold for all of them together."""
+    return [verdicts.together(comparison) for comparison in run.comparisons]
+
+
+def answer_metrics(run: RunView) -> list[str]:
+    """The metrics that the answer is about, in the order of the sweep."""
+    return list(dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics))
+
+
+def answering(run: RunView) -> list[Comparison]:
+    """The comparisons of the metrics that the answer is about."""
+    return [c for c in compared(run) if c.metric in run.answer_metrics.get(workload_of(c), ())]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """One row of the estimates."""
+
+    filesystem: str
+    cell: str
+    label: str
+    unit: str
+    n: int
+    mean: float
+    low: float
+    high: float
+    cv: float
+    censored: int = 0
+    """How many of the n ran into their time limit: then it is a median, or none."""
+
+    @property
+    def workload(self) -> str:
+        return self.cell.removeprefix(f"{self.filesystem}/")
+
+    @property
+    def row(self) -> str:
+        """The workload, and the label where rows have one."""
+        return f"{self.workload} ({self.label})" if self.label else self.workload
+
+
+def means_of(run: RunView, metric: str) -> list[Mean]:
+    """The estimates of one metric: workloads in the order of the sweep, file systems in theirs."""
+    found = []
+    for row in run.estimates[run.estimates["metric"] == metric].to_dict("records"):
+        label = row["label"] if isinstance(row["label"], str) else ""
+        mean, low, high, cv = (float(row[key]) for key in ("mean", "low", "high", "cv"))
+        n, late = int(row["n"]), int(row.get("censored", 0))
+        found.append(Mean(row["filesystem"], row["cell"], label, row["unit"], n, mean, low, high, cv, late))
+    order = {
+        f"{fs.name}/{w.label}": place
+        for place, (w, fs) in enumerate(product(run.sweep.workloads, run.sweep.filesystems))
+    }
+    return sorted(found, key=lambda mean: order.get(mean.cell, len(order)))
+
+
+def rows_of(means: Sequence[Mean]) -> dict[str, list[Mean]]:
+    """The means below the workload (and label) that they share, workloads in the order of their first mean."""
+    rows: dict[str, list[Mean]] = {}
+    for mean in means:
+        rows.setdefault(mean.row, []).append(mean)
+    return rows
+
+
+def within(rows: Mapping[str, int], most: int) -> list[list[str]]:
+    """Groups with so many rows each, in their order, in parts of at most so many rows; a larger one is a part alone."""
+    parts: list[list[str]] = []
+    left = 0
+    for group, count in rows.items():
+        if count > left or not parts:
+            parts.append([])
+            left = most
+        parts[-1].append(group)
+        left -= count
+    return parts

@@ -1,0 +1,155 @@
+"""A table a metric, and what explains how much of its differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.analysis import verdicts
+from mountlab.analysis.cells import late_trials
+from mountlab.analysis.run_view import RunView
+from mountlab.checks import caveats
+from mountlab.core import names, numbers
+from mountlab.core.findings import Comparison
+from mountlab.core.units import scale_for
+from mountlab.report import html, sentences
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sections.shared import Mean, answer_metrics, compared, means_of, rows_of, swatches
+from mountlab.stats import STATISTICS
+from mountlab.stats import explained as variance_explained
+
+NO_UNIT = "1"
+
+
+def tables(run: RunView) -> Html:
+    """One table for each metric; those that the answer is about first, the others behind a summary."""
+    main = answer_metrics(run)
+    others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
+    measured = set(run.estimates["metric"])
+    said = _Said.of(run)
+    shown = [_metric_table(run, metric, said) for metric in main if metric in measured]
+    rest = html.joined(*(_metric_table(run, metric, said) for metric in others))
+    hidden = html.details(numbers.counted(len(others), "more metric"), rest, kind="aside") if others else ""
+    return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What rows of the tables of a run say beside their means."""
+
+    doubts: Mapping[str, Sequence[str]]
+    names: Mapping[str, Html]
+    """File system to its name behind its mark."""
+    ratios: Mapping[tuple[str, str, str], Comparison]
+    """Metric, label and cell to its comparison with the baseline."""
+
+    @staticmethod
+    def of(run: RunView) -> _Said:
+        ratios: dict[tuple[str, str, str], Comparison] = {}
+        for each in compared(run):
+            ratios.setdefault((each.metric, each.label, verdicts.cell_id(each.candidate, each)), each)
+        return _Said(caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics), swatches(run), ratios)
+
+
+def _metric_table(run: RunView, metric: str, said: _Said) -> Html:
+    means = means_of(run, metric)
+    scale = scale_for(means[0].unit, max((abs(m.mean) for m in means if math.isfinite(m.mean)), default=1))
+    noun = STATISTICS[run.sweep.design.estimate].noun
+    head = [
+        Column("File system"),
+        *(Column(_in_unit(each, scale.unit), "number") for each in (noun, "Low", "High")),
+        Column("n", "number"),
+        Column("CV, %", "number"),
+        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"),
+        Column("Interval", "interval"),
+        Column("Verdict"),
+        Column("Caveats"),
+    ]
+    groups = [
+        Rows(
+            [_metric_row(run, metric, mean, scale.factor, said) for mean in own],
+            row,
+        )
+        for row, own in rows_of(means).items()
+    ]
+    return html.table(head, groups, caption=_in_unit(names.metric_heading(metric), scale.unit))
+
+
+def _in_unit(name: str, unit: str) -> str:
+    """'Mean, GB/s'; a count and a share have no unit."""
+    return name if unit == NO_UNIT else f"{name}, {unit}"
+
+
+def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, said: _Said) -> list[Text]:
+    figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
+    doubts = said.doubts.get(caveats.doubt_key(mean.cell, metric), ())
+    return [
+        said.names.get(mean.filesystem, mean.filesystem),
+        figures.value,
+        figures.low,
+        figures.high,
+        sentences.trial_count(mean.n, mean.censored),
+        numbers.number(mean.cv * 100, 1),
+        *_ratio_cells(run, mean, said.ratios.get((metric, mean.label, mean.cell))),
+        ", ".join(map(names.spoken_code, doubts)),
+    ]
+
+
+def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[str, str, str]:
+    """Ratio, interval and verdict of a cell against the baseline."""
+    if mean.filesystem == run.sweep.baseline:
+        return ("1", "", "baseline")
+    if ratio is None:
+        return (numbers.MISSING, "", "not compared")
+    figures = verdicts.compared_figures(ratio)
+    verdict = verdicts.verdict_of(ratio, run.sweep.design.smallest_effect) + verdicts.needed(ratio)
+    return (figures.value, figures.interval, verdict if verdicts.has_interval(ratio) else "no interval")
+
+
+def explained(run: RunView) -> Html:
+    """Which option explains how much of what was measured: a sentence and a table for each workload and metric."""
+    told = [_explained(run, *each) for each in _analysed(run)]
+    shown = [each for each in told if each]
+    why = "Nothing was swept in more than one trial, so there is no variance to share out."
+    return html.joined(*shown) if shown else html.nothing(why)
+
+
+def _analysed(run: RunView) -> list[tuple[str, str, str]]:
+    """(workload, metric, label) of everything that the answer is about; the options of a workload are its factors."""
+    rows = run.measurements[["workload", "metric", "label"]].drop_duplicates()
+    there = list(rows.itertuples(index=False, name=None))
+    answers = dict.fromkeys((w.name, m) for w in run.sweep.workloads for m in run.answer_metrics.get(w.label, ()))
+    return [each for answer in answers for each in there if each[:2] == answer]
+
+
+def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:
+    level = run.sweep.design.level
+    what = f"{names.metric_noun(metric, label)} under {workload}"
+    cells = [cell.id for cell in run.sweep.cells if cell.workload.name == workload]
+    late = sum(late_trials(run.censored, cell, metric) for cell in cells)
+    if late:
+        return html.paragraph(f"No analysis of variance of {what}: {sentences.without_value(late)}.")
+    found = variance_explained(run.measurements, workload=workload, metric=metric, label=label, level=level)
+    if found.empty:
+        return None
+    rows = [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
+    head = [
+        Column("Effect"),
+        Column("Share", "number"),
+        Column(f"{numbers.percent(level)} interval", "interval"),
+        Column("df", "number"),
+        Column("F", "number"),
+        Column("p", "number"),
+    ]
+    table = html.table(head, [Rows([_effect_row(row) for row in rows])], caption=f"Analysis of variance: {what}")
+    sentence = sentences.explained_sentence(rows, what)
+    return html.joined(html.paragraph(sentence), html.details(f"Analysis of variance: {what}", table))
+
+
+def _effect_row(row: Mapping[str, Any]) -> list[Text]:
+    share, _, interval = sentences.share_text(row).partition(" [")
+    errors = f"{row['df']}, {row['error_df']:.4g}" if row["error_df"] else str(row["df"])
+    tested = ("", "") if math.isnan(row["f"]) else (numbers.number(row["f"], 1), numbers.p_text(row["p"]))
+    return [sentences.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]

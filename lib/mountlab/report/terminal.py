@@ -1,0 +1,68 @@
+"""The answer of a run for a terminal: a small table and the caveats, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mountlab.analysis import verdicts
+from mountlab.checks.caveats import grouped
+from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.model import Sweep
+from mountlab.core.names import workload_label
+from mountlab.core.text import lines_of
+
+Row = Sequence[str]
+
+
+def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
+    """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), caveats by code."""
+    return lines_of([" ".join(sweep.question.split()), "", *_table(sweep, comparisons), "", *_caveats(caveats)])
+
+
+def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    if not comparisons:
+        yield verdicts.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
+        return
+    metrics: dict[str, set[str]] = {}
+    compared = [verdicts.together(each) for each in comparisons]
+    for each in compared:
+        metrics.setdefault(workload_label(each.workload, each.factors), set()).add(each.metric)
+    head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")
+    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in compared)]
+    if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
+        rows = [(row[0], *row[2:]) for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if (count := sum(map(verdicts.has_blocks, compared))) > 1:
+        yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
+
+
+def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
+    figures = verdicts.compared_figures(each)
+    what = workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
+    return (
+        what,
+        each.metric,
+        f"{each.candidate} / {each.baseline}",
+        figures.value,
+        figures.interval,
+        verdicts.pair_count(each),
+        _verdict(each, smallest_effect),
+    )
+
+
+def _verdict(each: Comparison, smallest_effect: float) -> str:
+    if verdicts.has_interval(each):
+        return verdicts.verdict_of(each, smallest_effect)
+    missing = "time limit in all blocks" if each.censored else "no block has both"
+    return f"none: {verdicts.why_no_interval(each)}" if each.n else f"none: {missing}"
+
+
+def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
+    if not caveats:
+        yield "No caveats."
+    for group in grouped(caveats):
+        yield f"{group.severity}: {group.heading}" + (
+            f": {group.caveats[0].message}" if len(group.caveats) == 1 else ""
+        )

@@ -1,0 +1,145 @@
+"""A forecast as people and as programs read it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from mountlab.analysis.forecast import LATE, Forecast, Prediction
+from mountlab.core import names, numbers
+from mountlab.core.json import plain
+from mountlab.core.model import Sweep
+from mountlab.core.text import lines_of
+from mountlab.core.units import format_seconds
+from mountlab.report import html
+from mountlab.report.html import Column, Html, Rows
+from mountlab.stats.power import MOST_BLOCKS, POWER
+from mountlab.sweep import plan_text
+
+_MOST_NAMED = 4
+
+
+def forecast_json(forecast: Forecast) -> dict[str, Any]:
+    """Everything in the forecast, JSON-able: what is infinite or not known is null."""
+    return {"power": POWER, "most_blocks": MOST_BLOCKS, **plain(asdict(forecast))}
+
+
+def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
+    """The forecast for the terminal: what it rests on, a table of what is to be expected, and how to read it."""
+    lines = [f"{'predicted' if not i else '':12} {line}" for i, line in enumerate(_rests_on(forecast))]
+    head, rows = heading(forecast, sweep), [list(_row(each)) for each in forecast.predictions]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    table = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]
+    return lines_of([*lines, "", *table, "", *explained(forecast, sweep)])
+
+
+def _rests_on(forecast: Forecast) -> Iterator[str]:
+    yield f"from {forecast.pilot}, which has {len(forecast.used)} of the {numbers.counted(forecast.cells, 'cell')}"
+    if forecast.missing:
+        more = f" and {len(forecast.missing) - _MOST_NAMED} more" if forecast.missing[_MOST_NAMED:] else ""
+        yield f"nothing is known of {', '.join(forecast.missing[:_MOST_NAMED])}{more}"
+    yield from forecast.notes
+    yield f"time: about {format_seconds(float(round(forecast.expected_s)))}, by what trials took there"
+    if forecast.fresh_more_s:
+        yield plan_text.fresh_cost(forecast.fresh_more_s, forecast.expected_s)
+
+
+def heading(forecast: Forecast, sweep: Sweep) -> list[str]:
+    """Headings of the columns of a forecast's table."""
+    first = forecast.predictions[0]
+    widths = [f"mean ±{numbers.percent(width)}" for width in first.for_half_width]
+    ratios = [f"show {numbers.percent(ratio - 1)}" for ratio in first.for_ratio]
+    same = f"same ±{numbers.percent(sweep.design.smallest_effect)}"
+    return ["workload", "metric", "spread", "blocks", "time", "mean", "shows", "cautious", *widths, *ratios, same]
+
+
+def _row(each: Prediction) -> Iterator[str]:
+    spread = each.spread
+    yield spread.workload
+    yield names.metric_noun(spread.metric, spread.label)
+    yield share(spread.cv)
+    yield f"{each.blocks:.0f}" if each.blocks_late == each.blocks else f"{each.blocks:.0f} to {each.blocks_late:.0f}"
+    yield format_seconds(float(f"{each.blocks * each.block_s:.2g}"))
+    yield f"±{share(each.half_width)}" if math.isfinite(each.half_width) else numbers.MISSING
+    yield difference(each.smallest_ratio)
+    yield difference(each.smallest_ratio_cautious)
+    yield from (blocks(n) for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same))
+
+
+def share(fraction: float) -> str:
+    """A relative spread; 'n/a' where none is known."""
+    return numbers.percent(fraction) if math.isfinite(fraction) else numbers.MISSING
+
+
+def difference(ratio: float) -> str:
+    """'4.1 %' for 1.041, '2.4 times' for what is more than twice as much."""
+    if not math.isfinite(ratio):
+        return numbers.MISSING
+    return numbers.percent(ratio - 1) if ratio < 2 else f"{numbers.number(ratio, 1 if ratio < 10 else 0)} times"
+
+
+def blocks(n: float) -> str:
+    """A number of blocks; '>2000' where nobody would run as many as are needed."""
+    if math.isnan(n):
+        return numbers.MISSING
+    return f"{n:.0f}" if math.isfinite(n) else f">{MOST_BLOCKS}"
+
+
+def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
+    """How to read the columns, one sentence a line."""
+    together = f", corrected for {forecast.comparisons} comparisons" if forecast.comparisons > 1 else ""
+    level = numbers.percent(sweep.design.level)
+    late = f"; '17 to 21': half of such runs end by the first, {numbers.percent(LATE)} by the second"
+    until = "" if sweep.design.until is None else late
+    return [
+        f"spread: standard deviation over mean, of the file system that varied most; blocks, time: as planned{until}.",
+        f"mean: the {level} interval to be expected.",
+        f"shows: the smallest difference from the baseline that these blocks show with a chance of "
+        f"{numbers.percent(POWER)}, at {level}{together}.",
+        "cautious: the same if the spread is as large as the pilot leaves possible.",
+        "mean ±, show, same: blocks for an interval of that width, to show that difference, to show that two "
+        "equal file systems are the same.",
+    ]
+
+
+def forecast_table(forecast: Forecast, sweep: Sweep) -> Html:
+    """The forecast as a table for a notebook."""
+    head = [Column(each, "number" if i > 1 else "text") for i, each in enumerate(heading(forecast, sweep))]
+    table = html.table(head, [Rows([list(_row(each)) for each in forecast.predictions])], caption="Predicted")
+    return html.joined(html.items(list(_rests_on(forecast))), table, *map(html.paragraph, explained(forecast, sweep)))
+
+
+def forecast_sentences(forecast: Forecast, sweep: Sweep) -> list[str]:
+    """What the planned design can and cannot show, in sentences; the workload that needs most comes first."""
+    known = [each for each in forecast.predictions if math.isfinite(each.smallest_ratio)]
+    if not known:
+        return ["Nothing is compared in this sweep, so there is no difference to show."]
+    order = sorted(known, key=lambda each: -each.smallest_ratio)
+    return [_sentence(each, sweep.design.smallest_effect) for each in order]
+
+
+def _sentence(each: Prediction, smallest_effect: float) -> str:
+    shown = f"{_name(each)}: {each.blocks:.0f} blocks show a difference of {difference(each.smallest_ratio)} or more"
+    wanted = next((ratio for ratio in each.for_ratio if ratio - 1 >= smallest_effect), None)
+    if wanted is None or each.smallest_ratio <= wanted:
+        return f"{shown}."
+    return f"{shown}; {numbers.percent(wanted - 1)} would take {blocks(each.for_ratio[wanted])} blocks."
+
+
+def curves(forecast: Forecast) -> tuple[dict[str, dict[int, float]], dict[str, float]]:
+    """For plots.plot_smallest_difference: name to blocks to ratio, and name to the planned blocks. Empty where nothing
+    is compared, or the pilot holds no pairs."""
+    named = {_name(each): each for each in forecast.predictions if not math.isnan(each.smallest_ratio)}
+    shows = {name: {**each.shows, int(each.blocks): each.smallest_ratio} for name, each in named.items()}
+    return (
+        {name: dict(sorted(curve.items())) for name, curve in shows.items()},
+        {name: each.blocks for name, each in named.items()},
+    )
+
+
+def _name(each: Prediction) -> str:
+    return f"{each.spread.workload}: {names.metric_noun(each.spread.metric, each.spread.label)}"

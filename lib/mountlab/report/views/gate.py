@@ -1,0 +1,246 @@
+"""What a gate found: for the terminal, as data, as a Markdown summary, and as JUnit XML, which CI systems read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from mountlab.analysis.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.core import names, numbers
+from mountlab.core.text import lines_of, visible
+from mountlab.stats.power import MOST_BLOCKS, POWER
+
+_SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
+_FAR = 2
+"""How many times as many are needed where it is worth to say what would do if the change is what was seen."""
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_[]<>~#"})
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(gate: Gate) -> str:
+    """'Cannot tell: of 9 figures 1 cannot be told and 8 pass, at a margin of 5 %.'"""
+    spoken = {"fails": ("fails", "fail"), "cannot tell": ("cannot be told",) * 2, "passes": ("passes", "pass")}
+    counts = {kind: sum(each.outcome == kind for each in gate.judged) for kind in WORST_FIRST}
+    parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
+    figures = numbers.counted(len(gate.judged), "figure")
+    return f"{gate.outcome.capitalize()}: of {figures} {numbers.listed(parts)}, at a margin of {_margin(gate)}."
+
+
+def _margin(gate: Gate) -> str:
+    return numbers.percent(gate.margin)
+
+
+def why(gate: Gate, each: Judged) -> str:
+    """One figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each run'."""
+    if each.reason:
+        return f"{each.outcome}: {each.reason}"
+    if each.outcome == "cannot tell":
+        return f"cannot tell: {_what_would(gate, each)}"
+    bound = each.at_least if each.outcome == "fails" else each.at_most
+    said = "at least" if each.outcome == "fails" else "at most"
+    return f"{each.outcome}: {said} {_as_share(bound)}"
+
+
+def _as_share(bound: float) -> str:
+    """'3 % worse', '2 % better', 'infinitely worse'."""
+    if not math.isfinite(bound):
+        return "infinitely worse"
+    return f"{numbers.percent(bound - 1)} worse" if bound >= 1 else f"{numbers.percent(1 - bound)} better"
+
+
+def _what_would(gate: Gate, each: Judged) -> str:
+    if gate.unit == "run":
+        told = f"needs {_number(each.needed, 'run')} on each side"
+    elif math.isinf(each.needed):
+        told = f"needs {_number(each.needed, 'block')} in each run"
+    else:
+        told = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
+    if each.seen * _FAR < each.needed:
+        return f"{told}; {round(each.seen - each.n)} more if it is as it looks"
+    return told
+
+
+def _number(needed: float, noun: str) -> str:
+    return f"more than {MOST_BLOCKS} {noun}s" if math.isinf(needed) else numbers.counted(round(needed), noun)
+
+
+def promises(gate: Gate) -> str:
+    """Say what may go wrong, and how often."""
+    wrong = numbers.percent(1 - gate.level)
+    said = (
+        f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
+        f"mistake, over {numbers.counted(len(gate.judged), 'figure')} together, {over_looks(gate)}."
+    )
+    if gate.looks == "once":
+        said += " It does not hold if the question is asked again with more data."
+    if any(math.isfinite(each.needed) for each in gate.judged):
+        said += (
+            f" With as many {gate.unit}s as are named, no change at all would pass, and one of twice the margin fail, "
+            f"in {numbers.percent(POWER)} of cases."
+        )
+    if gate.unit == "block":
+        said += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."
+    return said
+
+
+def over_looks(gate: Gate) -> str:
+    """Say which looks the error holds over: 'over all looks at this change with more blocks in both runs'."""
+    if gate.looks == "once":
+        return "in this one look"
+    more = "runs on either side" if gate.unit == "run" else "blocks in both runs"
+    return f"over all looks at this change with more {more}"
+
+
+def _what_counts(gate: Gate) -> list[str]:
+    """Which blocks count, where that is not all."""
+    if not gate.left_out:
+        return []
+    return [
+        f"The first {gate.counted} blocks of each run count, since looks are at fixed numbers of blocks; --looks once, "
+        "for a question that is asked once, counts all."
+    ]
+
+
+# ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_text(gate: Gate) -> str:
+    """One line a figure, the worst first; then what they come to."""
+    rows = [_row(gate, each) for each in gate.judged]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return lines_of([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)])
+
+
+def _error(gate: Gate) -> str:
+    """'Error: at most 5 % either way, for all figures together, over all looks at this change with more blocks ...'"""
+    return f"Error: at most {numbers.percent(1 - gate.level)} either way, for all figures together, {over_looks(gate)}."
+
+
+def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
+    figures = numbers.ratio_figures(*each.ratio)
+    noun = names.metric_noun(each.metric, each.label)
+    return (each.outcome, each.cell.id, noun, figures.value, figures.interval, _after_colon(why(gate, each)))
+
+
+def _after_colon(text: str) -> str:
+    return text.partition(": ")[2]
+
+
+def _differs(gate: Gate) -> list[str]:
+    return [f"The two sides differ in {numbers.listed(list(gate.differs))}."] if gate.differs else []
+
+
+def gate_json(gate: Gate) -> dict[str, Any]:
+    """The same as data; what is infinite or not known is null."""
+    return {
+        "outcome": gate.outcome,
+        "exit_code": EXIT_CODES[gate.outcome],
+        "margin": gate.margin,
+        "level": gate.level,
+        "looks": gate.looks,
+        "unit": gate.unit,
+        "counted": gate.counted,
+        "error": _error(gate),
+        "change": _names(gate.change),
+        "baseline": _names(gate.baseline),
+        "differs": list(gate.differs),
+        "figures": [_figure_json(each) for each in gate.judged],
+    }
+
+
+def _figure_json(each: Judged) -> dict[str, Any]:
+    ratio, low, high = map(_plain, each.ratio)
+    figures = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more,
+               "needed_as_seen": each.seen}  # fmt: skip
+    return {
+        "outcome": each.outcome,
+        "cell": each.cell.id,
+        "metric": each.metric,
+        "label": each.label,
+        "ratio": ratio,
+        "low": low,
+        "high": high,
+        "n": each.n,
+        "reason": each.reason,
+        **{name: _plain(value) for name, value in figures.items()},
+    }
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _names(runs: Sequence[ComparedRun]) -> list[str]:
+    return [str(run.info.get("run_id")) for run in runs]
+
+
+# ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_markdown(gate: Gate) -> str:
+    """A summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
+    return "\n".join(_markdown(gate)) + "\n"
+
+
+def _markdown(gate: Gate) -> Iterator[str]:
+    yield f"## {_SIGNS[gate.outcome].partition(' ')[0]} {_safe(headline(gate))}"
+    yield ""
+    for name, runs in (("Change", gate.change), ("Baseline", gate.baseline)):
+        yield f"- {name}: {', '.join(map(_safe, _names(runs)))}"
+    yield from (f"- {_safe(each)}" for each in (*_differs(gate), *_what_counts(gate)))
+    yield ""
+    yield "| Outcome | Cell | Figure | Change / baseline | Interval | Why |"
+    yield "|---|---|---|---:|---:|---|"
+    for each in gate.judged:
+        _, cell, noun, *figures, reason = _row(gate, each)
+        yield f"| {' | '.join([_SIGNS[each.outcome], *map(_safe, (cell, noun, *figures, reason))])} |"
+    yield ""
+    yield _safe(promises(gate))
+
+
+def _safe(text: str) -> str:
+    """Text from anywhere in a line of Markdown: it makes no table, link or tag."""
+    return visible(text).replace("\n", " ").translate(_ESCAPED)
+
+
+# ── JUnit XML ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gate_junit(gate: Gate) -> bytes:
+    """One test case a figure: what fails is a failure, what cannot be told is skipped with the reason, and what the
+    change has no figure of, for no known reason, is an error."""
+    suite = TestSuite("mountlab gate")
+    known = {
+        "outcome": gate.outcome,
+        "margin": f"{gate.margin:g}",
+        "level": f"{gate.level:g}",
+        "looks": gate.looks,
+        "error": _error(gate),
+        "change": ", ".join(_names(gate.change)),
+        "baseline": ", ".join(_names(gate.baseline)),
+    }
+    for name, value in known.items():
+        suite.add_property(name, visible(value))
+    for each in gate.judged:
+        suite.add_testcase(_case(gate, each))
+    document = JUnitXml()
+    document.add_testsuite(suite)
+    document.update_statistics()  # type: ignore[no-untyped-call]
+    return bytes(document.tostring())  # type: ignore[no-untyped-call]
+
+
+def _case(gate: Gate, each: Judged) -> TestCase:
+    case = TestCase(each.metric + (f" {visible(each.label)}" if each.label else ""), visible(each.cell.id), 0)
+    told = visible(why(gate, each))
+    if each.outcome == "fails":
+        case.result = [(Error if each.reason else Failure)(told, each.outcome)]
+    elif each.outcome == "cannot tell":
+        case.result = [Skipped(told, each.outcome)]
+    case.system_out = visible(f"{told}; change / baseline {numbers.ratio_figures(*each.ratio)}")
+    return case

@@ -1,0 +1,248 @@
+"""Histories as the parts of a page; and the page of one change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+from mountlab.analysis.history import LEVEL, History, grouped
+from mountlab.core import numbers
+from mountlab.plots.history import Line, Spot, Stretch, plot_history
+from mountlab.report import html
+from mountlab.report.history_text import (
+    change_sentence,
+    change_title,
+    changed,
+    group_row,
+    named,
+    number_of_histories,
+    overview_row,
+    range_sentence,
+    report_sentence,
+    run_row,
+    sentences,
+    turn_sentences,
+    where,
+)
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.stats.changes import CLIP, SHORTEST, Change
+
+_MOST_DRAWN = 6
+_BESIDE = 6
+"""Runs on either side of a change that its page lists."""
+
+
+def title(found: Sequence[History]) -> Html:
+    """The question, and what it is about."""
+    days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in (*history.points, *history.left_out))
+    sweeps, boxes = {history.key.sweep for history in found}, {history.key.box for history in found}
+    told = [
+        f"{days[0]} to {days[-1]}",
+        _some("sweep", sweeps),
+        f"box {boxes.pop()}" if len(boxes) == 1 else f"{len(boxes)} boxes",
+    ]
+    asked = "How did the figures change over the years?"
+    return html.joined(html.heading(asked, level=1), html.paragraph(" · ".join(told), kind="meta"))
+
+
+def _some(noun: str, names: set[str]) -> str:
+    return f"{noun} {next(iter(names))}" if len(names) == 1 else numbers.counted(len(names), noun)
+
+
+def answer(found: Sequence[History]) -> Html:
+    """The answer in sentences."""
+    return html.box("answer", *(html.paragraph(each) for each in sentences(found)))
+
+
+def overview(found: Sequence[History]) -> Html:
+    """The histories drawn, those that changed last first."""
+    found = [history for history in found if history.points]
+    if not found:
+        return html.nothing("No run has a figure to draw.")
+    order = list(dict.fromkeys([*(history.key for history, _ in changed(found)), *(each.key for each in found)]))
+    by_key = {history.key: history for history in found}
+    drawn = [by_key[key] for key in order[:_MOST_DRAWN]]
+    plot = plot_history([line_of(each, several=len(found) > 1) for each in drawn], title=sentences(found)[0])
+    said = f"{len(drawn)} of {number_of_histories(len(found))} are drawn; the table below has all of them."
+    return html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(found) > len(drawn) else "")
+
+
+def line_of(history: History, *, several: bool) -> Line:
+    """A history to be drawn; levels are geometric means of runs."""
+    spots = [Spot(point.at, point.mean, point.estimate.low, point.estimate.high) for point in history.points]
+    ends = [0, *(change.at for change in history.changes), len(spots)]
+    stretches = [
+        Stretch(start, end, math.exp(sum(point.level.value for point in history.points[start:end]) / (end - start)))
+        for start, end in pairwise(ends)
+    ]
+    name = f"{named(history)}, {where(history)}" if several else named(history)
+    return Line(name, history.key.unit, spots, stretches, [(c.at, c.first, c.last) for c in history.changes])
+
+
+def changes_table(found: Sequence[History]) -> Html:
+    """Every change with its ratio, its runs, and what else changed there."""
+    pairs = changed(found)
+    if not pairs:
+        return html.nothing("Nothing shows that a level changed.")
+    head = [
+        Column("Cell and metric"),
+        Column("Since"),
+        Column("Ratio", "number"),
+        Column("Interval", "interval"),
+        Column("p", "number"),
+        Column("Verdict"),
+        Column("What else changed there"),
+    ]
+    groups: dict[str, list[list[Text]]] = {}
+    for history, change in pairs:
+        figures = numbers.ratio_figures(change.ratio, change.low, change.high)
+        turns = "; ".join(f"{turn.what}: {turn.before} → {turn.after}" for turn in history.turns(change)[:3])
+        groups.setdefault(where(history), []).append(
+            [
+                named(history),
+                f"{history.points[change.at].at:%Y-%m-%d}",
+                figures.value,
+                figures.interval,
+                numbers.p_text(change.p),
+                history.verdict(change),
+                turns or "nothing that is kept",
+            ]
+        )
+    caption = "Level after the change by that before; p corrected over histories of the sweep on the box and over looks"
+    return html.table(head, [Rows(rows, name) for name, rows in groups.items()], caption=caption)
+
+
+def histories_table(found: Sequence[History]) -> Html:
+    """One row a history."""
+    head = [
+        Column("Cell"),
+        Column("Metric"),
+        Column("Runs", "number"),
+        Column("First"),
+        Column("Last"),
+        Column("Changes"),
+        Column("A change from now on that would be reported"),
+    ]
+    groups: dict[str, list[list[Text]]] = {}
+    for history in found:
+        groups.setdefault(where(history), []).append(list(overview_row(history)[2:]))
+    return html.table(
+        head, [Rows(rows, name) for name, rows in groups.items()], caption=f"{number_of_histories(len(found))}"
+    )
+
+
+def by_kernel(found: Sequence[History]) -> Html:
+    """The runs of each history by kernel, where there is more than one and few histories are looked at."""
+    many = [history for history in found if len({point.facts.get("kernel") for point in history.points}) > 1]
+    if not many or len(found) > _MOST_DRAWN:
+        return html.nothing("By kernel only up to six histories are shown; choose a cell, a box or a metric.")
+    head = [
+        Column("Kernel"),
+        Column("Runs", "number"),
+        *map(Column, ("Mean of runs", "95 % interval", "To the first", "Interval, all together")),
+    ]
+    rows = [Rows([list(group_row(each)) for each in grouped(history, "kernel")], named(history)) for history in many]
+    return html.table(head, rows, caption="Each run is one value; ratios to the first kernel hold together")
+
+
+# ── the page of one change ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def change_id(history: History, change: Change) -> str:
+    """The name of its directory: the same as long as it is found at the same run."""
+    key, after = history.key, history.points[change.at]
+    parts = (key.sweep, key.box, key.cell, key.metric, key.label, key.asked, after.run)
+    return f"{after.at:%Y%m%d}-{sha256(chr(0).join(parts).encode()).hexdigest()[:10]}"
+
+
+def change_entry(history: History, change: Change) -> dict[str, Any]:
+    """What the index says of it."""
+    turns = turn_sentences(history, change)
+    return {
+        "kind": "change",
+        "title": change_title(history, change),
+        "page": "report.html",
+        "created_at": history.points[change.at].at.isoformat(timespec="seconds"),
+        "box": history.key.box,
+        "sweep": history.key.sweep,
+        "verdicts": [history.verdict(change)],
+        "verdict": f"{change_sentence(history, change)} {turns[0]}",
+        "runs": [point.run for point in history.points[change.since : change.until]],
+        "caveats": {},
+    }
+
+
+def change_body(history: History, change: Change, links: Mapping[str, str], *, compare: str) -> Html:
+    """The page of a change. `links`: run to the address of its report, for runs that have one; `compare`: the command
+    that sets the two runs beside each other."""
+    sides = [numbers.counted(change.at - change.since, "run"), numbers.counted(change.until - change.at, "run")]
+    meta = f"{where(history)} · {sides[0]} before, {sides[1]} after"
+    told = [change_sentence(history, change), range_sentence(history, change), report_sentence(history, change)]
+    told += turn_sentences(history, change)
+    plot = plot_history([line_of(history, several=False)], title=change_title(history, change))
+    return html.joined(
+        html.heading(change_title(history, change), level=1),
+        html.paragraph(meta, kind="meta"),
+        html.box("answer", *(html.paragraph(each) for each in told)),
+        html.plot(plot),
+        html.heading("What else changed there", level=2),
+        _turns_table(history, change),
+        html.heading("The runs on either side", level=2),
+        _runs_table(history, change, links),
+        html.heading("How sure that is", level=2),
+        *(html.paragraph(each) for each in _how_sure(history)),
+        html.heading("To go on", level=2),
+        html.paragraph("The two runs beside each other, every cell and everything that differs between them:"),
+        html.code_block(compare),
+    )
+
+
+def _turns_table(history: History, change: Change) -> Html:
+    turns = history.turns(change)
+    if not turns:
+        return html.paragraph("Nothing that runs keep of box and tools changed there.")
+    names = ("What", "Before", "After", "Since the run of", "Before that")
+    head = [*map(Column, names), Column("Commits", "code")]
+    rows: list[list[Text]] = [
+        [
+            turn.what,
+            turn.before,
+            turn.after,
+            f"{history.points[turn.at].at:%Y-%m-%d %H:%M}",
+            "never so" if turn.only_there else "had been so",
+            turn.commits,
+        ]
+        for turn in turns
+    ]
+    return html.table(head, [Rows(rows)], caption="That it changed at the same run does not show that it is the cause")
+
+
+def _runs_table(history: History, change: Change, links: Mapping[str, str]) -> Html:
+    head = [*map(Column, ("Run", "Date, UTC", "Kernel", "Trials", "Mean", "95 % interval"))]
+    sides = {
+        "Before": range(max(change.since, change.at - _BESIDE), change.at),
+        "After": range(change.at, min(change.until, change.at + _BESIDE)),
+    }
+    groups = []
+    for name, places in sides.items():
+        rows = [list[Text](run_row(history, place)) for place in places]
+        for row in rows:
+            run = str(row[0])
+            row[0] = html.link(links[run], run) if run in links else run
+        groups.append(Rows(rows, name))
+    return html.table(head, groups, caption="Intervals are from the trials inside a run")
+
+
+def _how_sure(history: History) -> list[str]:
+    runs, family = numbers.counted(len(history.points), "run"), number_of_histories(history.family)
+    return [
+        f"A change takes {SHORTEST} runs or more on either side. After each of {runs} the newest ones were tested "
+        f"against those before. Where nothing changes in any of {family} of this sweep on this box, at most "
+        f"{numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody looks.",
+        f"One run counts for at most {CLIP:g} spreads, so that two odd runs hardly make a change. The test allows in "
+        "part for neighbouring runs that are alike. Where they are very alike (a disk that ages, a room that warms), "
+        "false changes are more frequent, and a drift appears as a step. METHODS.md has the rates.",
+    ]

@@ -1,0 +1,75 @@
+"""Go on with a run that was altered after it was written: what was found is kept in run.json, and every report says it.
+
+Nothing is repaired and nothing is removed. The journal stays as it is; its chain goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import chain
+from mountlab.core.disk import replace_file
+from mountlab.results import raw_sums, writer
+from mountlab.results.altered import accepted_raw, mounts_with_sums
+from mountlab.results.info import read_info, read_sweep
+from mountlab.results.journal import Journal, altered, read_as_it_is
+from mountlab.results.raw_sums import Problem
+
+MOST = 20
+"""Alterations that run.json names: a journal that another program has written again has one in each line."""
+
+
+def accept(path: Path) -> list[str]:
+    """Accept a run as it is now, and return what was found altered; nothing where nothing was.
+
+    Raises RunInUse where another process writes to the run, and StoreError for a journal that cannot be read.
+    """
+    with writer.held_run(path):
+        info = read_info(path, as_written=True)
+        journal = read_as_it_is(path)
+        in_journal, in_raw = altered(path, journal), _in_raw(path, info, journal)
+        found = [f"{where}: {what}" for where, what in (*in_journal, *in_raw.values())]
+        if len(found) > MOST:
+            found[MOST:] = [f"and {len(found) - MOST} more"]
+        if found:
+            changed = _accepted(info, journal, found, whole=bool(in_journal))
+            changed[chain.ALTERED][-1]["raw"] = {name: _digest(path, name) for name in in_raw}
+            replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+    return found
+
+
+def _accepted(info: Mapping[str, Any], journal: Journal, found: list[str], *, whole: bool) -> dict[str, Any]:
+    """run.json with one more entry. `whole`: the journal itself was altered, and not only raw output."""
+    before = list(info.get(chain.ALTERED, ()))
+    at, count = datetime.now(UTC).isoformat(timespec="seconds"), len(journal.lines)
+    reached = {"trials": count, "digest": chain.digest(journal.lines)}
+    if not whole:
+        reached = {key: value for key, value in (before[-1] if before else {}).items() if key in reached}
+    changed = {**info, chain.ALTERED: [*before, {"at": at, "found": found, **reached}]}
+    if whole:
+        changed[chain.ENDING] = {"trials": count, "head": reached["digest"]}
+    if journal.followed.missing:
+        changed["status"] = "interrupted"  # `resume` measures what is missing
+    return chain.bound(changed) if chain.KEY in info else changed
+
+
+def _in_raw(path: Path, info: Mapping[str, Any], journal: Journal) -> dict[str, Problem]:
+    """Trials and mounts to what is wrong with their raw output, but for trials that have none any more."""
+    raw, known, sweep = path / "raw", accepted_raw(info), read_sweep(path).sweep
+    digests = {
+        trial.trial_id: known.get(trial.trial_id, journal.raw[trial.trial_id])
+        for trial in journal.trials
+        if trial.trial_id in journal.raw
+    }
+    there = {name: each for name, each in digests.items() if (raw / name).is_dir()}
+    mounts = mounts_with_sums(info, sweep, journal.trials)
+    found = {name: problem for name in there for problem in raw_sums.altered_trials(raw, {name: there[name]})}
+    return found | {name: problem for name in mounts for problem in raw_sums.altered_mounts(raw, [name], known)}
+
+
+def _digest(path: Path, name: str) -> str:
+    return raw_sums.digest_on_disk(path / "raw" / name)

@@ -1,0 +1,55 @@
+"""What was altered after it was written: the raw output of a run against its checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import chain
+from mountlab.core.model import Sweep, Trial
+from mountlab.results import derived, raw_sums
+from mountlab.results.info import read_sweep, without_excluded
+from mountlab.results.journal import Journal, read_as_it_is, read_checked
+from mountlab.results.journal import altered as altered_lines
+from mountlab.results.raw_sums import Problem
+from mountlab.results.stamp import truth_of
+
+
+def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
+    """Raise AlteredError where the journal of a run was altered. A journal from which figures were derived as it is now
+    was looked at then."""
+    if chain.KEY in info and not derived.is_made_from(path, truth_of(path)):
+        read_checked(path)
+
+
+def altered(path: Path) -> list[Problem]:
+    """Return where what was measured is not as it was written, and what is wrong there. Raises StoreError for a journal
+    that cannot be read."""
+    kept = read_as_it_is(path)
+    journal = without_excluded(path, kept.trials)
+    return [*altered_lines(path, kept), *altered_raw(path, read_sweep(path).sweep, kept, journal)]
+
+
+def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
+    """Where raw output is not what it was when it was written; that of excluded trials is not looked at."""
+    accepted = accepted_raw(kept.info)
+    counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
+    digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
+    return [
+        *raw_sums.altered_trials(path / "raw", digests),
+        *raw_sums.altered_mounts(path / "raw", mounts_with_sums(kept.info, sweep, journal), accepted),
+    ]
+
+
+def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
+    """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
+    return {name: each for entry in info.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
+
+
+def mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
+    """Return the directories of mounts below raw/ that have checksums: none in a run of an earlier version."""
+    if chain.KEY not in info or sweep.imported:
+        return []
+    own = {trial.mount for trial in journal if trial.status != "excluded"}
+    return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})

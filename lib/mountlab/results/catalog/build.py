@@ -1,0 +1,164 @@
+"""The catalog made from the run directories: all of it, or what has changed since it was made.
+
+What a run directory says is not read again where size, times and number of each of its files are those of before, and
+none of them had changed just before it was read; everything else is. So both ways give the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mountlab.core.disk import clear, shown, sync_directory, told
+from mountlab.core.errors import AlteredError, StoreError
+from mountlab.results import listing
+from mountlab.results.catalog import database
+from mountlab.results.catalog.reading import RAW, RunRows, check, read_run, signature
+from mountlab.results.lock import held
+
+FILE = ".catalog.duckdb"
+_TEMPORARY = ".catalog.duckdb.*.tmp"
+WAIT_S = 600.0
+"""How long another process that makes the catalog is waited for."""
+_AT_ONCE = 100
+"""Runs whose rows are held in memory together."""
+UNFINISHED = ("running", "interrupted")
+"""Runs that are read anew each time: whether one goes on does not show in its files."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was done to make the catalog."""
+
+    file: Path
+    runs: int
+    """In the catalog, copies included."""
+    dated: int
+    """Of them, those that say when they began."""
+    read: int
+    """Read now: the others were as they are."""
+    from_raw: tuple[str, ...]
+    """Of those read, whose figures were read out of the raw output, as nothing derived could be trusted."""
+    altered: dict[str, str]
+    """Run to its derived files that are not as they were written; its figures were read out of the raw output."""
+    gone: int
+    problems: dict[str, str]
+    """Run that cannot be read to the reason."""
+    copies: dict[str, str]
+    """Run to the one that it is a copy of: it counts once."""
+
+
+def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Built:
+    """Make the catalog of a directory of runs, or bring it up to date; the file of before stays until the new one is
+    whole. `say` is told of what takes long.
+
+    Raises StoreError where there is no such directory, KeepError where it cannot be written.
+    """
+    if not results.is_dir():
+        raise StoreError("no such directory", where=shown(results), next_step="name that of the runs")
+    file = results / FILE
+    with held(results, what="catalog", name=".cataloguing", wait_s=WAIT_S):
+        clear(results, _TEMPORARY)
+        paths = {str(path.relative_to(results)): path for path in listing.runs(results)}
+        now = {name: signature(path) for name, path in paths.items()}
+        known = None if anew else database.known_sources(file)
+        before = known or {}
+        stale = [name for name in paths if not now[name] or before.get(name, ("", ""))[0] != now[name]]
+        gone = [name for name in before if name not in paths]
+        raw, altered = list[str](), dict[str, str]()
+        if stale or gone or known is None:
+            forgotten = [*gone, *(name for name in stale if name in before)]
+            with _replacing(file, keep=known is not None) as connection:
+                database.forget(connection, forgotten)
+                raw, altered = _add(connection, {name: paths[name] for name in stale}, now, say)
+                database.settle(connection)
+    return _told(file, read=len(stale), from_raw=raw, altered=altered, gone=len(gone))
+
+
+@contextmanager
+def _replacing(file: Path, *, keep: bool) -> Iterator[database.Connection]:
+    """A database that takes the place of another once it is whole; with what that has, or empty."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    with told(file):
+        if keep:
+            shutil.copyfile(file, temporary)
+        with database.writing(temporary) as connection:
+            yield connection
+        os.replace(temporary, file)
+        sync_directory(file.parent)
+
+
+def _add(
+    connection: database.Connection, runs: Mapping[str, Path], signatures: Mapping[str, str], say: Say
+) -> tuple[list[str], dict[str, str]]:
+    """Read runs and put their rows in; which of them were read from their raw output, and which hold derived files that
+    were altered: these are read again each time."""
+    raw, altered = list[str](), dict[str, str]()
+    names = list(runs)
+    for start in range(0, len(names), _AT_ONCE):
+        rows, sources = [], dict[str, tuple[str, str]]()
+        for name in names[start : start + _AT_ONCE]:
+            one, problem = _read(runs[name], name)
+            sources[name] = (signatures[name], problem)
+            if one is not None:
+                rows.append(one)
+                again = one.run["status"] in UNFINISHED or one.altered
+                sources[name] = ("" if again else signatures[name], "")
+                altered |= {name: ", ".join(one.altered)} if one.altered else {}
+                raw += [name] if one.run["figures_from"] == RAW else []
+        if rows:
+            database.add(connection, rows)
+        database.note_sources(connection, sources)
+        if len(names) > _AT_ONCE:
+            say(f"read {min(start + _AT_ONCE, len(names))} of {len(names)} runs")
+    return raw, altered
+
+
+def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
+    """The rows of a run, or why there are none."""
+    try:
+        return read_run(path, name), ""
+    except listing.DAMAGE as error:
+        return None, listing.reason(error)
+
+
+def _told(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, str], gone: int) -> Built:
+    with database.opened(file) as connection:
+        ((runs, dated),) = database.ask(connection, "SELECT count(*), count(created_at) FROM runs").rows
+        problems = database.ask(connection, "SELECT run, problem FROM sources WHERE problem <> '' ORDER BY run").rows
+        copies = database.ask(connection, "SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").rows
+    return Built(file, int(runs), int(dated), read, tuple(from_raw), altered, gone, dict(problems), dict(copies))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Runs whose rows were held against their raw output."""
+
+    runs: int
+    wrong: dict[str, str]
+    """Run to what is wrong."""
+
+
+def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> Checked:
+    """Parse the raw output of so many runs again, drawn at random, and hold the figures that the catalog takes from
+    derived files against it."""
+    runs = {str(path.relative_to(results)): path for path in listing.runs(results)}
+    drawn = random.sample(sorted(runs), min(count, len(runs)))
+    wrong = {}
+    for number, name in enumerate(drawn, start=1):
+        try:
+            if found := check(runs[name], name):
+                wrong[name] = found
+        except AlteredError as error:
+            wrong[name] = f"{error.what}: {error.where}: {error.got}"
+        except listing.DAMAGE:
+            continue  # the catalog has no rows of it, and says why
+        if number % _AT_ONCE == 0:
+            say(f"checked {number} of {len(drawn)} runs")
+    return Checked(len(drawn), wrong)

@@ -1,0 +1,163 @@
+"""derived.json: the checksums of the derived files of a run, and of what they were made from.
+
+It is removed before these files are written and written after them, so that it never speaks of files that a crash has
+left half done. Without it nothing is known about them: figures are then read from the raw output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mountlab.core.disk import read_plain, remove_file, replace_file, shown
+from mountlab.core.errors import AlteredError, StoreError
+from mountlab.core.frames import pd
+from mountlab.results.stamp import FIGURES, LARGEST, figures_in
+
+FILE = "derived.json"
+_TRIES = 5
+"""Another process may write these files while they are read."""
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What derived.json says."""
+
+    made_from: Mapping[str, str]
+    """Name of a file to its SHA-256 (mountlab.results.stamp.truth_of)."""
+    files: Mapping[str, str]
+    """Name of a derived file to its SHA-256."""
+    figures: int = FIGURES
+
+    def vouches(self, name: str, data: bytes) -> bool:
+        """Return whether a derived file is as it was written."""
+        return self.files.get(name) == sha256(data).hexdigest()
+
+
+def write(run: Path, made_from: Mapping[str, str], files: Mapping[str, bytes]) -> None:
+    """Write the derived files of a run, and their checksums last. Raises KeepError."""
+    remove_file(run / FILE)
+    for name, data in files.items():
+        replace_file(run / name, data)
+    replace_file(run / FILE, sealed(made_from, files))
+
+
+def sealed(made_from: Mapping[str, str], files: Mapping[str, bytes]) -> bytes:
+    """Return derived.json for these files."""
+    said = {
+        "made_from": dict(made_from),
+        "figures": FIGURES,
+        "files": {name: sha256(data).hexdigest() for name, data in files.items()},
+    }
+    return json.dumps({**said, "checksum": _checksum(said)}, indent=1).encode()
+
+
+def read(run: Path) -> Seal | None:
+    """Return what derived.json says; None where there is none. Raises ValueError where it was altered itself."""
+    try:
+        data = read_plain(run / FILE, LARGEST)
+    except FileNotFoundError:
+        return None
+    said: Any = json.loads(data)
+    try:
+        if said.pop("checksum") != _checksum(said):
+            raise ValueError("its checksum is another")
+        return Seal(dict(said["made_from"]), dict(said["files"]), int(said["figures"]))
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("not a file of checksums") from error
+
+
+def read_whole(run: Path, name: str) -> bytes | None:
+    """Return a derived file; None where there is none. Raises AlteredError where it is not as it was written, OSError
+    where it cannot be read, and StoreError for what is no plain file."""
+    for last in (*[False] * (_TRIES - 1), True):
+        before = _bytes(run / FILE)
+        try:
+            data = read_plain(run / name, LARGEST)
+        except FileNotFoundError:
+            return None
+        if _holds(run, name, data):
+            return data
+        if last or _bytes(run / FILE) == before:
+            break
+    raise AlteredError(
+        "altered after it was written",
+        where=shown(run / name),
+        next_step=f"derive it again from the raw output: python -m mountlab reparse {shown(run)}",
+    )
+
+
+def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFrame | None:
+    """Return the figures of a run where they were made from this truth by the parsers of today, and are as they were
+    written; else None."""
+    try:
+        seal, data = read(run), read_plain(run / name, LARGEST)
+        if seal is None or not seal.vouches(name, data):
+            return None
+        frame, stamp = figures_in(data)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return None
+    return frame if stamp is not None and stamp.holds(truth) else None
+
+
+def is_current(run: Path, truth: Mapping[str, str]) -> bool:
+    """Return whether the derived files of a run were made from these files by the parsers of today."""
+    seal = _read_or_none(run)
+    return seal is not None and seal.figures == FIGURES and dict(seal.made_from) == dict(truth)
+
+
+def is_made_from(run: Path, truth: Mapping[str, str]) -> bool:
+    """Return whether the derived files of a run were made from these files."""
+    seal = _read_or_none(run)
+    return seal is not None and dict(seal.made_from) == dict(truth)
+
+
+def _read_or_none(run: Path) -> Seal | None:
+    try:
+        return read(run)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return None
+
+
+def _holds(run: Path, name: str, data: bytes) -> bool:
+    try:
+        seal = read(run)
+    except (ValueError, RecursionError):
+        return False
+    return seal is None or seal.vouches(name, data)
+
+
+def altered(run: Path) -> list[str]:
+    """Return the names of derived files that are not as they were written. A file that is missing is not among them:
+    it is made again."""
+    for _ in range(_TRIES):
+        before = _bytes(run / FILE)
+        found = _altered(run)
+        if not found or _bytes(run / FILE) == before:
+            return found
+    return []
+
+
+def _altered(run: Path) -> list[str]:
+    try:
+        seal = read(run)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return [FILE]
+    names = seal.files if seal else ()
+    kept = {name: _bytes(run / name) for name in names if "/" not in name}
+    return [name for name, data in kept.items() if seal and data is not None and not seal.vouches(name, data)]
+
+
+def _bytes(file: Path) -> bytes | None:
+    try:
+        return read_plain(file, LARGEST)
+    except (OSError, StoreError):
+        return None
+
+
+def _checksum(said: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,165 @@
+"""What the index says of a run, a comparison, a batch, a bundle, a history or a change: one entry each.
+
+What a run says is taken from its small files (run.json, comparisons.csv, caveats.csv), as they were written when its
+figures were last derived; nothing is computed anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from mountlab.analysis.verdicts import comparison_sentence, has_interval, nothing_compared, strongest_first, together
+from mountlab.core.errors import StoreError
+from mountlab.core.findings import Comparison, Severity, Verdict
+from mountlab.core.model import Design
+from mountlab.core.numbers import counted
+
+Row = Mapping[str, str]
+"""A row of a CSV file."""
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)[::-1]
+"""The worst first."""
+KINDS = {
+    "run": "runs", "comparison": "comparisons", "batch": "batches", "bundle": "published bundles",
+    "history": "histories", "change": "changes",
+}  # fmt: skip
+_OF_A_ROW = (
+    "baseline", "candidate", "workload", "tool", "metric", "label", "ratio", "low", "high", "n", "level", "p",
+    "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same", "high_same",
+    "level_same", "needed", "censored", "better",
+)  # fmt: skip
+"""Columns of comparisons.csv; all others are factors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the index: a directory with a page, or one that should have one."""
+
+    path: str
+    """Of its directory, below the directory of the index."""
+    kind: str = "run"
+    title: str = ""
+    """The question, for a run."""
+    box: str = ""
+    sweep: str = ""
+    created_at: str = ""
+    """ISO 8601."""
+    n: str = ""
+    said: str = ""
+    """The strongest verdict, as a sentence."""
+    verdicts: tuple[str, ...] = ()
+    """All that fell."""
+    caveats: Mapping[str, int] = field(default_factory=dict)
+    """Severity to number."""
+    status: str = "complete"
+    page: str = ""
+    """Name of the page in the directory; '' where there is none yet."""
+    next_step: str = ""
+    """What makes the page, where there is none."""
+    problem: str = ""
+    """Why nothing can be said of it."""
+
+
+def entry_of_run(
+    path: str, info: Mapping[str, Any], comparisons: Sequence[Row] | None, caveats: Iterable[Row], **page: str
+) -> Entry:
+    """What the index says of a run. `comparisons` is None where nothing was derived yet; `page`: page, next_step.
+
+    Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
+    """
+    asked = info["parameters"]
+    compared = [together(comparison_of(row)) for row in comparisons or ()]
+    status = "imported" if "imported" in info else str(info["status"])
+    return Entry(
+        path=path,
+        title=" ".join(str(asked.get("question", "")).split()) or str(info["run_id"]),
+        box=str(info["box"]["name"]),
+        sweep=str(asked.get("name", "")),
+        created_at=str(info.get("created_at") or ""),
+        n=_blocks(compared),
+        said=_said(asked, compared, derived=comparisons is not None),
+        verdicts=tuple(dict.fromkeys(each.verdict for each in compared if has_interval(each))),
+        caveats=Counter(_severity(row) for row in caveats),
+        status=status,
+        **page,
+    )
+
+
+def comparison_of(row: Row) -> Comparison:
+    """A row of comparisons.csv as the comparison that it was written from."""
+    numbers = (
+        "ratio",
+        "low",
+        "high",
+        "level",
+        "p",
+        "p_adjusted",
+        "low_all",
+        "high_all",
+        "low_same",
+        "high_same",
+        "level_same",
+    )
+    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name in numbers}
+    known |= {name: row[name] for name in ("baseline", "candidate", "workload", "tool", "metric", "label", "method")}
+    if row["verdict"] not in get_args(Verdict):
+        raise ValueError(f"no verdict: {row['verdict']!r}")
+    factors = {key: text for key, text in row.items() if key not in _OF_A_ROW and text}
+    needed = int(float(row["needed"])) if row["needed"] else None
+    late = int(row.get("censored") or 0)  # runs of before have no such column
+    known |= {"verdict": row["verdict"], "better": row.get("better") or ""}  # only of metrics that a sweep defines
+    return Comparison(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
+
+
+def _severity(row: Row) -> str:
+    if row["severity"] not in SEVERITIES:
+        raise ValueError(f"no severity: {row['severity']!r}")
+    return row["severity"]
+
+
+def _blocks(compared: Sequence[Comparison]) -> str:
+    counts = sorted({each.n for each in compared})
+    if not counts:
+        return ""
+    return counted(counts[0], "block") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} blocks"
+
+
+def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: bool) -> str:
+    """The strongest verdict, as the report tells it."""
+    if not derived:
+        return ""
+    if not compared:
+        return nothing_compared(asked.get("baseline"), len(asked.get("filesystems") or ()))
+    design = asked.get("design") or {}
+    smallest = float(design.get("smallest_effect", Design.smallest_effect))
+    sentence = comparison_sentence(strongest_first(compared)[0], smallest_effect=smallest)
+    return sentence if len(compared) == 1 else f"Strongest of {len(compared)}: {sentence}"
+
+
+def entry_of_json(path: str, raw: Any) -> Entry:
+    """What an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
+    known = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
+    if not known:
+        got = raw.get("kind") if isinstance(raw, dict) else raw
+        raise StoreError(
+            "not an entry of the index", where=f"{path}/entry.json", got=repr(got)[:80], allowed=", ".join(KINDS)
+        )
+    counts: dict[str, int] = {each: int((raw.get("caveats") or {}).get(each, 0)) for each in SEVERITIES}
+    if min(counts.values()) < 0:
+        raise StoreError("a number of caveats", where=f"{path}/entry.json", got=str(counts), allowed="0 or more")
+    verdicts = [each for each in raw.get("verdicts") or () if each in get_args(Verdict)]
+    return Entry(
+        path=path,
+        kind=raw["kind"],
+        title=raw["title"],
+        created_at=str(raw.get("created_at", "")),
+        box=str(raw.get("box") or ""),
+        sweep=str(raw.get("sweep") or ""),
+        verdicts=tuple(verdicts),
+        said=str(raw.get("verdict", "")),
+        caveats=counts,
+        page=str(raw.get("page", "")),
+        n=counted(len(raw.get("runs") or ()), "run"),
+    )

@@ -1,0 +1,296 @@
+"""Histories read out of the catalog, which is brought up to date before."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mountlab.analysis.history import History, Key, Point, histories
+from mountlab.analysis.same_cells import same_workload
+from mountlab.core import numbers
+from mountlab.core.errors import InputError, did_you_mean
+from mountlab.core.metrics import METRICS, Better
+from mountlab.results import catalog, paths
+from mountlab.results.catalog import Answer, Built
+from mountlab.tools.own_metrics import defined
+
+_POINTS = """
+    SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
+        c.mean, c.sd, c.log_mean, c.log_sd, c.filesystem, c.workload, c.factors::VARCHAR
+    FROM cells AS c JOIN runs AS r ON r.run = c.run
+    WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
+"""
+_RUNS = """
+    SELECT run, kernel, os, hostname, cpu_model, cpus::VARCHAR, memory_bytes::VARCHAR, mountlab_version, git_commit,
+        facts->>'cpu_governor', facts->>'clocksource', facts->>'mount_root_source', facts->>'virtualization',
+        (facts->'programs')::VARCHAR
+    FROM runs WHERE copy_of IS NULL
+"""
+_FACTS = (
+    "kernel", "os", "host name", "cpu", "cpus", "memory in bytes", "Mountlab", "Mountlab's commit", "cpu governor",
+    "clock source", "device of the mount root", "virtualization",
+)  # fmt: skip
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which histories; None: all."""
+
+    sweep: str | None = None
+    box: str | None = None
+    cell: str | None = None
+    metric: str | None = None
+    """None: those that the answers are about."""
+    kernel: str | None = None
+    """Runs on kernels whose release begins so."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Years:
+    """What was asked of the catalog, and the histories that it gave."""
+
+    results: Path
+    wanted: Wanted
+    histories: tuple[History, ...]
+    built: Built
+
+    def notes(self) -> list[str]:
+        """What a reader should know of what is not there, or is there more than once."""
+        built = self.built
+        undated, copies = built.runs - built.dated, len(built.copies)
+        twice = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
+        told = {
+            f"{numbers.counted(undated, 'run')} do not say when they began, and are in no history": undated,
+            f"{numbers.counted(copies, 'directory')} hold a run that is there already: it counts once": copies,
+            "a sweep asked something else of a cell under the same name: each has a history of its own": len(
+                self.histories
+            )
+            - len(twice),
+        }
+        return [*doubts(built), *(text for text, count in told.items() if count)]
+
+
+def doubts(built: Built) -> list[str]:
+    """Return what a reader should know about runs that cannot be read and about altered derived files."""
+    told = {
+        f"{numbers.counted(len(built.problems), 'run')} cannot be read; `mountlab catalog` says why": built.problems,
+        f"{numbers.counted(len(built.altered), 'run')} hold derived files that were altered after they were written: "
+        "figures are derived again from the raw output; `mountlab catalog` names them": built.altered,
+    }
+    return [text for text, found in told.items() if found]
+
+
+def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
+    """The histories below a directory of results, as `read_years` does. Raises InputError where there is none."""
+    years, own = _read(results, wanted, say)
+    if not years.histories:
+        got = _said(years.wanted)
+        raise InputError("nothing was measured that fits", where="history", got=got, allowed=_allowed(own))
+    return years
+
+
+def read_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
+    """The same; none where nothing was measured. Filters of sweep, box, kernel and dates choose runs; those of cell and
+    metric choose what is shown, after changes were looked for: they are the same whatever is shown.
+
+    Raises InputError for a filter that no run fits, and as `catalog.build` does.
+    """
+    return _read(results, wanted, say)[0]
+
+
+def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years, list[tuple[Key, Point]]]:
+    results, wanted = (results or paths.RESULTS).resolve(), wanted or Wanted()
+    built = catalog.build(results, say=say)
+    with catalog.opened(built.file) as connection:
+        _check_names(connection, wanted)
+        clause, values = _where(wanted)
+        rows = catalog.ask(connection, _POINTS + clause, values)
+        facts = _facts(
+            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else Answer((), [])
+        )
+        directions = _directions(connection, rows.rows)
+    names = _names(rows.rows)
+    own = [each for each in _points(rows.rows, facts, directions, names) if _in_family(each[0], wanted)]
+    cells = {name for (*_, cell), name in names.items() if cell == wanted.cell}
+    found = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
+    return Years(results, wanted, found, built), own
+
+
+def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
+    """The histories below a directory of results, oldest run first: what a notebook asks for. `wanted` are names as in
+    `Wanted`; dates as a person types them. Raises as `load_years` does."""
+    dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := wanted.get(name))}
+    names: dict[str, Any] = {name: value for name, value in wanted.items() if name not in ("since", "until")}
+    return load_years(Path(results) if results else None, Wanted(**names, **dates)).histories
+
+
+def moment(text: str) -> datetime:
+    """A date, or a date and a time, as a person types it; UTC where no zone is said. Raises InputError."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError as error:
+        allowed = "such as 2026-01-31, or 2026-01-31T12:00"
+        raise InputError("not a date", where="since or until", got=repr(text), allowed=allowed) from error
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def _where(wanted: Wanted) -> tuple[str, list[object]]:
+    """Which runs, as SQL over `runs AS r`."""
+    parts: list[tuple[str, object | None]] = [
+        ("r.sweep = ?", wanted.sweep),
+        ("r.box = ?", wanted.box),
+        ("starts_with(r.kernel, ?)", wanted.kernel),
+        ("r.created_at >= ?", _plain(wanted.since)),
+        ("r.created_at < ?", _plain(wanted.until)),
+    ]
+    used = [(clause, value) for clause, value in parts if value is not None]
+    return "".join(f" AND {clause}" for clause, _ in used), [value for _, value in used]
+
+
+def _plain(at: datetime | None) -> datetime | None:
+    """In UTC, without its zone."""
+    return at and (at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at)
+
+
+def _in_family(key: Key, wanted: Wanted) -> bool:
+    """Those of the answer are always looked at together; others only where their metric is asked for."""
+    compared = key.metric in METRICS or key.better in ("higher", "lower")
+    return compared and (key.answer or key.metric == wanted.metric)
+
+
+def _is_shown(key: Key, wanted: Wanted, cells: Collection[str]) -> bool:
+    """`cells`: the names under which the cell that is asked for is known."""
+    metric = wanted.metric
+    return (wanted.cell is None or key.cell in cells) and (key.metric == metric if metric is not None else key.answer)
+
+
+def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], Better]:
+    """What was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
+    wanted = {(row[6], row[3]) for row in rows if row[3] not in METRICS}
+    if not wanted:
+        return {}
+    definitions = dict(catalog.ask(connection, "SELECT asked, definition::VARCHAR FROM definitions", []).rows)
+    own = {asked: defined(json.loads(definitions[asked])["workload"]) for asked, _ in wanted if asked in definitions}
+    return {(asked, name): own[asked][name].better for asked, name in wanted if name in own.get(asked, {})}
+
+
+def _names(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str, str], str]:
+    """Sweep, box and cell to the name of the cell in its first run: later ones may have another order of factors."""
+    first: dict[tuple[Any, ...], str] = {}
+    found: dict[tuple[str, str, str], str] = {}
+    for row in sorted(rows, key=lambda row: (row[9], row[8])):
+        sweep, box, cell, (filesystem, workload, factors) = *row[:3], row[16:]
+        if (sweep, box, cell) not in found:
+            same = (sweep, box, filesystem, same_workload(workload, json.loads(factors)))
+            found[sweep, box, cell] = first.setdefault(same, cell)
+    return found
+
+
+def _points(
+    rows: Sequence[tuple[Any, ...]],
+    facts: Mapping[str, Mapping[str, str]],
+    directions: Mapping[tuple[str, str], Better],
+    names: Mapping[tuple[str, str, str], str],
+) -> Iterator[tuple[Key, Point]]:
+    keys: dict[tuple[Any, ...], Key] = {}
+    for row in rows:
+        sweep, box, cell, metric, label, unit, asked, answer = row[:8]
+        cell = names[sweep, box, cell]
+        key = keys.setdefault(
+            (sweep, box, cell, *row[3:8]),
+            Key(
+                sweep=sweep,
+                box=box,
+                cell=cell,
+                metric=metric,
+                label=label,
+                unit=unit,
+                asked=asked,
+                answer=bool(answer),
+                better=directions.get((asked, metric), ""),
+            ),
+        )
+        run, at, n, censored, *moments = row[8:16]
+        mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)
+        yield (
+            key,
+            Point(
+                run=run,
+                at=at.replace(tzinfo=UTC),
+                n=n,
+                censored=censored,
+                mean=mean,
+                sd=sd,
+                log_mean=log_mean,
+                log_sd=log_sd,
+                facts=facts.get(run, {}),
+            ),
+        )
+
+
+def _facts(rows: Answer) -> dict[str, dict[str, str]]:
+    """Run to what may have changed between it and another."""
+    found: dict[str, dict[str, str]] = {}
+    programs: dict[str | None, dict[str, str]] = {}
+    for run, *values, kept in rows.rows:
+        if kept not in programs:
+            programs[kept] = _versions(kept)
+        known = {name: value for name, value in zip(_FACTS, values, strict=True) if value}
+        found[run] = {**known, **programs[kept]}
+    return found
+
+
+def _versions(kept: str | None) -> dict[str, str]:
+    """The version of each program of the box that says one."""
+    read = json.loads(kept) if kept else None
+    programs = read.items() if isinstance(read, dict) else ()
+    versions = {name: each.get("version") for name, each in programs if isinstance(each, dict)}
+    return {name: str(version) for name, version in versions.items() if version}
+
+
+# ── what is wrong with a filter ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_names(connection: Any, wanted: Wanted) -> None:
+    """Raise InputError for a name that no run has."""
+    for what, table, got in (
+        ("sweep", "runs", wanted.sweep),
+        ("box", "runs", wanted.box),
+        ("cell", "cells", wanted.cell),
+        ("metric", "cells", wanted.metric),
+    ):
+        if got is None:
+            continue
+        sql = f"SELECT DISTINCT {what} FROM {table} ORDER BY {what}"  # noqa: S608  # names of ours
+        rows = catalog.ask(connection, sql).rows
+        known = [str(row[0]) for row in rows]
+        if got not in known:
+            raise InputError(
+                f"no run has this {what}",
+                where=f"--{what}",
+                got=repr(got),
+                allowed=_some(known),
+                next_step=did_you_mean(got, known),
+            )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(names[:12]) + more or "none yet: no trial of any run gave a figure"
+
+
+def _said(wanted: Wanted) -> str:
+    given = {name: value for name, value in vars(wanted).items() if value is not None}
+    return ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
+
+
+def _allowed(own: Sequence[tuple[Key, Point]]) -> str:
+    return _some(sorted({f"{key.cell}: {key.metric}" for key, _ in own}))

@@ -1,0 +1,188 @@
+"""What an import says of its logs, held against what each log states about itself.
+
+The options of a workload in the import file, the levels in the names of the files and, where nothing else tells, the
+name of a workload are claims. A log that states something else is refused; so are logs of one cell that differ. What a
+log does not state is the user's word alone, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.checks.stated_facts import OptionOfLogs, WorkloadOfLogs
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Scalar
+from mountlab.core.options import read_value
+from mountlab.core.units import format_bytes
+from mountlab.results.import_file import ImportFile, LogFile
+from mountlab.results.import_levels import MAIN, normal, readings
+from mountlab.tools import TOOLS
+from mountlab.tools.logs.stated import PERSONALITY_NAMES
+from mountlab.tools.logs.statement import Stated
+
+MAY_DIFFER = frozenset(
+    {"runtime", "ramp_time", "time_based", "time_per_test", "log_avg_msec", "group_reporting", "keep_files"}
+)
+"""Options that may differ among the logs of one cell: how long, and what is printed or left; not what is measured."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an import says of one option of a log."""
+
+    option: str
+    values: tuple[Scalar, ...]
+    """What it may mean: '4k' is 4096 to fio and 4000 to many people."""
+    text: str
+    """As the user wrote it."""
+    source: str
+    """Where it stands: 'old.yml: workloads.write.bs', or 'the name of the file'."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A log, and what each of its outputs states."""
+
+    log: LogFile
+    outputs: tuple[Mapping[str, Stated], ...]
+    """Option to what is stated, of those outputs that have figures."""
+
+
+@dataclass(frozen=True)
+class _Conflict:
+    claim: Claim
+    stated: Stated
+    log: LogFile
+
+
+def check(file: ImportFile, logs: Sequence[Checked], *, where: str) -> None:
+    """Raise ParameterError for a log that states another value than the import says, and for logs of one cell that
+    differ in what they state."""
+    found = [
+        _Conflict(claim, output[claim.option], each.log)
+        for each in logs
+        for claim in claims(file, each.log, where)
+        for output in each.outputs
+        if claim.option in output and not any(map(output[claim.option].fits, claim.values))
+    ]
+    if found:
+        raise _contradiction(found)
+    for cell in _cells(logs).values():
+        _check_alike(cell)
+
+
+def claims(file: ImportFile, log: LogFile, where: str) -> Iterator[Claim]:
+    """Yield what an import says of a log, by option of its tool."""
+    known, given = TOOLS[log.workload.tool].options, file.workloads.get(log.workload.name, {})
+    for name in (each for each in given if each in known):
+        source = f"{where}: workloads.{log.workload.name}.{name}"
+        value = normal(name, read_value(given[name], known[name], where=source).value)
+        if name != "installed" or value in PERSONALITY_NAMES:  # a file of the user's own may print any name
+            yield Claim(name, (value,), f"{name}: {given[name]}", source)
+    for name, level in log.workload.factors.items():
+        if name in known and (values := readings(name, level, known[name])):
+            yield Claim(name, values, f"{name}={level}", "the name of the file")
+    main = MAIN.get(log.workload.tool, "")
+    if main and main not in given and main not in log.workload.factors:
+        values = readings(main, log.workload.name, known[main])
+        if values:
+            yield Claim(main, (*values, *map("rand{}".format, values)), log.workload.name, "the name of the workload")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
+    """The first contradiction with both values; how many other logs have one."""
+    first = found[0]
+    option = first.claim.option
+    others = list(dict.fromkeys(each.log.name for each in found if each.log.name != first.log.name))
+    more = f". Other logs contradict it, too: {_some(others)}" if others else ""
+    return ParameterError(
+        f"a log contradicts the import: {option}",
+        where=f"{first.log.name}, line {first.stated.line}",
+        got=f"{_shown(first.stated, first.log.workload.tool)}, from {first.stated.text!r}",
+        allowed=f"{first.claim.text}, as in {first.claim.source}",
+        next_step=f"correct {option} in the import, or take it out; give logs of another workload a name of their own"
+        f"{more}",
+    )
+
+
+def _cells(logs: Iterable[Checked]) -> dict[tuple[str, str], list[tuple[LogFile, Stated]]]:
+    """Each cell with all that its logs state."""
+    found: dict[tuple[str, str], list[tuple[LogFile, Stated]]] = {}
+    for each in logs:
+        own = found.setdefault((each.log.filesystem, each.log.workload.label), [])
+        own += [(each.log, stated) for output in each.outputs for stated in output.values()]
+    return found
+
+
+def _check_alike(cell: Sequence[tuple[LogFile, Stated]]) -> None:
+    first: dict[str, tuple[LogFile, Stated]] = {}
+    for log, stated in cell:
+        if stated.computed or stated.option in MAY_DIFFER:
+            continue
+        other, one = first.setdefault(stated.option, (log, stated))
+        if not one.agrees(stated):
+            raise _unlike(other, one, log, stated)
+
+
+def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> ParameterError:
+    option, tool = one.option, log.workload.tool
+    told = [
+        f"{_shown(each, tool)} in {source.name}, line {each.line}" for source, each in ((log, one), (other, another))
+    ]
+    return ParameterError(
+        f"logs of one cell differ in {option}",
+        where=f"{log.filesystem}/{log.workload.label}",
+        got="; ".join(told),
+        allowed=f"one {option} in all logs of a cell: their figures become one mean",
+        next_step=f"tell the logs apart: {{{option}}} in the pattern, or an entry of workloads for each",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _shown(stated: Stated, tool: str) -> str:
+    return f"{stated.option}={_value(stated.option, tool, stated.value)}"
+
+
+def _value(option: str, tool: str, value: Scalar) -> str:
+    """A value as people read it."""
+    kind = TOOLS[tool].options[option].kind
+    if isinstance(value, str) or kind not in ("size", "duration"):
+        return str(value)
+    return format_bytes(round(value)) if kind == "size" else f"{value:g} s"
+
+
+# --- what was confirmed -----------------------------------------------------------------------------------------------
+
+
+def confirmed(file: ImportFile, logs: Sequence[Checked], *, where: str) -> dict[str, WorkloadOfLogs]:
+    """Return, by workload, the options that the import gives or that a log states."""
+    labels = dict.fromkeys(each.log.workload.label for each in logs)
+    return {
+        label: _confirmed(file, [each for each in logs if each.log.workload.label == label], where) for label in labels
+    }
+
+
+def _confirmed(file: ImportFile, logs: Sequence[Checked], where: str) -> WorkloadOfLogs:
+    said = {claim.option: claim.text for each in logs for claim in claims(file, each.log, where)}
+    stated = [
+        (each.log, one) for each in logs for output in each.outputs for one in output.values() if not one.computed
+    ]
+    options = {}
+    for name in dict.fromkeys([*said, *(one.option for _, one in stated)]):
+        values: dict[str, tuple[str, ...]] = {}
+        for log, one in stated:
+            if one.option == name:
+                shown = _value(name, log.workload.tool, one.value)
+                values[log.filesystem] = tuple(dict.fromkeys((*values.get(log.filesystem, ()), shown)))
+        number = sum(one.option == name for _, one in stated)
+        options[name] = OptionOfLogs(claimed=said.get(name), stated=number, values=values)
+    return WorkloadOfLogs(outputs=sum(len(each.outputs) for each in logs), options=options)

@@ -1,0 +1,146 @@
+"""What a run says of itself: run.json, its sweep and box, and the trials of its journal."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import TypeAdapter
+
+from mountlab.checks.outcome import is_late
+from mountlab.core.disk import read_plain, shown
+from mountlab.core.errors import StoreError
+from mountlab.core.model import Box, Sweep, Trial
+from mountlab.core.safe_yaml import parse_yaml
+from mountlab.results import derived
+from mountlab.results.journal import read_journal
+from mountlab.results.lock import FILE as OWNER
+from mountlab.results.lock import holder, sweep
+from mountlab.results.paths import RESULTS, read_text
+from mountlab.results.plain_files import refuse_others
+from mountlab.sweep.sweep_file import Resolved, parse_excluded, resolve
+from mountlab.sweep.untrusted import check_imported, check_info, kept_box, known_level
+
+SCHEMA = 5
+"""Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
+duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
+has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
+`timeout`; before, it was repeated, or had failed (`as_outcomes`). 5: lines of the journal hold the digest of their raw
+output and a checksum chain, which starts in run.json (mountlab.core.chain)."""
+
+
+def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
+    """run.json, and `command`: the one line that runs it all again from where the directory lies now. `as_written`:
+    only what is in the file.
+
+    Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
+    """
+    info = run_json(path)
+    needed = {"schema", "run_id", "status", "box", "seed", "parameters"}
+    if not isinstance(info, dict) or not needed <= info.keys():
+        raise StoreError(
+            "not a run of Mountlab's", where=shown(path / "run.json"), got=f"no {', '.join(sorted(needed - set(info)))}"
+        )
+    check_info(info, shown(path / "run.json"))
+    if info["schema"] > SCHEMA:
+        raise StoreError(
+            "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
+        )
+    if as_written:
+        return dict(info)
+    sweep(path, OWNER, ".deriving", ".reporting")
+    if info["status"] == "running" and holder(path) is None:
+        info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
+    if "imported" in info:
+        return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
+    again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
+    return {**info, "command": again}
+
+
+def run_json(path: Path) -> Any:
+    text = read_text(path / "run.json", "run", "name a directory below results/")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError("run.json is not whole", where=shown(path / "run.json"), got=str(error)) from error
+
+
+def is_derived(path: Path) -> bool:
+    """Whether a run has its derived files beside its raw output."""
+    return (path / "comparisons.csv").exists()
+
+
+def read_verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not.
+    Raises AlteredError."""
+    data = derived.read_whole(path, "comparisons.csv")
+    if data is None:
+        return {}
+    counts = pd.read_csv(io.BytesIO(data), usecols=["verdict"])["verdict"].value_counts()
+    return {str(verdict): int(count) for verdict, count in counts.items()}
+
+
+def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
+    """Runs below a directory with what is in their run.json, the newest first; what is no run is passed over."""
+    found = []
+    for file in results.glob("[!.]*/run.json"):
+        with suppress(StoreError):
+            found.append((file.parent, read_info(file.parent)))
+    return sorted(found, key=lambda run: str(run[1].get("created_at", "")), reverse=True)
+
+
+def read_sweep(path: Path) -> Resolved:
+    """The sweep that a run was made from, as it was resolved then."""
+    info = read_info(path)
+    refuse_others(path, shown(path))
+    if "imported" in info:
+        imported = TypeAdapter(Sweep).validate_python(info["imported"]["sweep"])
+        check_imported(imported, f"{shown(path)}/run.json: imported")
+        return Resolved(imported, info["parameters"])
+    resolved = resolve(known_level(info["parameters"]), where=f"{shown(path)}/run.json", kept=True)
+    return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
+
+
+def read_box(path: Path) -> Box:
+    """The box that a run was measured on, as its file said then."""
+    return kept_box(read_info(path)["box"], f"{shown(path)}/run.json: box")
+
+
+def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
+    """The trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
+    file = path / "exclude.yml"
+    if not file.exists():
+        return journal
+    text = read_text(file, "list of excluded trials", "write `exclude:` with a line `TRIAL: reason` for each")
+    known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
+    excluded = parse_excluded(parse_yaml(text, where=shown(file)), known, where=shown(file))
+    return [
+        replace(trial, status="excluded", reason=excluded[trial.trial_id]) if trial.trial_id in excluded else trial
+        for trial in journal
+    ]
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """The journal of a run as outcomes, the excluded trials marked as such."""
+    return without_excluded(path, as_outcomes(path, read_journal(path)))
+
+
+def as_outcomes(path: Path, journal: Sequence[Trial]) -> list[Trial]:
+    """The trials, with those as timeouts that ran into their time limit before schema 4: such a trial was repeated, and
+    what the journal holds of it is a later attempt, or it had failed."""
+    return [_as_outcome(path / "raw" / trial.trial_id, trial) for trial in journal]
+
+
+def _as_outcome(raw: Path, trial: Trial) -> Trial:
+    if trial.status == "failed" and is_late(trial.reason):
+        return replace(trial, status="timeout")
+    files = (raw / f"attempt-{number}" / "reason" for number in range(1, trial.attempts))
+    reasons = [read_plain(file).decode(errors="replace") for file in files if file.exists()]
+    late = next((reason for reason in reasons if is_late(reason)), "")
+    return replace(trial, status="timeout", reason=f"{late}; an earlier Mountlab repeated it") if late else trial

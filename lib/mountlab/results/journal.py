@@ -1,0 +1,211 @@
+"""trials.jsonl, the truth about what ran: a line for each trial, on the disk before the next one begins.
+
+A last line that a crash or a power cut has torn counts as not run. Anything else that is wrong with a journal (a line
+in the middle that is no trial, a trial that stands in it twice) is not passed over: which line, and how to go on.
+Each line holds a checksum that follows from the line before it (mountlab.core.chain).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+from mountlab.core import chain
+from mountlab.core.chain import Followed
+from mountlab.core.disk import append_line, cut, read_plain, shown, told
+from mountlab.core.errors import AlteredError, StoreError
+from mountlab.core.model import Status, Trial
+
+FILE, INFO = "trials.jsonl", "run.json"
+LARGEST = 1 << 30
+"""Bytes; about two million trials."""
+_STATUSES = frozenset(get_args(Status))
+_TEXTS = tuple(field.name for field in fields(Trial) if field.type in ("str", "Status"))
+_NUL = b"\0"
+
+
+ACCEPT = "python -m mountlab reparse {run} --accept-altered"
+"""What goes on with a run that was altered, as it is now."""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A journal as it stands on the disk."""
+
+    trials: list[Trial]
+    raw: dict[str, str]
+    """Trial id to the digest of its raw output; without those that an earlier version recorded."""
+    lines: list[bytes]
+    info: dict[str, Any]
+    """run.json; empty where it cannot be read, which its own reader tells."""
+    followed: Followed
+
+
+def read_journal(run: Path) -> list[Trial]:
+    """Return every trial of a journal. Raises StoreError for a line that is no trial and for a trial that is in it
+    twice, and AlteredError where a line does not follow from the line before it."""
+    return read_checked(run).trials
+
+
+def read_checked(run: Path) -> Journal:
+    """Return a journal that follows its chain. Raises as `read_journal` does."""
+    found = read_as_it_is(run)
+    problems = altered(run, found)
+    if problems:
+        raise AlteredError(
+            f"{'run.json' if problems[0][0].endswith(INFO) else 'the journal'} was altered after it was written",
+            where=problems[0][0],
+            got=problems[0][1] + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""),
+            allowed="what Mountlab wrote",
+            next_step="bring it back from a copy or a bundle. Or accept the run as it is now; its reports will say so: "
+            + ACCEPT.format(run=shown(run)),
+        )
+    return found
+
+
+def read_as_it_is(run: Path) -> Journal:
+    """Return a journal, whether or not it was altered. Raises StoreError for a line that is no trial and for a trial
+    that is in it twice."""
+    file = run / FILE
+    lines = whole_lines(file)
+    rows = [_row(file, number, line) for number, line in enumerate(lines, start=1)]
+    trials = [_trial(file, number, row) for number, row in enumerate(rows, start=1)]
+    seen: dict[str, int] = {}
+    for number, trial in enumerate(trials, start=1):
+        if trial.trial_id in seen:
+            raise _damaged(
+                file,
+                seen[trial.trial_id],
+                "a trial is in the journal twice",
+                f"{trial.trial_id} in lines {seen[trial.trial_id]} and {number}",
+            )
+        seen[trial.trial_id] = number
+    raw = {trial.trial_id: str(row[chain.RAW]) for trial, row in zip(trials, rows, strict=True) if chain.RAW in row}
+    info = _info(run)
+    return Journal(trials, raw, lines, info, chain.follow(lines, chain.anchor(info)))
+
+
+def altered(run: Path, journal: Journal) -> list[tuple[str, str]]:
+    """Return where a journal was altered, and what is wrong there; nothing where it follows its chain."""
+    info = journal.info
+    if chain.KEY in info and info[chain.KEY] != chain.fixed(info):
+        said = "the parameters, the facts or another part that never changes differ from what the run began with"
+        return [(shown(run / INFO), said)]
+    file = shown(run / FILE)
+    found = [
+        (
+            f"{file}, line {number}",
+            f"{_named(journal, number)} does not follow from the line before it: this line was "
+            "changed, or lines before it were added, removed or moved",
+        )
+        for number in journal.followed.broken
+    ]
+    if journal.followed.missing:
+        count = journal.followed.missing
+        found.append((f"{file}, line {len(journal.lines)}", f"lines are missing after the last one: {count}"))
+    return found
+
+
+def append(run: Path, trial: Trial, *, raw: str, before: str) -> str:
+    """Add a trial, and return the hash of its line. `raw`: the digest of its raw output; `before`: the hash that its
+    line follows. Raises KeepError where the disk does not take it; then it is not in the journal."""
+    line, found = chain.chained(row_of(trial, raw), before)
+    append_line(run / FILE, line + b"\n")
+    return found
+
+
+def row_of(trial: Trial, raw: str) -> dict[str, Any]:
+    """Return a trial as a line of the journal holds it."""
+    took = None if math.isnan(trial.elapsed_s) else trial.elapsed_s
+    return {**asdict(trial), "elapsed_s": took, chain.RAW: raw}
+
+
+def whole_lines(file: Path) -> list[bytes]:
+    """The lines of a journal, without a torn last one; none where there is no such file."""
+    return _whole(_bytes(file)).split(b"\n")[:-1]
+
+
+def mend(file: Path) -> str:
+    """Cut off a torn last line, so that the next one begins where a line begins; what was cut, for people."""
+    data = _bytes(file)
+    whole = len(_whole(data))
+    if whole == len(data):
+        return ""
+    cut(file, whole)
+    torn = data[whole:]
+    kind = "zero bytes, as a power cut leaves them" if _NUL in torn else f"it begins with {torn[:40]!r}"
+    return f"the last line of {shown(file)} was torn ({len(torn)} B: {kind}): what it was to say counts as not done"
+
+
+def _bytes(file: Path) -> bytes:
+    return read_plain(file, LARGEST) if file.exists() else b""
+
+
+def _whole(data: bytes) -> bytes:
+    """Without what a write that was not finished has left at the end: a line without its end, or one with zero bytes,
+    where the file had grown and its content had not yet arrived."""
+    end = data.rfind(b"\n") + 1
+    last = data.rfind(b"\n", 0, end - 1) + 1 if end else 0
+    return data[:last] if _NUL in data[last:end] else data[:end]
+
+
+def _info(run: Path) -> dict[str, Any]:
+    """run.json; {} where there is none, or no JSON in it. Raises KeepError where it cannot be read: the chain starts in
+    it, and lines that follow another start would pass for altered ones."""
+    if not (run / INFO).exists():
+        return {}
+    try:
+        with told(run / INFO, "a file cannot be read"):
+            read = json.loads(read_plain(run / INFO))
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _named(journal: Journal, number: int) -> str:
+    return journal.trials[number - 1].trial_id if number <= len(journal.trials) else "its end"
+
+
+def _row(file: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        read = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
+    if not isinstance(read, dict):
+        raise _damaged(file, number, "a line of the journal is not a trial", repr(type(read).__name__))
+    return read
+
+
+def _trial(file: Path, number: int, row: dict[str, Any]) -> Trial:
+    said = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
+    try:
+        trial = Trial(**{**said, "elapsed_s": math.nan if row.get("elapsed_s") is None else row["elapsed_s"]})
+    except TypeError as error:
+        raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
+    wrong = next(_wrong(trial), "")
+    if wrong:
+        raise _damaged(file, number, "a line of the journal is not a trial", wrong)
+    return trial
+
+
+def _wrong(trial: Trial) -> Iterator[str]:
+    """What no trial of ours would say."""
+    values: dict[str, Any] = asdict(trial)
+    yield from (f"{name}: {values[name]!r} is no text" for name in _TEXTS if not isinstance(values[name], str))
+    if trial.status not in _STATUSES:
+        yield f"status: {trial.status!r}"
+
+
+def _damaged(file: Path, number: int, what: str, got: str) -> StoreError:
+    run = shown(file.parent)
+    return StoreError(
+        what,
+        where=f"{shown(file)}, line {number}",
+        got=got,
+        next_step=f"look at it, and bring it back from a copy. Without that line its trial counts as not run: "
+        f"sed -i.bak {number}d {shown(file)} && {ACCEPT.format(run=run)}",
+    )

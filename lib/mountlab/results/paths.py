@@ -1,0 +1,87 @@
+"""Where sweeps, boxes, notebooks and results lie, and how they are opened. No other module knows a path of theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mountlab.core.disk import ROOT, shown
+from mountlab.core.errors import StoreError
+from mountlab.core.findings import PublishedFigure
+from mountlab.core.model import Box
+from mountlab.core.safe_yaml import parse_yaml
+from mountlab.results.plain_files import check_text, read_below
+from mountlab.sweep.box_file import parse_box
+from mountlab.sweep.published_file import parse_published
+from mountlab.sweep.sweep_file import Resolved, resolve
+from mountlab.sweep.untrusted import check_plain
+
+PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
+"""Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
+
+
+NOTEBOOKS = ROOT / "notebooks"
+
+
+RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
+"""Where runs are kept; the environment variable puts them elsewhere."""
+
+
+def read_text(path: Path, what: str, next_step: str) -> str:
+    """The text of a file. Raises StoreError where it is not there, and where it is none."""
+    try:
+        check_text(path, shown(path))
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise StoreError(f"a {what} is text in UTF-8", where=shown(path), got=str(error)) from error
+    except OSError as error:
+        raise StoreError(
+            f"no such {what}", where=shown(path), got=error.strerror or str(error), next_step=next_step
+        ) from error
+
+
+def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolved:
+    """The sweep of a YAML file, overrides applied. Raises StoreError or ParameterError."""
+    names = ", ".join(sorted(each.name for each in (PARAMS / "sweeps").glob("*.yml")))
+    text = read_text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
+    raw = parse_yaml(text, where=shown(path))
+    return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
+
+
+def reader_in(directory: Path) -> Callable[[str, str], str]:
+    """Reads the files that a sweep names: those in `directory` and below it, and no others. Of a sweep file that is its
+    own directory, also for what `-p` names; of parameters without a file it is the current one."""
+    return lambda name, where: read_below(directory, name, where)
+
+
+def load_box(name: str) -> Box:
+    """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
+    check_plain([name], "name of a box")
+    path = PARAMS / "boxes" / f"{name}.yml"
+    known = ", ".join(box_names())
+    text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
+    return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
+
+
+def box_names() -> list[str]:
+    """The names of the files of params/boxes."""
+    return sorted(path.stem for path in (PARAMS / "boxes").glob("*.yml"))
+
+
+def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
+    """The figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
+    check_plain(names, "published")
+    paths = [PARAMS / "published" / f"{name}.yml" for name in names]
+    texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
+    return [
+        figure
+        for path, text in zip(paths, texts, strict=True)
+        for figure in parse_published(parse_yaml(text, where=shown(path)), where=shown(path))
+    ]
+
+
+def found(path: Path | str) -> Path:
+    """A path that a person gave: from here where it is there, else from the repository."""
+    return Path(path) if Path(path).exists() else ROOT / path

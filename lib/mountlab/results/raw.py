@@ -1,0 +1,150 @@
+"""Raw output of a run turned into values: measurements, counters, rounds, series, options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from mountlab.analysis.memory_use import FILE as MEMORY_FILE
+from mountlab.analysis.memory_use import Filled, filled
+from mountlab.core.disk import read_plain, shown
+from mountlab.core.errors import StoreError
+from mountlab.core.findings import OptionEvidence
+from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.units import NS_PER_S
+from mountlab.filesystems.counters import FILES as COUNTER_FILES
+from mountlab.filesystems.counters import Around, around
+from mountlab.filesystems.evidence import (
+    file_system_device,
+    loops,
+    mount_lines,
+    sections,
+)
+from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.fio_series import PREFIX, Series, read_series
+from mountlab.tools.logs import decoded, read_one
+from mountlab.tools.parsing import parsed
+from mountlab.tools.precondition import FILE as ROUNDS_FILE
+from mountlab.tools.precondition import Rounds, read_rounds
+
+
+def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, str]]) -> list[OptionEvidence]:
+    """What became of each option, by the evidence of each file system that was mounted."""
+    return [
+        row
+        for fs in sweep.filesystems
+        if fs.name in evidence
+        for row in options_in_effect(fs, evidence[fs.name], control_of(raw, fs))
+    ]
+
+
+def read_measurements(
+    raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]]
+) -> Iterator[tuple[Trial, Measurement]]:
+    """The figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
+    workloads = {cell.id: cell.workload for cell in sweep.cells}
+    first, timed = _first_cells(journal, sweep), set[str]()
+    for trial in journal:
+        if trial.status == "ok":
+            if trial.trial_id not in known:
+                parse = _imported if sweep.imported else _parsed
+                known[trial.trial_id] = parse(raw / trial.trial_id, workloads[trial.cell])
+            yield from ((trial, row) for row in known[trial.trial_id])
+            if trial.cell in first and trial.mount not in timed:
+                timed.add(trial.mount)
+                yield from ((trial, row) for row in _made(raw / trial.mount))
+
+
+def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
+    output = ToolOutput.from_files({file.name: read_plain(file) for file in _plain_files(raw)})
+    return parsed(workload, output)
+
+
+def _imported(raw: Path, workload: Workload) -> list[Measurement]:
+    log = raw / "log.txt"
+    return read_one(workload.tool, decoded(read_plain(log)), where=shown(log), known=workload.options).measurements
+
+
+def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
+    """Of each file system, the cell with the first workload of the sweep that it takes."""
+    ok = {trial.cell for trial in journal if trial.status == "ok"}
+    cells = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}
+    return set(cells.values())
+
+
+def _made(mount: Path) -> Iterator[Measurement]:
+    """How long the file system took to make and to mount. These figures belong to a mount, not to a workload: they
+    stand with the first workload of the sweep, once for each mount."""
+    for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
+        if (mount / file).exists():
+            elapsed_ns = int(sections(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
+            yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
+
+
+def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:
+    """The evidence of the same file system made without options, where the run has it."""
+    made = [raw / control for control in control_ids(fs.name)]
+    return control_files(*(text_files(each) if (each / "evidence.txt").exists() else None for each in made))
+
+
+def text_files(directory: Path) -> dict[str, str]:
+    return {file.name: read_plain(file).decode(errors="replace") for file in _plain_files(directory)}
+
+
+def _plain_files(directory: Path) -> list[Path]:
+    """What lies in a directory of raw output, but for the directories of earlier attempts."""
+    if not directory.is_dir():
+        raise StoreError(
+            "the raw output of a trial or a mount that the journal names is not there",
+            where=shown(directory),
+            next_step="bring it back; or take its line out of trials.jsonl: it then counts as not run",
+        )
+    return [path for path in directory.iterdir() if path.is_symlink() or not path.is_dir()]
+
+
+def read_around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
+    """Trial id to what the box did meanwhile, where the counters were kept."""
+    found = {}
+    for trial in journal:
+        kept = {name: raw / trial.trial_id / name for name in COUNTER_FILES}
+        files = {name: read_plain(file).decode(errors="replace") for name, file in kept.items() if file.exists()}
+        if (changed := around(files)) is not None:
+            found[trial.trial_id] = changed
+    return found
+
+
+def read_memory(raw: Path, journal: list[Trial]) -> dict[str, Filled]:
+    """Trial id to what memory its files took, where that was read."""
+    files = {trial.trial_id: raw / trial.trial_id / MEMORY_FILE for trial in journal}
+    texts = {trial_id: read_plain(file).decode(errors="replace") for trial_id, file in files.items() if file.exists()}
+    return {trial_id: each for trial_id, text in texts.items() if (each := filled(text))}
+
+
+def read_preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:
+    """Trial id to the rounds that were run before it."""
+    files = {trial.trial_id: raw / trial.trial_id / ROUNDS_FILE for trial in journal}
+    return {trial_id: read_rounds(read_plain(file).decode()) for trial_id, file in files.items() if file.exists()}
+
+
+def read_all_series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
+    """Trial id to what fio logged over time, where it was asked to."""
+    found = {}
+    for trial in journal:
+        logs = list((raw / trial.trial_id).glob(f"{PREFIX}_bw.*.log")) if trial.tool == "fio" else []
+        if logs and trial.status == "ok":
+            found[trial.trial_id] = read_series({log.name: read_plain(log).decode() for log in logs})
+    return found
+
+
+def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """For file systems on a loop image: the type of the file system that holds the image."""
+    types = {}
+    for name, evidence in by_filesystem.items():
+        loop = loops(evidence).get(file_system_device(evidence))
+        if loop:
+            lines = mount_lines(sections(evidence["evidence.txt"])["mountinfo"])
+            types[name] = next(
+                (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"
+            )
+    return types

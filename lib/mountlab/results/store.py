@@ -1,0 +1,355 @@
+"""results/: run directories, and the only place that knows where parameter files lie.
+
+A run directory holds what was measured (run.json, trials.jsonl, raw/) and what was derived from it
+(measurements.parquet, estimates.csv, comparisons.csv, caveats.csv). The derived part is made again
+from the measured part at any time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mountlab import checks
+from mountlab.analysis import cells as analysis
+from mountlab.analysis import stopping
+from mountlab.analysis.memory_use import Use, uses
+from mountlab.checks import Moved
+from mountlab.core import chain
+from mountlab.core.disk import make_directory, read_plain, replace_file, shown
+from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
+from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.frames import pd
+from mountlab.core.model import Measurement, Several, Shown, Stop, Sweep, Trial
+from mountlab.filesystems.evidence import (
+    counted_chain,
+    through_cache_below,
+    unseen,
+    zeroed_at_once,
+)
+from mountlab.filesystems.read_back import became, ineffective
+from mountlab.results import derived, raw_sums
+from mountlab.results.altered import altered_raw
+from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
+from mountlab.results.journal import ACCEPT, read_as_it_is, read_checked, read_journal
+from mountlab.results.paths import found
+from mountlab.results.plain_files import refuse_others
+from mountlab.results.raw import (
+    backing_types,
+    read_all_series,
+    read_around,
+    read_measurements,
+    read_memory,
+    read_options,
+    read_preconditioned,
+    text_files,
+)
+from mountlab.results.stamp import truth_of
+from mountlab.stats.histograms import Histogram, merge
+from mountlab.sweep.published_file import kept_published
+from mountlab.sweep.untrusted import check_plain, check_trials
+from mountlab.tools.fio_report import FILE as FIO_REPORT
+from mountlab.tools.fio_report import decode, histograms_of
+from mountlab.tools.fio_series import Series
+
+MEASUREMENTS = "measurements.parquet"
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
+    """One run as read from its directory. Frames are described in DESIGN section 4 and in METHODS.md."""
+
+    path: Path
+    info: dict[str, Any]
+    sweep: Sweep
+    trials: pd.DataFrame
+    censored: analysis.Censored
+    """Cell to the counted blocks in which its trial ran into the time limit."""
+    measurements: pd.DataFrame
+    estimates: pd.DataFrame
+    comparisons: list[Comparison]
+    caveats: list[Caveat]
+    checks_passed: list[str]
+    not_checked: dict[str, str]
+    """Codes of the checks that could not look at this run, and why: they have neither passed nor raised anything."""
+    options: list[OptionEvidence]
+    published: list[PublishedFigure]
+    answer_metrics: dict[str, tuple[str, ...]]
+    stops: list[Stop]
+    """Why each cell has no more trials; empty where the design says how many there are."""
+    series: Mapping[str, Sequence[Series]]
+    """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
+    moved: Sequence[Moved]
+    """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+    memory: Sequence[Use]
+    """What memory the files of each cell took that lie in memory; empty in a run of an earlier version."""
+    truth: Mapping[str, str]
+    """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
+
+    @cached_property
+    def percentiles(self) -> pd.DataFrame:
+        """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
+        analysis.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
+
+    def __repr__(self) -> str:
+        """Without the frames, which would fill a terminal."""
+        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
+
+    def latencies(self, cell: str) -> dict[str, Histogram]:
+        """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
+        report ('read.clat_ns', 'sync.lat_ns') to histogram.
+
+        For the shape of the distribution; intervals are made of trials, never of I/Os. Empty where no histogram was
+        kept (another tool, logs from elsewhere without json+). Raises StoreError for a cell that the run does not have.
+        """
+        if cell not in {each.id for each in self.sweep.cells}:
+            allowed = ", ".join(each.id for each in self.sweep.cells)
+            raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
+        return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
+
+    @cached_property
+    def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
+        """Cell to place to the histogram of each counted trial, its jobs together."""
+        found: dict[str, dict[str, list[Histogram]]] = {}
+        counted = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
+        for trial_id, cell in zip(counted["trial_id"], counted["cell"], strict=True):
+            report = self.path / "raw" / trial_id / FIO_REPORT
+            if report.exists():
+                places: dict[str, list[Histogram]] = {}
+                for (_, place), bins in histograms_of(decode(read_plain(report).decode())).items():
+                    places.setdefault(place, []).append(bins)
+                for place, each in places.items():
+                    found.setdefault(cell, {}).setdefault(place, []).append(merge(each))
+        return found
+
+
+def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
+    """What speaks against mounting it again in the same way. Raises StoreError where the run never could."""
+    own = run.trials[run.trials["filesystem"] == filesystem]
+    if not (own["status"] == "ok").any():
+        reason = in_one_line(str(own.iloc[0]["reason"])) if len(own) else "it was not measured"
+        raise StoreError(
+            f"{filesystem} never worked in this run",
+            where=shown(run.path),
+            got=reason,
+            allowed="a file system with a trial that is ok",
+        )
+    wrong = [row for row in ineffective(run.options) if row.filesystem == filesystem]
+    return [f"{row.option} {became(row)} (the kernel says {row.kernel_says})" for row in wrong]
+
+
+def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
+    """Read a run. Its figures are those of measurements.parquet while it is as it was written, made from the files that
+    the run has now; else they are derived from the raw output, as always with `as_it_is`. Raw output that is not as it
+    was written is refused either way.
+
+    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
+    AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
+    """
+    path = found(path).resolve()
+    run = read_run(path, as_it_is=as_it_is)
+    say_altered(path, f"`python -m mountlab reparse {shown(path)}` writes it again")
+    return run
+
+
+def read_run(path: Path, *, as_it_is: bool = False, again: bool = False) -> Run:
+    """Read a run, without a warning of derived files that were altered. `again`: with figures from the raw output."""
+    with _readable(path):
+        return _load_run(path, as_it_is=as_it_is, again=again)
+
+
+def say_altered(path: Path, what_then: str) -> None:
+    """Warn of derived files that were altered after they were written: nothing is taken from them."""
+    if names := derived.altered(path):
+        files = ", ".join(shown(path / name) for name in names)
+        warnings.warn(
+            f"altered after it was written: {files}. The figures are derived again from the raw output; {what_then}",
+            MountlabWarning,
+            stacklevel=3,
+        )
+
+
+def load_figures(path: Path) -> Figures:
+    """Read only the figures of a run from its raw output. Raises as `load_run` does."""
+    with _readable(path):
+        return _figures(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Says of a damaged run that it is one."""
+    if path.is_dir():
+        refuse_others(path, shown(path))
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise StoreError(
+            "the run cannot be read: a file of it is damaged, or was not written by Mountlab",
+            where=shown(path),
+            got=f"{type(error).__name__}: {error}"[:300],
+            next_step="compare run.json, trials.jsonl and raw/ with a copy; of a bundle, `reproduce` says which",
+        ) from error
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a run, and what they were made from."""
+
+    info: dict[str, Any]
+    sweep: Sweep
+    whole: list[Trial]
+    """The journal as it stands."""
+    journal: list[Trial]
+    """With the excluded trials marked."""
+    read: dict[str, list[Measurement]]
+    """Of each trial that was parsed, as its tool gave them."""
+    stopped: list[Stop] | None
+    """Why each cell has no more trials, where that is known without them."""
+    measurements: pd.DataFrame
+    answers: dict[str, tuple[str, ...]]
+    truth: dict[str, str]
+
+
+def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> Figures:
+    truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
+    kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
+    whole = kept.trials
+    check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
+    check_trials(whole, f"{shown(path)}/trials.jsonl")
+    journal = without_excluded(path, as_outcomes(path, whole))
+    if not journal:
+        raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
+    if not as_it_is:
+        raw_sums.refuse_altered(altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
+    known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
+    measurements = known
+    if measurements is None:
+        rows = read_measurements(path / "raw", journal, sweep, read)
+        measurements = analysis.without_partial(analysis.measurement_frame(rows))
+    answers = analysis.answer_metrics(sweep, measurements)
+    stopped = None if known is None else _stops_said(info, sweep, len(whole))
+    return Figures(info, sweep, whole, journal, read, stopped, measurements, answers, truth)
+
+
+def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
+    """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
+    if sweep.design.until is None:
+        return []
+    said = info.get("stopped", {}) if info.get(chain.ENDING, {}).get("trials") == trials else {}
+    rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
+    if len(rows) < len(sweep.cells) or any(row["half_width"] is None for row in rows):
+        return None
+    return [Stop(**row) for row in rows]
+
+
+def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
+    own, raw = _figures(path, as_it_is=as_it_is, again=again), path / "raw"
+    info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
+    stops = _stops(raw, own.whole, sweep, own.read) if own.stopped is None else own.stopped
+    censored = analysis.censored_blocks(journal)
+    estimates = analysis.estimate_frame(
+        sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
+    )
+    estimates = _with_reasons(estimates, stops)
+    trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
+    mounts = {
+        trial.mount: text_files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
+    }
+    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
+    options = read_options(raw, sweep, by_filesystem)
+    kept, series = read_around(raw, journal), read_all_series(raw, journal)
+    evidence = checks.Evidence(
+        sweep=sweep,
+        trials=trials,
+        measurements=measurements,
+        estimates=estimates,
+        options=options,
+        around=kept,
+        traffic={trial_id: each.traffic for trial_id, each in kept.items()},
+        series=series,
+        chains={mount: counted_chain(files) for mount, files in mounts.items()},
+        preconditioned=read_preconditioned(raw, journal),
+        stops=stops,
+        buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
+        backing_types=backing_types(by_filesystem),
+        facts=info["facts"],
+        unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
+        zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
+        answer_metrics=answers,
+        altered=chain.accepted_words(info),
+        has_checksums=chain.KEY in info,
+        steps=analysis.figure_steps(sweep, measurements),
+    )
+    findings = checks.find_caveats(evidence)
+    return Run(
+        path=path,
+        info=info,
+        sweep=sweep,
+        trials=trials,
+        measurements=measurements,
+        estimates=estimates,
+        censored=censored,
+        comparisons=Several(analysis.comparisons(sweep, measurements, censored)),
+        caveats=Several(findings.caveats),
+        checks_passed=findings.passed,
+        not_checked=findings.not_checked,
+        options=options,
+        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info["published"]],
+        answer_metrics=answers,
+        stops=stops,
+        series=series,
+        moved=checks.moved(evidence),
+        memory=list(uses(sweep.cells, journal, read_memory(raw, journal))),
+        truth=own.truth,
+    )
+
+
+def read_stops(path: Path, sweep: Sweep) -> list[Stop]:
+    """Why each cell of a run has no more trials; [] where there was no stopping rule.
+
+    From all trials in the journal, as the run itself decided: what was left out of the figures later counts here.
+    """
+    return _stops(path / "raw", read_journal(path), sweep, {})
+
+
+def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
+    """`figures` holds those that were read already, by trial."""
+    if sweep.design.until is None:
+        return []
+    return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))
+
+
+def _with_reasons(estimates: pd.DataFrame, stops: Sequence[Stop]) -> pd.DataFrame:
+    """With a column that says why each cell has no more trials, where there was a stopping rule."""
+    reasons = {stop.cell: stop.reason for stop in stops}
+    return estimates.assign(stopped=estimates["cell"].map(reasons)) if stops else estimates
+
+
+def raw_files(run: Run, name: str) -> dict[str, str]:
+    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+
+    Raises StoreError for one that the run does not have.
+    """
+    directory = run.path / "raw" / name
+    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
+        raise StoreError(
+            "the run has no such trial or mount",
+            where=shown(run.path),
+            got=repr(name),
+            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
+        )
+    return text_files(directory)
+
+
+def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write files into a directory, which is made where it is not there; each is whole, or the old one."""
+    make_directory(directory)
+    for name, data in files.items():
+        replace_file(directory / name, data)
+    return [directory / name for name in files]

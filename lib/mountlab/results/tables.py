@@ -1,0 +1,108 @@
+"""The tables of a run as files: estimates, comparisons, caveats; made from the raw output whenever that is newer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from mountlab.analysis import cells as analysis
+from mountlab.core import chain
+from mountlab.core.disk import ROOT, clear
+from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.frames import pd
+from mountlab.core.model import Trial
+from mountlab.core.text import visible
+from mountlab.results import derived
+from mountlab.results.journal import FILE as JOURNAL
+from mountlab.results.lock import alone
+from mountlab.results.paths import found
+from mountlab.results.stamp import Stamp, stamped, truth_of
+from mountlab.results.store import MEASUREMENTS, Run, load_run, read_run, say_altered
+
+DERIVE_S = 600.0
+"""How long another process that derives the files of a run, or makes its report, is waited for."""
+
+
+_CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
+
+
+def tables(run: Run) -> dict[str, pd.DataFrame]:
+    """Everything that a run says, as tables of numbers and text; the factors of trials and measurements as JSON."""
+    return {
+        "estimates": run.estimates.drop(columns="cell"),
+        "comparisons": comparison_frame(run),
+        "caveats": pd.DataFrame(map(asdict, run.caveats), columns=[field.name for field in fields(Caveat)]),
+        "trials": with_factors_as_text(run.trials),
+        "measurements": with_factors_as_text(run.measurements),
+    }
+
+
+def columns() -> dict[str, list[str]]:
+    """File of a run to its columns, as the recorded run in results/tour has them."""
+    found = tables(load_run(ROOT / "results" / "tour"))
+    return {
+        "trials.jsonl": [*(field.name for field in fields(Trial)), chain.RAW, chain.KEY],
+        "measurements.parquet": list(found["measurements"].columns),
+        "estimates.csv": [*found["estimates"].columns, "stopped"],
+        "comparisons.csv": list(found["comparisons"].columns),
+        "caveats.csv": list(_CAVEAT_COLUMNS),
+    }
+
+
+def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of trials or measurements for a file: the factors of each row as JSON."""
+    return frame.assign(factors=frame["factors"].map(json.dumps))
+
+
+def write_derived(run: Run) -> None:
+    """Write measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run, and last the file that holds
+    their checksums."""
+    truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
+    rows = [asdict(caveat) for caveat in run.caveats]
+    derived.write(
+        run.path,
+        truth,
+        {
+            MEASUREMENTS: stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics)),
+            "estimates.csv": csv_text(run.estimates.drop(columns="cell")).encode(),
+            "comparisons.csv": csv_text(comparison_frame(run)).encode(),
+            "caveats.csv": csv_text(pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS))).encode(),
+        },
+    )
+
+
+def derive(path: Path | str) -> None:
+    """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
+    path = found(path).resolve()
+    with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
+        clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
+        run = read_run(path, again=True)
+        say_altered(path, "the file is written again")
+        write_derived(run)
+
+
+def derive_outdated(path: Path) -> None:
+    """Make the derived files of a run with trials where they are missing, or were made from other files than it has
+    now."""
+    if (path / JOURNAL).exists() and not derived.is_current(path, truth_of(path)):
+        derive(path)
+
+
+def comparison_frame(run: Run) -> pd.DataFrame:
+    """One row a comparison, with the columns of comparisons.csv; one column a factor."""
+    names = analysis.factor_names(run.sweep)
+    own = [
+        field.name
+        for field in fields(Comparison)
+        if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
+        and (field.name != "better" or any(each.better for each in run.comparisons))
+    ]
+    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in run.comparisons]
+    frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
+    return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
+    return visible(str(frame.to_csv(index=False)))

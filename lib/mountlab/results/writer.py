@@ -1,0 +1,284 @@
+"""A run directory as it is written, from the plan to the last trial; and one of logs from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mountlab.analysis import cells as analysis
+from mountlab.core import chain
+from mountlab.core.disk import (
+    ROOT,
+    UNFINISHED,
+    clear,
+    keep_directory,
+    make_directory,
+    new_directory,
+    replace_file,
+    shown,
+    tidy,
+)
+from mountlab.core.errors import KeepError, MountlabWarning
+from mountlab.core.findings import PublishedFigure
+from mountlab.core.model import Box, Measurement, Stop, Sweep, Trial
+from mountlab.core.safe_yaml import as_yaml
+from mountlab.results import raw_sums
+from mountlab.results.info import SCHEMA, run_json
+from mountlab.results.journal import FILE as JOURNAL
+from mountlab.results.journal import append, mend, read_checked, read_journal
+from mountlab.results.lock import held, holder
+from mountlab.results.paths import RESULTS, found, load_published
+from mountlab.results.raw import read_measurements
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.sweep_file import Resolved
+
+BATCH = "MOUNTLAB_BATCH"
+"""The environment variable by which a batch marks the runs of its notebooks: run.json keeps it as `batch`."""
+
+
+BEGIN_S = 60.0
+"""How long another process that begins a run or a batch at this moment is waited for."""
+
+
+LIBRARIES = (
+    "mountlab",
+    "numpy",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "seaborn",
+    "fabric",
+    "papermill",
+    "nbconvert",
+    "jupyterlab",
+)
+
+
+def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
+    """A name that no run has: time, sweep and box. Old results are never overwritten."""
+    base = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{sweep.name}-{box.name}"
+    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    return next(name for name in candidates if not (results / name).exists())
+
+
+class RunWriter:
+    """Keeps what a run measures, each piece whole or not at all. Only the process that holds the run (`held_run`) may
+    have one."""
+
+    def __init__(self, path: Path) -> None:
+        """Go on writing where a journal ends: what a crash has left half-written is put right first."""
+        self.path = path
+        tidy(path)
+        tidy(path / "raw")
+        if torn := mend(path / JOURNAL):
+            warnings.warn(torn, MountlabWarning, stacklevel=2)
+        journal = read_checked(path)
+        self._done = {trial.trial_id for trial in journal.trials}
+        self._head = journal.followed.head
+        self._figures: dict[str, list[Measurement]] = {}
+
+    @classmethod
+    def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
+        path = results / plan.run_id
+        info = {
+            "schema": SCHEMA,
+            "mountlab_version": metadata.version("mountlab"),
+            "run_id": plan.run_id,
+            "status": "running",
+            "created_at": _now(),
+            "finished_at": None,
+            "box": asdict(plan.box),
+            "facts": dict(facts),
+            "versions": versions(),
+            "git_commit": git_commit(),
+            "seed": plan.seed,
+            "order": [trial.trial_id for trial in plan.trials],
+            "parameters": resolved.parameters,
+            "left_out": dict(plan.sweep.left_out),
+            "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
+            **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
+        }
+        _begin(path, {"sweep.yml": as_yaml(resolved.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
+        return cls(path)
+
+    def has(self, trial_id: str) -> bool:
+        return trial_id in self._done
+
+    def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
+        with self._keeping():
+            keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(files))
+
+    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
+        """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
+
+        Files of an attempt that never reached the journal make place for these.
+        """
+        with self._keeping():
+            keep_directory(self.path / "raw" / trial.trial_id, files)
+            self._head = append(self.path, trial, raw=raw_sums.digest_of(files), before=self._head)
+        self._done.add(trial.trial_id)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Says of an error of the disk what is kept all the same, and how to go on."""
+        try:
+            yield
+        except KeepError as error:
+            kept = f"{len(self._done)} trials are kept" if self.path.is_dir() else "its directory is gone"
+            raise KeepError(
+                f"what is measured cannot be written any more: the run stops, {kept}",
+                where=error.where,
+                got=error.got,
+                next_step=f"{error.next_step}; then: make resume RUN={shown(self.path)}",
+            ) from error
+
+    def ended(self) -> list[Trial]:
+        """The trials in the journal."""
+        return read_journal(self.path)
+
+    def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
+        """The trials in the journal and their figures, from what is on disk: what a later session would see."""
+        trials = read_journal(self.path)
+        rows = read_measurements(self.path / "raw", trials, sweep, self._figures)
+        return trials, analysis.measurement_frame(rows)
+
+    def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
+        """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
+        info = run_json(self.path)
+        told = {stop.cell: _stop_row(stop) for stop in stops}
+        ending = {"trials": len(self._done), "head": self._head}
+        changed = {
+            **info,
+            "status": status,
+            "finished_at": _now(),
+            chain.ENDING: ending,
+            **({"stopped": told} if told else {}),
+        }
+        replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
+
+
+def _begin(path: Path, files: Mapping[str, str]) -> None:
+    """A run directory with its first files, there with all of them or not at all."""
+    with beginning(path.parent):
+        new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
+
+
+@contextmanager
+def beginning(results: Path) -> Iterator[None]:
+    """Be the only process that makes a run or a batch below `results`. What is half-made there is nobody's: it goes."""
+    make_directory(results)
+    with held(results, what="list of runs", name=".beginning", wait_s=BEGIN_S):
+        clear(results, f".*{UNFINISHED}")
+        yield
+
+
+def going_on(path: Path) -> str:
+    """What is to be said to a reader of a run that is being measured; '' of one that is not."""
+    other = holder(found(path))
+    return f"the run goes on ({other}): this is what it has measured until now" if other else ""
+
+
+@contextmanager
+def held_run(path: Path) -> Iterator[None]:
+    """Be the only process that writes to a run. Raises RunInUse, which names the other."""
+    with held(path, what="run"):
+        yield
+
+
+def _stop_row(stop: Stop) -> dict[str, Any]:
+    """As run.json holds it, which knows no infinity and no NaN."""
+    row = {key: value for key, value in asdict(stop).items() if key != "cell"}
+    return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
+
+
+def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
+    """As run.json holds it, which knows no NaN: without the figures of a row that has none."""
+    return {key: value for key, value in asdict(figure).items() if value == value}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Python, operating system and libraries of the control machine."""
+    return {
+        "python": platform.python_version(),
+        "control kernel": platform.release(),
+        **{name: metadata.version(name) for name in LIBRARIES},
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of this working copy, '+changes' where the program in lib/ differs from it; None outside one.
+
+    Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
+    """
+    try:
+        commit = _git("rev-parse", "--verify", "HEAD")
+        changed = _git("status", "--porcelain", "--", "lib")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    argv = ["git", "--no-optional-locks", "-C", str(ROOT), *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedRun:
+    """What becomes a run of logs that were made elsewhere."""
+
+    sweep: Sweep
+    parameters: Mapping[str, Any]
+    """What the user said of them."""
+    box: Box
+    facts: Mapping[str, Any]
+    trials: tuple[tuple[Trial, Mapping[str, bytes]], ...]
+    """With the files to keep: `log.txt`, the bytes of one output."""
+    files: Mapping[str, str]
+    """Name of each log to its SHA-256."""
+
+
+def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
+    """Write a run directory for logs from elsewhere, and return it."""
+    path = results / new_run_id(run.sweep, replace(run.box, name="imported"), results)
+    info = {
+        "schema": SCHEMA,
+        "mountlab_version": metadata.version("mountlab"),
+        "run_id": path.name,
+        "status": "running",
+        "created_at": _now(),
+        "finished_at": None,
+        "box": asdict(run.box),
+        "facts": dict(run.facts),
+        "versions": versions(),
+        "git_commit": git_commit(),
+        "seed": None,
+        "order": [trial.trial_id for trial, _ in run.trials],
+        "parameters": dict(run.parameters),
+        "left_out": {},
+        "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
+        "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
+    }
+    _begin(path, {"import.yml": as_yaml(run.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
+    writer = RunWriter(path)
+    for trial, files in run.trials:
+        writer.record(trial, files)
+    writer.finish("complete")
+    return path

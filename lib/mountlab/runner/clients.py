@@ -1,0 +1,272 @@
+"""The clients of a run: further boxes that drive workloads together, by fio's own client/server mode.
+
+The box of the sweep makes the file system, and asks; every client is held like it, with a lock and a lease, sees the
+same file system, which is proved before anything is measured, and for the time of a trial runs fio as a server. That
+protocol knows no password: who reaches a server has a shell. So it listens at a unix socket in a directory of its
+user's own, which is carried to the box that asks over SSH. No port is opened anywhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Protocol
+
+from mountlab.box.connection import Attended, BoxConnection, Completed
+from mountlab.box.embedded.carry import End, carried
+from mountlab.box.steady import script_argv
+from mountlab.checks.outcome import Files, Outcome, unpack
+from mountlab.core.errors import (
+    BoxLost,
+    BoxRestarted,
+    ClientLost,
+    CommandError,
+    MountlabError,
+    ToolError,
+    TransientError,
+    TrialError,
+    in_one_line,
+)
+from mountlab.core.model import Step
+from mountlab.runner.steps import Hands
+from mountlab.sweep.clients import PlannedClient
+from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
+
+PATIENCE_S = 60.0
+"""For what takes milliseconds, on a box that is busy."""
+CARRIED = """
+install -d -m 700 -o "$1" "$2"
+"""
+THERE = """
+for socket; do
+    tries=200
+    until [ -S "$socket" ]; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { echo "no socket $socket" >&2; exit 1; }
+        sleep 0.05
+    done
+done
+"""
+SAME = """
+case $1 in
+ask) printf '%s' "$3" > "$2/.mountlab-same" ;;
+see) [ "$(cat "$2/.mountlab-same")" = "$3" ] && printf '%s' "$3" > "$2/.mountlab-seen-$4" ;;
+hear) shift; root=$1 word=$2; shift 2
+    for name; do
+        [ "$(cat "$root/.mountlab-seen-$name")" = "$word" ] || { echo "$name wrote elsewhere" >&2; exit 1; }
+    done
+    rm -f "$root/.mountlab-same" "$root"/.mountlab-seen-* ;;
+esac
+"""
+EXPECTED = {"cold": (b"drop_caches", b"fadvise"), "warm": (b"filled",)}
+"""What a workload asks of the page cache to what a client then says that it has done (serve.sh)."""
+
+
+class Connection(BoxConnection, Protocol):
+    """What a client needs of its connection, and the box that asks of its own (steady.SteadyBox)."""
+
+    @property
+    def ssh(self) -> tuple[str, ...]: ...
+    def attend(self, argv: Sequence[str], *, root: bool = False) -> Attended: ...
+
+
+class Clients:
+    """All clients of a run; of most runs none."""
+
+    def __init__(self, plan: Plan, box: BoxConnection, connections: Mapping[str, Connection]) -> None:
+        self._plan = plan
+        self._asks = Hands(box, plan.run_id, plan.privileged)
+        self._connections = connections
+        self._each = {each.name: _Client(each, connections[each.name]) for each in plan.clients}
+
+    @contextmanager
+    def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
+        """Each with the directories of the run, and a lease on it."""
+        with ExitStack() as undo:
+            for client in self._each.values():
+                undo.enter_context(client.held(stopped))
+            yield
+
+    @contextmanager
+    def mounted(self, mount: PlannedMount) -> Iterator[None]:
+        """Every client sees what the box has just made. Raises CommandError for one that does not."""
+        with ExitStack() as undo:
+            for each in mount.clients:
+                undo.enter_context(self._each[each.client].done(each.steps))
+            if mount.clients:
+                self._prove(mount)
+            yield
+
+    def _prove(self, mount: PlannedMount) -> None:
+        """A word that the box writes is read by every client, and what each writes by the box."""
+        word = secrets.token_hex(16)
+        say = ("sh", "-c", SAME, "same-file-system")
+        self._asked((*say, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
+        for each in mount.clients:
+            done = self._each[each.client].run((*say, "see", each.root, word, each.client))
+            if not done.ok:
+                raise CommandError(
+                    f"client {each.client} does not see the same file system as the box",
+                    where=f"filesystems.{mount.filesystem.name}, client {each.client}: {each.root}",
+                    got="the word that the box wrote there is not in it, or the client cannot write beside it",
+                    allowed="one file system, mounted on every client",
+                    evidence=done.error_text,
+                )
+        names = (each.client for each in mount.clients)
+        self._asked((*say, "hear", mount.root, word, *names), "a client wrote to another file system than the box sees")
+
+    def _asked(self, argv: tuple[str, ...], what: str) -> None:
+        done = self._asks.execute(argv, PATIENCE_S)
+        if not done.ok:
+            raise CommandError(what, where=f"box {self._plan.box.name}", evidence=done.error_text)
+
+    # --- a trial ------------------------------------------------------------------------------------------------------
+
+    def around(self, planned: PlannedTrial, attempt: Callable[[], Outcome]) -> Outcome:
+        """An attempt at a trial, with the servers of its clients running meanwhile. Raises ClientLost where one is lost
+        and does not come back."""
+        chosen = [self._each[seat.client] for seat in planned.seats]
+        if not chosen:
+            return attempt()
+        with ExitStack() as stop:
+            for client in chosen:
+                client.serve(stop, limit_s=planned.timeout_s + PATIENCE_S)
+            for client in chosen:
+                client.wait()
+            self._carry(planned, chosen, stop)
+            outcome = attempt()
+            told = {client.name: client.stop() for client in chosen}
+        return judged(outcome, told, planned.command.cache or "as_is")
+
+    def _carry(self, planned: PlannedTrial, chosen: Sequence[_Client], stop: ExitStack) -> None:
+        sockets = {seat.client: seat.socket for seat in planned.seats}
+        directory = next(iter(sockets.values())).rpartition("/")[0]
+        stop.callback(self._asks.execute, ("rm", "-rf", directory), PATIENCE_S)
+        self._asked(("sh", "-c", CARRIED, "sockets", self._plan.user, directory), "no directory for sockets")
+        ends = [End(name=each.name, ssh=each.connection.ssh, socket=each.socket) for each in chosen]
+        own = self._connections[self._plan.box.name].ssh
+        check = stop.enter_context(carried(ends, self._plan.box.name, own, sockets))
+        done = self._asks.execute(("sh", "-c", THERE, "sockets", *sockets.values()), PATIENCE_S)
+        if not done.ok:
+            check()
+            raise CommandError("the sockets of the clients did not come up on the box", evidence=done.error_text)
+
+
+def judged(outcome: Outcome, told: Mapping[str, Files], cache: str) -> Outcome:
+    """An outcome in the light of what each client left to know. Pure."""
+    files = {f"client-{name}-{file}": data for name, own in told.items() for file, data in own.items()}
+    return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, told, cache))
+
+
+def _error(error: TrialError | None, told: Mapping[str, Files], cache: str) -> TrialError | None:
+    gone = [name for name, own in told.items() if own.get("server", b"").strip() != b"running"]
+    if error is not None and gone:
+        ended = "the connection was cut, or fio's server there ended"
+        return TransientError(
+            f"client {', '.join(gone)} was lost while the trial ran: {ended}", got=in_one_line(str(error))
+        )
+    wanted = EXPECTED.get(cache, ())
+    unready = [name for name, own in told.items() if wanted and own.get("cache", b"").strip() not in wanted]
+    if error is None and unready:
+        return ToolError(
+            f"the page cache of {', '.join(unready)} was not made {cache}",
+            got="no word of it from the client",
+            allowed="caches dropped, or filled, on every client before the measured part",
+        )
+    return error
+
+
+class _Client:
+    """One client, connected."""
+
+    def __init__(self, planned: PlannedClient, connection: Connection) -> None:
+        self.name, self.connection = planned.name, connection
+        self.socket = f"{planned.server}/s"
+        self._planned = planned
+        self._hands = Hands(connection, planned.lease.run_id, planned.privileged)
+        self._heard: Attended | None = None
+
+    @contextmanager
+    def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
+        if self._planned.opening is None:
+            yield
+            return
+        with self.done((self._planned.opening,)), ExitStack() as lease:
+            with self._named():
+                lease.enter_context(self.connection.holding(self._planned.lease, stopped))
+            yield
+
+    @contextmanager
+    def done(self, steps: Sequence[Step]) -> Iterator[None]:
+        """These steps, undone at the end; by the box itself, where it does not hear of us any more."""
+        undo = ExitStack()
+        bound: dict[str, str] = {}
+        try:
+            with self._named():
+                for step in steps:
+                    self._hands.do(step, undo, bound)
+            yield
+        finally:
+            with suppress(BoxLost, BoxRestarted):
+                undo.close()
+
+    def run(self, argv: tuple[str, ...], timeout_s: float = PATIENCE_S) -> Completed:
+        with self._named():
+            return self._hands.execute(argv, timeout_s)
+
+    # --- fio's server -------------------------------------------------------------------------------------------------
+
+    def serve(self, stop: ExitStack, *, limit_s: float) -> None:
+        """Start the server; `stop` ends it."""
+        argv = ("env", f"MOUNTLAB_RUN={self._planned.lease.run_id}", *self._script("serve", f"{limit_s:.0f}"))
+        stop.callback(self.stop)
+        with self._named():
+            self._heard = self.connection.attend((*argv, self._planned.user), root=self._planned.privileged)
+
+    def wait(self) -> None:
+        done = self.run(self._script("wait"))
+        if not done.ok:
+            raise CommandError(
+                f"fio's server on client {self.name} did not start",
+                where=f"box {self.name}",
+                evidence=done.text + done.error_text,
+            )
+
+    def stop(self) -> Files:
+        """End the server, and all that it has started; what it left to know. A second time: nothing."""
+        if self._heard is None:
+            return {}
+        heard, self._heard = self._heard, None
+        cut = heard.ended
+        try:
+            done = self.run(self._script("stop"))
+        finally:
+            heard.close()
+        if not done.ok:
+            raise CommandError(f"fio's server on client {self.name} cannot be ended", evidence=done.error_text)
+        files = unpack(done.stdout)
+        return {**files, "server": b"cut off"} if cut else files
+
+    def _script(self, mode: str, *more: str) -> tuple[str, ...]:
+        return script_argv("serve.sh", mode, self._planned.server, *more)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is said of a lost connection names the client."""
+        try:
+            yield
+        except BoxLost as error:
+            raise _lost(self.name, error) from error
+
+
+def _lost(name: str, error: MountlabError) -> ClientLost:
+    return ClientLost(
+        f"client {name} was lost: {error.what}",
+        where=error.where,
+        got=error.got,
+        allowed=error.allowed,
+        next_step=error.next_step,
+        evidence=error.evidence,
+    )

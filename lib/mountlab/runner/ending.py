@@ -1,0 +1,69 @@
+"""How a run ends on this machine: its status, what is derived from it, and its place in the list of all runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mountlab.core.errors import KeepError, MountlabError, MountlabWarning, in_one_line
+from mountlab.core.model import Stop, Sweep
+from mountlab.report import execute
+from mountlab.results import journal, store, tables
+from mountlab.results.writer import RunWriter
+
+
+@dataclass
+class Ending:
+    """What is to be said of a run that ends now."""
+
+    status: str = "interrupted"
+
+
+@contextmanager
+def concluding(writer: RunWriter, sweep: Sweep) -> Iterator[Ending]:
+    """Ends a run, however it comes to its end. Each part is tried, also where one before it has failed: a disk that is
+    full may still take a smaller file.
+
+    What fails here is raised, but never in the place of what has stopped the run: beside that it is a warning.
+    """
+    ending = Ending()
+    try:
+        yield ending
+    except BaseException as stopped:
+        problems = _conclude(writer, sweep, ending.status)
+        for problem in problems if not isinstance(stopped, KeepError) else ():
+            warnings.warn(in_one_line(str(problem)), MountlabWarning, stacklevel=2)
+        raise
+    for problem in _conclude(writer, sweep, ending.status)[:1]:
+        raise problem
+
+
+def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
+    problems: list[Exception] = []
+    stops: list[Stop] = []
+
+    def attempt(part: Callable[[], object]) -> None:
+        try:
+            part()
+        except (MountlabError, OSError) as error:
+            problems.append(error)
+
+    attempt(lambda: stops.extend(store.read_stops(writer.path, sweep)))
+    attempt(lambda: writer.finish(status, stops))
+    attempt(lambda: tables.derive(writer.path) if journal.read_journal(writer.path) else None)
+    attempt(lambda: _list(writer, status))
+    return problems
+
+
+def _list(writer: RunWriter, status: str) -> None:
+    """Its place in the index. A complete run comes into one that is there with its report, which follows at once.
+
+    Where the run's directory is gone, so is the index: what lies under its name now is another disk.
+    """
+    results = writer.path.parent
+    if not writer.path.is_dir():
+        return
+    if status != "complete" or not (results / execute.INDEX).exists():
+        execute.refresh_index(results, make=True)

@@ -1,0 +1,66 @@
+"""Looks at a box before anything is measured on it: what `box check` looks at, how idle it is, how steady it works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.box import care
+from mountlab.box.care import CheckRow
+from mountlab.box.connection import BoxConnection, checked
+from mountlab.box.embedded import open_box
+from mountlab.box.facts import gather
+from mountlab.core.errors import BoxError
+from mountlab.core.units import NS_PER_S
+from mountlab.filesystems import kernel_types
+from mountlab.filesystems.counters import Around, around
+from mountlab.results import paths
+from mountlab.sweep.feasible import all_programs
+
+_SNAPSHOT = """
+tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg /proc/uptime 2>/dev/null
+echo '==> times <=='
+times
+"""
+_WORK = r"""
+for round in $(seq "$1"); do
+    start=$(date +%s%N)
+    awk 'BEGIN { for (i = 0; i < 1000000; i++) x += i * i }'
+    echo $(($(date +%s%N) - start))
+done
+"""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """What was found on a box."""
+
+    facts: Mapping[str, Any]
+    rows: Sequence[CheckRow]
+    idle: Around
+    """What went on while nothing was asked of it."""
+    work_s: Sequence[float]
+    """How long each round of the same work took."""
+
+
+def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
+    """Everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
+    with open_box(paths.load_box(name)) as connection:
+        facts = gather(connection, all_programs())
+        rows = care.check(connection, facts, all_programs(), kernel_types())
+        before = _snapshot(connection)
+        started = time.time_ns()
+        time.sleep(pause_s)
+        ended = time.time_ns()
+        after = _snapshot(connection)
+        worked = checked(connection, ("sh", "-c", _WORK, "mountlab-work", str(rounds)), what="the box does no work")
+    found = around({"before.txt": before, "after.txt": after, "started_ns": str(started), "ended_ns": str(ended)})
+    if found is None:
+        raise BoxError("the kernel's counters cannot be read", where=f"box {name}")
+    return Fitness(facts, rows, found, [int(line) / NS_PER_S for line in worked.text.split()])
+
+
+def _snapshot(connection: BoxConnection) -> str:
+    return checked(connection, ("sh", "-c", _SNAPSHOT), what="the kernel's counters cannot be read").text

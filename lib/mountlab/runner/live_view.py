@@ -1,0 +1,165 @@
+"""What a running sweep looks like in a notebook: its pieces as HTML, from values. Pure; runner.live puts them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mountlab.analysis import cells as analysis
+from mountlab.checks.caveats import caveat_line, grouped
+from mountlab.core import numbers
+from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
+from mountlab.core.model import Stop, Sweep, Trial
+from mountlab.core.names import metric_heading
+from mountlab.core.units import scale_for
+from mountlab.report import html, sentences
+from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.runner import progress
+
+MOST_FAILURES = 4
+"""Failed trials that are told one by one; of more, the last of them."""
+WILL_PASS = ("too-few", "figures-missing", "not-precise")
+"""Codes of caveats that every run has before it is complete."""
+RUNNING = "▸"
+"""Before the figures of the cell that runs now."""
+
+STYLE = Html(
+    "".join(
+        (
+            "<style>",
+            *(
+                f".jp-OutputArea .mountlab-live {rule}"
+                for rule in (
+                    "table{border-collapse:collapse;font-size:var(--jp-code-font-size);font-variant-numeric:tabular-nums}",
+                    "caption{display:none}",
+                    ".scroll :is(th,td){padding:.125rem .75rem;text-align:right;white-space:nowrap;"
+                    "vertical-align:baseline}",
+                    ".scroll thead th:first-child{text-align:left}",
+                    ":is(.widget-html-content,td){line-height:1.35}",
+                    ".jupyter-widgets{margin-top:0;margin-bottom:0}",
+                    ".scroll tbody th{text-align:left;font-weight:normal}",
+                    ".scroll tr.group th{text-align:left;font-weight:600;padding-top:.5rem}",
+                    "tbody tr{background:none}",
+                    "small{color:var(--jp-ui-font-color2)}",
+                    "p{margin:.125rem 0}",
+                    ".meta{color:var(--jp-ui-font-color2)}",
+                    ".told{padding-left:.5rem;border-left:3px solid var(--jp-warn-color1)}",
+                    ".told.error{border-color:var(--jp-error-color1)}",
+                )
+            ),
+            "</style>",
+        )
+    )
+)
+"""Looks of the pieces, in JupyterLab's own colours."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is known of the cells so far."""
+
+    measurements: pd.DataFrame
+    """With the columns of analysis.measurement_frame."""
+    estimates: pd.DataFrame
+    """With the columns of analysis.estimate_frame."""
+    caveats: Sequence[Caveat] = field(default_factory=tuple)
+
+
+def estimates_table(sweep: Sweep, figures: Figures, *, now: str = "", left: Mapping[str, Stop] | None = None) -> Html:
+    """Mean, interval and n of each cell so far: one row a workload, one column a file system.
+
+    `now`: id of the cell that runs; `left`: cells that have no more trials, and why.
+    """
+    names = [fs.name for fs in sweep.filesystems]
+    table = _Table(sweep, figures.estimates, now, left or {})
+    answers = analysis.answer_metrics(sweep, figures.measurements)
+    metrics = dict.fromkeys(metric for found in answers.values() for metric in found)
+    groups = [table.group(metric, [label for label, own in answers.items() if metric in own]) for metric in metrics]
+    return html.table([Column("Workload"), *(Column(name) for name in names)], groups, caption="Estimates so far")
+
+
+@dataclass(frozen=True)
+class _Table:
+    sweep: Sweep
+    estimates: pd.DataFrame
+    now: str
+    left: Mapping[str, Stop]
+
+    def group(self, metric: str, workloads: Sequence[str]) -> Rows:
+        """The rows of one metric, in one unit."""
+        own = self.estimates[self.estimates["metric"] == metric]
+        scale = scale_for(self.sweep.metric(metric).unit, float(own["mean"].abs().max()) if len(own) else 1.0)
+        found = {(row["cell"], row["label"]): row for row in own.to_dict("records")}
+        rows = []
+        for workload in workloads:
+            labels = dict.fromkeys(
+                label for fs in self.sweep.filesystems for cell, label in found if cell == f"{fs.name}/{workload}"
+            )
+            for label in labels or ("",):
+                cells = [f"{fs.name}/{workload}" for fs in self.sweep.filesystems]
+                name = f"{workload} ({label})" if label else workload
+                rows.append([name, *(self._figures(cell, found.get((cell, label)), scale.factor) for cell in cells)])
+        return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
+
+    def _figures(self, cell: str, row: Mapping[Any, Any] | None, factor: float) -> Text:
+        """A mean above its interval and n."""
+        if not self.sweep.has_cell(cell):
+            return sentences.NOT_IN_SWEEP
+        state = f" · {sentences.stop_text(self.left[cell])}" if cell in self.left else ""
+        running = f"{RUNNING} " if cell == self.now else ""
+        if row is None:
+            return html.stacked(f"{running}–", f"n = 0{state}")
+        mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
+        n = sentences.trial_count(int(row["n"]), int(row["censored"]))
+        figures = numbers.mean_figures(mean, low, high, factor=factor)
+        return html.stacked(running + figures.value, f"{figures.interval} n = {n}{state}".strip())
+
+
+def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[str] = ()) -> Html:
+    """What was told of the box, trials that failed, and what gives reason to doubt the figures so far; notes are left
+    for the report."""
+    lines = [html.paragraph(text, kind="told") for text in notices]
+    lines += [html.paragraph(progress.failure_text(trial), kind="told error") for trial in failed[-MOST_FAILURES:]]
+    if len(failed) > MOST_FAILURES:
+        told = f"{numbers.listed(progress.without_figure(failed))}; the last {MOST_FAILURES} trials of these:"
+        lines.insert(0, html.paragraph(told, kind="told error"))
+    groups = grouped(each for each in caveats if each.severity != "note" and each.code not in WILL_PASS)
+    if groups:
+        lines.append(html.paragraph(f"So far: {caveat_line(groups)}", kind=f"told {groups[0].severity}"))
+    return html.joined(*lines)
+
+
+def times(elapsed_s: float, remaining_s: float) -> str:
+    """'2 min 5 s elapsed, about 7 min left'; seconds are not told of what is minutes away."""
+    left = max(0.0, remaining_s)
+    return f"{_clock(elapsed_s)} elapsed, about {_clock(round(left / 60) * 60 if left >= 300 else left)} left"
+
+
+def _clock(seconds: float) -> str:
+    """'7 s', '2 min 5 s', '3 h 10 min': whole seconds, since it is drawn once a second."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 120 else numbers.duration_text(whole)
+
+
+def ended(done: int, total: int, elapsed_s: float, failed: Sequence[Trial]) -> str:
+    """'24 of 24 trials, this session took 2 min 5 s, 1 failed.'"""
+    wrong = "".join(f", {text}" for text in progress.without_figure(failed))
+    return f"{done} of {numbers.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{wrong}."
+
+
+def resume_line(run: str) -> str:
+    """What is typed into a cell to go on with a run that was stopped; `run` is its directory, as it is shown."""
+    return f'run_path = mountlab.resume("{run}")'
+
+
+def report_line(run: str) -> str:
+    """What is typed into a cell to write the report of a run; `run` is its directory, as it is shown."""
+    return f'mountlab.report_link("{run}")'
+
+
+def stopped(run: str) -> Html:
+    """What a person should know who stopped a run: `run` as it is typed."""
+    kept = html.paragraph("Stopped: everything on the box is undone, and what was measured is kept. To go on:")
+    return html.joined(kept, html.code_block(resume_line(run)))

@@ -1,0 +1,172 @@
+"""Telling people how far a run is: what is done, what runs now, and what remains; in a terminal or a log.
+
+A notebook with a person before it has a view of its own (mountlab.runner.live).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from tqdm import tqdm
+
+from mountlab.core.errors import in_one_line
+from mountlab.core.model import Stop, Trial
+from mountlab.core.text import drawn_on, one_line, visible
+from mountlab.report.sentences import stop_text
+from mountlab.sweep.plan import Plan, PlannedTrial
+
+FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
+
+
+class Remaining:
+    """The time that the trials still to run will take: by what the same cell took, or by the plan's guess corrected
+    by how wrong it was so far."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._waiting = {trial.trial_id: trial for trial in plan.trials}
+        self._took: dict[str, list[float]] = defaultdict(list)
+        self._guessed_s, self._spent_s = 0.0, 0.0
+
+    def end(self, planned: PlannedTrial, elapsed_s: float) -> None:
+        del self._waiting[planned.trial_id]
+        self._took[planned.cell.id].append(elapsed_s)
+        self._guessed_s += planned.expected_s
+        self._spent_s += elapsed_s
+
+    def forget(self, trial_id: str) -> None:
+        """A trial that an earlier session of the run has done, or that is not needed any more."""
+        self._waiting.pop(trial_id)
+
+    def seconds(self) -> float:
+        factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
+        return sum(self._one(trial, factor) for trial in list(self._waiting.values()))
+
+    def _one(self, trial: PlannedTrial, factor: float) -> float:
+        took = self._took.get(trial.cell.id)
+        return sum(took) / len(took) if took else trial.expected_s * factor
+
+
+class Standing:
+    """How far a run is, whoever shows it."""
+
+    def __init__(self, plan: Plan, done: set[str]) -> None:
+        """`done`: ids of the trials that an earlier session has in the journal."""
+        self.total, self.done = len(plan.trials), len(done)
+        self.now: PlannedTrial | None = None
+        self.failed: list[Trial] = []
+        """Those that are neither ok nor skipped, in the order in which they ended."""
+        self.left: dict[str, Stop] = {}
+        """Cell to why it has no more trials."""
+        self.remaining = Remaining(plan)
+        for trial_id in done:
+            self.remaining.forget(trial_id)
+
+    def begin(self, trial: PlannedTrial) -> None:
+        self.now = trial
+
+    def end(self, planned: PlannedTrial, trial: Trial) -> None:
+        if trial.status in ("ok", "timeout"):
+            self.remaining.end(planned, trial.elapsed_s)
+        else:
+            self.remaining.forget(trial.trial_id)
+        self.now, self.done = None, self.done + 1
+        if trial.status not in ("ok", "skipped"):
+            self.failed.append(trial)
+
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+        """Cells that are done: their trials are not waited for any more."""
+        self.left |= {stop.cell: stop for stop in stops}
+        self.total -= len(trials)
+        for trial in trials:
+            self.remaining.forget(trial.trial_id)
+
+
+class Bar:
+    """A progress bar on standard error; where that is no terminal, a line now and then."""
+
+    stopped = False
+    """A bar has no button by which to stop."""
+
+    def __init__(self, plan: Plan, done: set[str]) -> None:
+        self._standing = Standing(plan, done)
+        # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
+        self._live = sys.stderr.isatty()
+        self._stream = drawn_on(sys.stderr)
+        self._bar = tqdm(
+            total=self._standing.total,
+            initial=len(done),
+            bar_format=FORMAT,
+            file=self._stream,
+            mininterval=0.2 if self._live else 10.0,
+            leave=True,
+        )
+
+    def begin(self, trial: PlannedTrial) -> None:
+        self._standing.begin(trial)
+        place = place_text(trial.block, trial.cell.id, warmup=trial.warmup)
+        self._bar.set_description_str(one_line(place), refresh=False)
+        self._show()
+
+    def end(self, planned: PlannedTrial, trial: Trial) -> None:
+        failed = len(self._standing.failed)
+        self._standing.end(planned, trial)
+        for each in self._standing.failed[failed:]:
+            self.notice(failure_text(each))
+        self._bar.update(1)
+        self._show()
+
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+        """Cells that are done: their trials are not waited for any more."""
+        self._standing.leave(stops, trials)
+        self._bar.total = self._standing.total
+        for line in leaving(stops):
+            self.notice(line)
+        self._show()
+
+    def notice(self, text: str) -> None:
+        self._bar.write(visible(text), file=self._stream)
+
+    def _show(self) -> None:
+        minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)
+        failed = "".join(f", {text}" for text in without_figure(self._standing.failed))
+        self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=self._live)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._bar.set_description_str("measured", refresh=False)
+        self._bar.close()
+
+
+def leaving(stops: Iterable[Stop]) -> list[str]:
+    """One line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for stop in stops:
+        filesystem, _, workload = stop.cell.partition("/")
+        groups.setdefault((workload, stop_text(stop)), []).append(filesystem)
+    return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
+
+
+def place_text(block: int, cell: str, *, warmup: bool) -> str:
+    """Where in a run a trial stands: 'block 2, ext4/dd-write'."""
+    return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
+
+
+def without_figure(trials: Iterable[Trial]) -> list[str]:
+    """'2 failed', '1 timed out': of trials that gave no figure, without those that there are none of."""
+    statuses = [trial.status == "timeout" for trial in trials]
+    counts = {"failed": statuses.count(False), "timed out": statuses.count(True)}
+    return [f"{count} {what}" for what, count in counts.items() if count]
+
+
+def failure_text(trial: Trial) -> str:
+    """'failed: t0007 ext4/dd-write: no space left'."""
+    aside = "; its later trials are skipped" if trial.set_aside else ""
+    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}{aside}"

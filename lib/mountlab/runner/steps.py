@@ -1,0 +1,151 @@
+"""Steps on a box: each done, its undo kept; what keeps an undo from working ended, if it is ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from mountlab.box import roots
+from mountlab.box.care import kill_run, resource
+from mountlab.box.connection import BoxConnection, Completed, shown
+from mountlab.core.errors import (
+    KERNEL,
+    BoxRestarted,
+    BoxTimeout,
+    CommandError,
+    LeftoverError,
+    MountlabError,
+    UnsafeError,
+)
+from mountlab.core.model import Box, Step
+from mountlab.filesystems.evidence import sections
+from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
+from mountlab.filesystems.made import OPEN, made
+
+STEP_TIMEOUT_S = 1800.0
+"""mkfs on a large disk may take long; everything else is over in milliseconds."""
+UNDO_TRIES = 6
+RELEASABLE = ("umount", "rmdir")
+"""What undoes a mount and its directory: release.sh knows what a tool can have put in their way."""
+TIMED, IMAGE = "timed.sh", "image.sh"
+"""Scripts below mountlab/filesystems by the name that they are run under."""
+
+
+@dataclass
+class Hands:
+    """What does the steps of one run on one box."""
+
+    box: BoxConnection
+    run_id: str
+    privileged: bool
+    sleep: Callable[[float], None] = time.sleep
+    say: Callable[[str], None] = field(default=lambda text: None)
+    """Takes what a person should know."""
+    cut_off: set[str] = field(default_factory=set)
+    """Scratch devices that were being formatted when the box was restarted."""
+
+    def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
+        return self.box.run(argv, timeout_s=timeout_s, root=self.privileged)
+
+    def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
+        """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
+        names = bound if bound is not None else {}
+        argv = permitting(_bind(step.argv, names), self.cut_off)
+        try:
+            done = self.execute(argv)
+        except BoxTimeout:
+            kill_run(self.box, self.run_id)
+            raise
+        except BoxRestarted:
+            self.cut_off |= {*formatted(argv)}
+            raise
+        self.cut_off -= {*formatted(argv)} if done.ok else set()
+        if not done.ok:
+            if OPEN in argv and done.error_text.startswith(REFUSED):
+                raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
+            raise _refusal(self.box.box, step, argv, done) if _refused(step, done) else _failure(step, argv, done)
+        if step.binds:
+            names[step.binds] = done.text.strip()
+        if step.undo:
+            undo.callback(self.undo, _bind(step.undo, names))
+        return done
+
+    def undo(self, argv: tuple[str, ...]) -> None:
+        """Undo one step; what keeps a mount busy is killed if it is ours, and released if a tool made it. Raises
+        LeftoverError."""
+        for attempt in range(UNDO_TRIES):
+            done = self.execute(argv)
+            if done.ok:
+                for path in roots.kept(done.text):
+                    self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
+                return
+            kill_run(self.box, self.run_id)
+            if self.released(argv, last=attempt == UNDO_TRIES - 1):
+                return
+            self.sleep(0.05 * 2**attempt)
+        raise LeftoverError(
+            f"could not undo: {shown(argv)}",
+            where=f"box {self.box.box.name}",
+            evidence=done.error_text,
+            next_step=f"python -m mountlab box clean {self.box.box.name}",
+        )
+
+    def released(self, argv: tuple[str, ...], *, last: bool) -> bool:
+        """Take away what a tool has put in the way of an undo, and return whether that has done it. The last time, a
+        mount is left to the kernel, which undoes it when nothing holds it any more."""
+        if argv[0] not in RELEASABLE or self.box.rights == "helper":
+            return False
+        done = self.execute(
+            ("sh", "-c", made() + resource("release.sh"), "release.sh", *argv, "lazily" if last else "")
+        )
+        for line in done.text.splitlines():
+            self.say(line)
+        return done.ok
+
+
+def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
+    """Put what earlier steps printed in the place of '{name}'; scripts stay as they are."""
+    return tuple(word if "\n" in word else _filled(word, names) for word in argv)
+
+
+def _filled(word: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+REFUSED = "refused: "
+"""How the box's own scripts begin to say that going on would be unsafe."""
+
+
+def _refused(step: Step, done: Completed) -> bool:
+    """Whether a guard said no: in a step of its own, before the command that it was to let pass, of an image file."""
+    return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
+
+
+def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+    refusal = read_refusal(done.text + done.error_text)
+    next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
+    if GUARD in argv:
+        next_step = refusal.next_step(box, argv[argv.index(GUARD) + 1])
+    return UnsafeError(
+        f"refused to go on: {step.why}",
+        where=shown(argv),
+        got=refusal.found,
+        allowed="a device that was claimed for Mountlab, a directory that Mountlab made",
+        next_step=next_step,
+    )
+
+
+def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+    """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
+    superblock" of everything."""
+    logged = sections(done.text).get("kernel", "") if TIMED in step.argv else ""
+    said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
+    return CommandError(
+        f"{step.why}: the command failed with exit status {done.exit_status}",
+        where=shown(argv),
+        evidence=said + (f"\n{KERNEL}\n{logged}" if logged else ""),
+    )

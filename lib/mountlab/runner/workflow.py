@@ -1,0 +1,220 @@
+"""The main path: a sweep file in, a run directory with its report out. Start reading here."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mountlab.box import care, lock, roots
+from mountlab.box.embedded import open_box
+from mountlab.box.facts import gather
+from mountlab.box.scratch_links import check_links
+from mountlab.box.steady import Line, SteadyBox
+from mountlab.box.survey import peers, survey
+from mountlab.core import disk
+from mountlab.core.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
+from mountlab.core.model import Box
+from mountlab.results import journal, paths
+from mountlab.results.info import read_info, read_sweep
+from mountlab.results.writer import RunWriter, held_run, new_run_id
+from mountlab.runner.clients import Clients
+from mountlab.runner.ending import concluding
+from mountlab.runner.live import watched
+from mountlab.runner.live_view import report_line, resume_line
+from mountlab.runner.runner import run_sweep
+from mountlab.sweep.feasible import all_programs, check_feasible
+from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.sweep_file import Resolved, on_box
+
+
+@dataclass(frozen=True)
+class Session:
+    """A sweep, planned for a box that is connected."""
+
+    plan: Plan
+    resolved: Resolved
+    connection: SteadyBox
+    facts: Mapping[str, Any]
+    connections: Mapping[str, SteadyBox]
+    """Of the box and of every client, by name."""
+
+
+def run(resolved: Resolved, *, box: str | None = None, results: Path = paths.RESULTS) -> Path:
+    """Measure a sweep on its box, or on the one named here, and return the new run directory.
+
+    Raises MountlabError, or Stopped (a KeyboardInterrupt) when interrupted; what was measured until then is in the
+    directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
+    """
+    with planned(resolved, box=box, results=results, take=True) as session:
+        writer = RunWriter.create(session.plan, session.resolved, session.facts, results=results)
+        with held_run(writer.path):
+            return _measure(session, writer)
+
+
+def resume(path: Path | str) -> Path:
+    """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal.
+
+    A relative path is looked up from here, then from the repository.
+    """
+    path = paths.found(path)
+    info, resolved = read_info(path), read_sweep(path)
+    journal.read_journal(path)  # one that was altered is refused before the box is touched
+    if info["status"] == "complete":
+        raise StoreError("the run is complete", where=disk.shown(path), next_step=f"make report RUN={disk.shown(path)}")
+    with (
+        held_run(path),
+        planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
+    ):
+        _check_same_box(info["facts"], session.facts, disk.shown(path))
+        return _measure(session, RunWriter(path))
+
+
+@contextmanager
+def planned(
+    resolved: Resolved,
+    *,
+    box: str | None = None,
+    run_id: str | None = None,
+    seed: int | None = None,
+    results: Path = paths.RESULTS,
+    take: bool = False,
+) -> Iterator[Session]:
+    """Connect to the box and plan the sweep for it. Changes nothing on the box, but with `take` removes what a crash
+    has left there: a scratch device that a dead run keeps mounted could not be looked at."""
+    if resolved.sweep.boxes:
+        resolved = _on_one(resolved, box)
+    sweep = resolved.sweep
+    the_box = paths.load_box(box or sweep.box)
+    paths.load_published(sweep.published)  # a name that is wrong is said before anything is measured
+    others = [paths.load_box(name) for name in sweep.clients if name != the_box.name]
+    with ExitStack() as opened:
+        lines = {
+            each.name: opened.enter_context(open_box(each, forwards=bool(sweep.clients))) for each in (the_box, *others)
+        }
+        yield planned_on(lines, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
+
+
+def planned_on(
+    lines: Mapping[str, Line],
+    resolved: Resolved,
+    the_box: Box,
+    *,
+    run_id: str | None = None,
+    seed: int | None = None,
+    results: Path = paths.RESULTS,
+    take: bool = False,
+) -> Session:
+    """The same on boxes that are connected already: the one that is measured on, and its clients, by name."""
+    sweep = resolved.sweep
+    connections = {name: SteadyBox(line) for name, line in lines.items()}
+    connection = connections[the_box.name]
+    known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
+    facts = known[the_box.name]
+    if sweep.clients:
+        clients = {name: connections[name] for name in sweep.clients}
+        facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
+    check_feasible(sweep, the_box, facts)
+    for name, each in connections.items():
+        if take:
+            _take(each, known[name])
+        else:
+            roots.check(each, known[name]["mount_root"], known[name]["output_root"])
+    check_links(sweep, connection, facts)
+    surveyed = survey(sweep, connection, facts)
+    name = run_id or new_run_id(sweep, the_box, results)
+    plan = make_plan(
+        sweep,
+        the_box,
+        surveyed,
+        run_id=name,
+        owner=str(lock.this_process(name)),
+        seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+    )
+    return Session(plan, resolved, connection, surveyed, connections)
+
+
+def _on_one(resolved: Resolved, box: str | None) -> Resolved:
+    """A sweep of several boxes on the one that is named. Raises PlanError where none is."""
+    if box is None:
+        raise PlanError(
+            "one run is made on one box, and the sweep names several",
+            where=f"sweep {resolved.sweep.name}: boxes",
+            got=", ".join(resolved.sweep.boxes),
+            allowed="one of them as `box`",
+            next_step="mountlab.run(sweep), or python -m mountlab run, makes a run on each",
+        )
+    return on_box(resolved, box)
+
+
+def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
+    """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
+    for name, facts in (before.get("clients") or {}).items():
+        _check_same_box(facts, now["clients"][name], f"{run}, client {name}")
+    versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
+    pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
+    pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
+    changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    if changed:
+        raise PlanError(
+            "the box is not as it was when the run began",
+            where=f"{run}/run.json: facts",
+            got="; ".join(f"{key}: {is_now}" for key, (_, is_now) in changed.items()),
+            allowed="; ".join(f"{key}: {was}" for key, (was, _) in changed.items()),
+            next_step="begin a new run: trials of two boxes, kernels or tools are not one sample",
+        )
+
+
+def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
+    """Remove what a crash left on the box. Raise BoxInUse where another run is on it, UnsafeError where its directories
+    hold what Mountlab did not make: then nothing is touched."""
+    lock.check_free(connection, facts["mount_root"], facts["output_root"])
+    roots.check(connection, facts["mount_root"], facts["output_root"])
+    stuck = [each for each in care.clean(connection) if not each.removed]
+    if stuck:
+        raise LeftoverError(
+            "what an earlier run left on the box cannot be removed",
+            where=f"box {connection.box.name}",
+            got="; ".join(f"{each.kind} {each.name} {each.note}".strip() for each in stuck),
+            next_step="see what holds it (fuser, lsof); then run again",
+        )
+
+
+def _first(*choices: int | None) -> int:
+    return next(choice for choice in choices if choice is not None)
+
+
+def _measure(session: Session, writer: RunWriter) -> Path:
+    try:
+        return _measured(session, writer)
+    except Stopped:
+        raise
+    except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
+        run = disk.shown(writer.path)
+        if read_info(writer.path, as_written=True)["status"] == "complete":
+            raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
+        raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+
+
+def _measured(session: Session, writer: RunWriter) -> Path:
+    done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
+    progress = watched(session.plan, writer, done)
+    with concluding(writer, session.plan.sweep) as ending:
+        try:
+            with progress:
+                for each in session.connections.values():
+                    each.say = progress.notice
+                clients = Clients(session.plan, session.connection, session.connections)
+                run_sweep(session.plan, session.connection, writer, progress, clients)
+            ending.status = "complete"
+        except KeyboardInterrupt:
+            if not progress.stopped:
+                run = disk.shown(writer.path)
+                raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+        except BoxLost as error:
+            error.next_step = f"when the box is back: make resume RUN={disk.shown(writer.path)}"
+            raise
+    return writer.path

@@ -1,0 +1,31 @@
+"""`make calibrate`: simulations that show what the statistics hold, as the tables of METHODS.md.
+
+Every figure has a seed of its own, so that the same code gives the same tables.
+"""
+
+from mountlab.stats.calibration import tables
+from mountlab.stats.calibration.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
+from mountlab.stats.calibration.document import Share, Table, put, read
+from mountlab.stats.calibration.edges import missing_blocks, rounded_means, rounded_verdicts
+from mountlab.stats.calibration.gates import gate_outcomes
+from mountlab.stats.calibration.ios import percentiles_of_few_ios
+from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
+from mountlab.stats.calibration.over_runs import changes_over_runs, delays_over_runs
+from mountlab.stats.calibration.processes import KINDS, Process
+from mountlab.stats.calibration.rules import trials_needed
+from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
+from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
+from mountlab.stats.calibration.what_if import Told, told_frame, told_sentence, what_would
+
+TABLES: tuple[Maker, ...] = (
+    *tables.TABLES, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed, over_few_boxes,
+    parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes, percentiles_of_few_ios,
+    missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
+    made_once_or_in_each_block,
+)  # fmt: skip
+"""All that METHODS.md holds."""
+
+__all__ = [
+    "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "Table", "Told", "put", "read", "told_frame",
+    "told_sentence", "what_would",
+]  # fmt: skip

@@ -1,0 +1,191 @@
+"""The simulations behind what is said of ratios, and of several runs, that a stopping rule ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mountlab.core.model import Until
+from mountlab.stats import sequential
+from mountlab.stats.between import Spread, alike_p, spread
+from mountlab.stats.calibration.document import Share, Table, Trials
+from mountlab.stats.calibration.processes import (
+    NOISE,
+    Floats,
+    Generator,
+    Process,
+    autocorrelated,
+    gamma,
+    lognormal,
+    normal,
+    shifted_gamma,
+    two_modes,
+)
+from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
+from mountlab.stats.comparisons import Family, Ratios, compare_rows, family, look_level
+from mountlab.stats.over_boxes import further_box, over_boxes
+
+# ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────
+
+WORKLOADS, CANDIDATES = 5, 4
+COMPARISONS = WORKLOADS * CANDIDATES
+RATIOS = Until(half_width=0.03, min=5, max=40, of="comparisons")
+WIDTH, FASTER = 1.1, 3.0
+"""In standard deviations of a log ratio: the half width that is asked for, and by how much one candidate is faster."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """One sweep whose workloads each ended by the rule."""
+
+    blocks: NDArray[np.intp]
+    """Of each comparison."""
+    ratios: Ratios
+    together: Family
+    until: Until
+
+    def false_verdict(self, truth: Floats) -> bool:
+        """Whether any comparison is said to differ the way in which it does not."""
+        decided = self.together.p_adjusted < 1 - LEVEL
+        return bool(np.any(decided & (np.sign(self.ratios.log_mean) != np.sign(truth))))
+
+    def holds(self, truth: Floats) -> bool:
+        """Whether the intervals for all together hold the truth, all of them."""
+        return bool(np.all((np.log(self.together.low_all) <= truth) & (truth <= np.log(self.together.high_all))))
+
+    def wide(self) -> NDArray[np.bool_]:
+        """Of the comparisons that ended before the last block: whether the interval for all together is wider than was
+        asked."""
+        ratio, most = self.ratios.ratio, 1 + self.until.half_width
+        off = np.maximum(self.together.high_all / ratio, ratio / self.together.low_all)
+        return np.asarray(off[self.blocks < self.until.max] > most * (1 + 1e-12))
+
+
+def ratios_when_stopping(effort: Effort) -> Table:
+    """What intervals for all together hold, and how wide they are, where ratios decide how many blocks there are."""
+    says = (
+        f"**Ratios after a stopping rule** (`until`, `of: comparisons`, 5 to 40 blocks): sweeps of {COMPARISONS} "
+        f"comparisons in {WORKLOADS} workloads, each of which ends by itself; one candidate of {CANDIDATES} is truly "
+        f"faster, by {FASTER:g} standard deviations of a log ratio. The half width is {WIDTH:g} of these, where the "
+        "rule ends early and late. How many sweeps have a false verdict, in how many all intervals for all together "
+        "hold the truth; of comparisons that ended before the last block, how many print an interval wider than asked."
+    )
+    listed = (normal(), lognormal(0.3), gamma(), shifted_gamma(2.0), two_modes(), autocorrelated())
+    rows = tuple((process.name, _of_sweeps(process, effort.sweeps)) for process in listed)
+    return Table("stopping-ratios", says, effort.sweeps, ("trials", "false", "hold", "wider", "blocks"), rows)
+
+
+def _of_sweeps(process: Process, sweeps: int) -> tuple[Share | Trials, ...]:
+    rng = generator("stopping ratios", process.name)
+    sd = float(np.diff(np.log(process.sides(rng, 2, (1000, RATIOS.max))), axis=0).std())
+    truth = np.repeat([0.0] * (CANDIDATES - 1) + [FASTER * sd], WORKLOADS)
+    until = replace(RATIOS, half_width=math.expm1(WIDTH * sd))
+    found = [stopped_sweep(rng, process, until, truth) for _ in range(sweeps)]
+    wide = np.concatenate([each.wide() for each in found])
+    return (
+        Share(sum(each.false_verdict(truth) for each in found), sweeps),
+        Share(sum(each.holds(truth) for each in found), sweeps),
+        Share(int(wide.sum()), max(len(wide), 1)),
+        Trials(float(np.median(np.concatenate([each.blocks for each in found])))),
+    )
+
+
+def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats) -> Stopped:
+    """A sweep of comparisons with these true log ratios, candidate by candidate, (candidates x workloads,)."""
+    sides = process.sides(rng, 1 + CANDIDATES, (WORKLOADS, until.max))
+    logs = (np.log(sides[1:]) - np.log(sides[0])).reshape(COMPARISONS, until.max) + truth[:, None]
+    narrow = sequential.precise_ratio(logs, until, look_level(until, COMPARISONS))
+    done = np.asarray(narrow.reshape(CANDIDATES, WORKLOADS, until.max).all(axis=0))
+    blocks = np.tile(np.where(done.any(axis=1), done.argmax(axis=1) + 1, until.max), CANDIDATES)
+    kept = np.where(np.arange(until.max) < blocks[:, None], np.exp(logs), math.nan)
+    ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0))
+    return Stopped(blocks, ratios, family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until), until)
+
+
+# ── several runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RUNS = (2, 3, 5, 10)
+CELLS = Until(half_width=0.03, min=5, max=40)
+BETWEEN = 0.03
+
+
+def means_of_stopped_runs(effort: Effort) -> Table:
+    """What intervals of a ratio over boxes hold where the run of each box ended by itself."""
+    says = (
+        "**Over boxes after a stopping rule** (`until`, 5 to 40 blocks, half width 0.6 standard deviations): how often "
+        "95 % intervals hold the mean ratio over boxes, which are alike, and what a run on a further box shows."
+    )
+    skewed, calm = shifted_gamma(2.0), normal(NOISE / 10)
+    sides = (
+        ("over boxes: normal", normal(), normal()),
+        ("over boxes: both sides skewed (gamma, shape 2)", skewed, skewed),
+        ("over boxes: one side skewed, the other normal", skewed, normal()),
+        ("over boxes: one side skewed, the other calm (cv 0.5 %)", skewed, calm),
+    )
+    rows = [(name, tuple(_over(a, b, k, effort.checks) for k in RUNS)) for name, a, b in sides]
+    rows.append(("a further box: normal", tuple(_further(k, effort.checks) for k in RUNS)))
+    return Table("stopped-boxes", says, effort.checks, ("interval", *(f"{k} boxes" for k in RUNS)), tuple(rows))
+
+
+def spread_of_stopped_runs(effort: Effort) -> Table:
+    """What is said of the spread between runs that each ended by themselves."""
+    says = (
+        "**Between runs after a stopping rule** (the same): how often the 95 % interval holds the standard deviation "
+        f"between runs, where they differ by {100 * BETWEEN:g} % and trials by 5 %; and how often p < 5 % says that "
+        "like runs differ."
+    )
+    differ = [_like_runs(k, effort.sweeps) for k in RUNS]
+    rows = (
+        ("interval of the standard deviation between runs", tuple(_between(k, effort.sweeps) for k in RUNS)),
+        ("like runs differ", tuple(own for own, _ in differ)),
+        ("like runs differ, p not corrected", tuple(careless for _, careless in differ)),
+    )
+    return Table("stopped-runs", says, effort.sweeps, ("figure", *(f"{k} runs" for k in RUNS)), rows)
+
+
+def _stopped_logs(rng: Generator, sides: tuple[Process, Process], size: tuple[int, int]) -> Floats:
+    """The mean log ratio of each of (cases, runs) runs that go on until both cells are precise, beside the truth."""
+    values = np.stack([each.draw(rng, (size[0] * size[1], CELLS.max)) for each in sides], axis=1)
+    sd = max(float(each.std()) for each in values.swapaxes(0, 1))
+    taken = sequential.blocks_taken(values, replace(CELLS, half_width=0.6 * sd))
+    logs = np.log(values[:, 0]) - np.log(values[:, 1])
+    means = np.cumsum(logs, axis=1)[np.arange(len(logs)), taken - 1] / taken
+    return (means - (sides[0].log_mean - sides[1].log_mean)).reshape(size)
+
+
+def _over(ours: Process, theirs: Process, runs: int, cases: int) -> Share:
+    means = _stopped_logs(generator("stopped boxes", ours.name, theirs.name, runs), (ours, theirs), (cases, runs))
+    low, high = over_boxes(means).bounds(LEVEL)
+    return Share(int(np.count_nonzero((low <= 1) & (high >= 1))), cases)
+
+
+def _further(runs: int, cases: int) -> Share:
+    means = _stopped_logs(generator("stopped further", runs), (normal(), normal()), (cases, runs + 1))
+    found = further_box(over_boxes(means[:, :-1]), LEVEL)
+    shown = np.exp(means[:, -1])
+    return Share(int(np.count_nonzero((found.low <= shown) & (shown <= found.high))), cases)
+
+
+def _between(runs: int, cases: int) -> Share:
+    found = _spreads(generator("stopped between", runs), runs, cases, BETWEEN)
+    return Share(sum(each.low <= BETWEEN <= each.high for each in found), cases)
+
+
+def _like_runs(runs: int, cases: int) -> tuple[Share, Share]:
+    """With the correction, and without."""
+    found = _spreads(generator("stopped like runs", runs), runs, cases, 0.0)
+    p = [(alike_p([each], CELLS)[0], each.p) for each in found]
+    own, careless = (Share(sum(each < 1 - LEVEL for each in column), cases) for column in zip(*p, strict=True))
+    return own, careless
+
+
+def _spreads(rng: Generator, runs: int, cases: int, between: float) -> list[Spread]:
+    """Of runs of one cell that each go on until its mean is precise."""
+    levels = np.exp(between * rng.normal(size=(cases * runs, 1)))
+    values = normal().draw(rng, (cases * runs, CELLS.max)) * levels
+    taken = sequential.blocks_taken(values[:, None, :], CELLS)
+    samples = [own[:n].tolist() for own, n in zip(values, taken, strict=True)]
+    return [spread(samples[start : start + runs], level=LEVEL) for start in range(0, cases * runs, runs)]

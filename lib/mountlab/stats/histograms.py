@@ -1,0 +1,248 @@
+"""Latency histograms of fio's json+ reports: read them, add them up exactly, compute percentiles.
+
+fio sorts every latency into a bin of a fixed scale, so histograms of different jobs and trials can be added up without
+loss, which percentiles cannot. A bin is named by the nanoseconds in its middle. Below 128 ns each nanosecond has a bin
+of its own; above, every power of two is cut into 64 bins, so that a bin is at most 1/64 of its value wide.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from mountlab.core.errors import ParseError
+from mountlab.core.units import NS_PER_S
+
+BITS = 6
+"""Each power of two has 2**BITS bins (fio's FIO_IO_U_PLAT_BITS)."""
+_PER_POWER = 2**BITS
+_EXACT = 2 * _PER_POWER
+_MOST_NS = 2**63
+FEWEST_BEYOND = 10
+"""A percentile of a trial needs so many I/Os above it, and below it. METHODS has the simulation behind the number."""
+COARSE = 0.2
+"""A bin that holds more than this share of all I/Os: interpolation inside of it rests on too little."""
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many I/Os fell into each bin, by the nanoseconds in the bin's middle, in rising order."""
+
+    counts: Mapping[int, int]
+    least: float = -math.inf
+    """The shortest latency in ns, where it is known: it bounds the first bin."""
+    most: float = math.inf
+    """The longest latency in ns, where it is known: it bounds the last bin."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def bin_of(ns: int) -> tuple[int, int]:
+    """The bin of a latency: its first nanosecond, and its width."""
+    if ns < _EXACT:
+        return ns, 1
+    width = 1 << (ns.bit_length() - 1 - BITS)
+    return ns // width * width, width
+
+
+def middle(ns: int) -> int:
+    """The name of the bin of a latency, as fio writes it."""
+    first, width = bin_of(ns)
+    return first + width // 2
+
+
+def count(latencies_ns: Iterable[int]) -> Histogram:
+    """The histogram that fio would keep of these latencies."""
+    latencies = list(latencies_ns)
+    found = Counter(map(middle, latencies))
+    return _sorted(found, min(latencies), max(latencies)) if latencies else Histogram({})
+
+
+def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
+    """The histogram of a `clat_ns`, `lat_ns` or `slat_ns` section; None where it has none.
+
+    Raises ParseError where a bin is none of fio's, or where the bins do not hold as many I/Os as the section counted.
+    """
+    bins = section.get("bins")
+    if not isinstance(bins, dict) or not bins:
+        return None
+    counts = {_bin(key, where): _count(number, where) for key, number in bins.items()}
+    found = _sorted(counts)
+    if len(counts) != len(bins) or found.total != section.get("N", found.total):
+        raise ParseError(
+            "the bins of the histogram are not whole",
+            where=f"{where}.bins",
+            got=f"{found.total} I/Os in {len(bins)} bins",
+            allowed=f"{section.get('N')} I/Os, each bin once",
+        )
+    return _bounded(found, section.get("min"), section.get("max"))
+
+
+def _bounded(found: Histogram, least: object, most: object) -> Histogram:
+    """With the shortest and the longest latency, where they are those of the first and the last bin."""
+    filled = [ns for ns, number in found.counts.items() if number]
+    if not filled or not isinstance(least, int) or not isinstance(most, int):
+        return found
+    known = 0 <= least <= most and (middle(least), middle(most)) == (filled[0], filled[-1])
+    return replace(found, least=least, most=most) if known else found
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """All of them together, as if one job had done every I/O."""
+    parts = [each for each in histograms if each.counts]
+    together: Counter[int] = Counter()
+    for part in parts:
+        together.update(part.counts)
+    least, most = (
+        (min(each.least for each in parts), max(each.most for each in parts)) if parts else (-math.inf, math.inf)
+    )
+    return _sorted(together, least, most)
+
+
+def enough(ios: float, percent: float) -> bool:
+    """Whether so many I/Os give a percentile: at least FEWEST_BEYOND of them lie above it, and below it."""
+    return ios * min(percent, 100 - percent) / 100 >= FEWEST_BEYOND - 1e-9
+
+
+def ios_needed(percent: float) -> int:
+    """The fewest I/Os that give a percentile between 0 and 100."""
+    return math.ceil(100 * FEWEST_BEYOND / min(percent, 100 - percent) - 1e-6)
+
+
+def percentile_ns(histogram: Histogram, percent: float) -> float:
+    """The latency below which `percent` of the I/Os lie, interpolated inside its bin; a bin of 1 ns is exact.
+
+    Between the edges of its bin, the latency is a monotone cubic in the normal score of the rank (slopes: Fritsch &
+    Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300). This is exact where latencies are normal, and close in a tail,
+    where a bin holds more I/Os near its lower edge than near its upper one. The neighbouring bins give the slopes.
+    Raises ValueError for an empty histogram, and for a percentage beyond 0 to 100.
+    """
+    bins, at = _located(histogram, percent)
+    own, total = bins[at], histogram.total
+    if own.high - own.low <= 1:
+        return (own.low + own.high) / 2
+    beside = [each for each in bins if own.low <= each.high and each.low <= own.high]
+    return _cubic([each.segment(total) for each in beside], beside.index(own), _score(percent * total / 100, total))
+
+
+def step_ns(histogram: Histogram, percent: float) -> float:
+    """To what `percentile_ns` is uncertain by itself: 0, or the width of the bin where that holds more than COARSE of
+    all I/Os. The shape inside of such a bin is not known, and all trials of a cell may be wrong by the same amount."""
+    bins, at = _located(histogram, percent)
+    own = bins[at]
+    return own.high - own.low if own.to_rank - own.from_rank > COARSE * histogram.total else 0.0
+
+
+def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
+    """The bin of the percentile with those that hold I/Os before and after it, and its place among them."""
+    filled = [(ns, number) for ns, number in histogram.counts.items() if number]
+    ranks = list(accumulate((number for _, number in filled), initial=0))
+    if not filled or not 0 <= percent <= 100:
+        raise ValueError(f"no {percent}th percentile of {ranks[-1]} I/Os")
+    at = min(max(bisect_left(ranks, percent * ranks[-1] / 100 * (1 - 1e-12)) - 1, 0), len(filled) - 1)
+    first = max(0, at - 1)
+    around = range(first, min(at + 2, len(filled)))
+    return [_bin_between(histogram, filled[i][0], ranks[i], ranks[i + 1]) for i in around], at - first
+
+
+def percentile(histogram: Histogram, percent: float) -> float:
+    """`percentile_ns` in seconds."""
+    return percentile_ns(histogram, percent) / NS_PER_S
+
+
+class _Segment(NamedTuple):
+    """A bin as a piece of the curve of latency over normal score."""
+
+    score: float
+    """Of its lower edge."""
+    wide: float
+    """To that of its upper edge."""
+    low: float
+    high: float
+
+    @property
+    def slope(self) -> float:
+        return (self.high - self.low) / self.wide if self.wide else 0.0
+
+
+class _Bin(NamedTuple):
+    """A bin: its edges in ns, and the ranks of the I/Os between them."""
+
+    low: float
+    high: float
+    from_rank: int
+    to_rank: int
+
+    def segment(self, total: int) -> _Segment:
+        score = _score(self.from_rank, total)
+        return _Segment(score, _score(self.to_rank, total) - score, self.low, self.high)
+
+
+def _bin_between(histogram: Histogram, ns: int, from_rank: int, to_rank: int) -> _Bin:
+    """Latencies are whole nanoseconds, so the edges lie half-way between two of them."""
+    first, width = bin_of(ns)
+    low, high = max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most)
+    return _Bin(low, high, from_rank, to_rank)
+
+
+def _score(rank: float, total: int) -> float:
+    """The normal score of a rank. The first and the last I/O are half of one from the end."""
+    return _NORMAL.inv_cdf(min(max(rank, 0.5), total - 0.5) / total)
+
+
+def _cubic(segments: Sequence[_Segment], at: int, score: float) -> float:
+    """The curve through the edges of all segments, at a score inside of segment `at`."""
+    own = segments[at]
+    left = _slope(segments[at - 1], own) if at else own.slope
+    right = _slope(own, segments[at + 1]) if at + 1 < len(segments) else own.slope
+    x = (score - own.score) / own.wide if own.wide else 0.5
+    bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
+    return own.low + x * (own.high - own.low) + x * (1 - x) * bend
+
+
+def _slope(before: _Segment, after: _Segment) -> float:
+    """At the edge between two segments: the weighted harmonic mean of their slopes, which keeps the curve monotone."""
+    if not before.slope or not after.slope:
+        return 0.0
+    first, second = 2 * after.wide + before.wide, after.wide + 2 * before.wide
+    return (first + second) / (first / before.slope + second / after.slope)
+
+
+def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
+    """The empirical distribution: (seconds, share of the I/Os that took less), at the upper edge of each bin.
+
+    At these points it is exact; between them the histogram does not say.
+    """
+    total, seen = histogram.total, 0
+    points = []
+    for ns, number in histogram.counts.items():
+        seen += number
+        first, width = bin_of(ns)
+        points.append(((first + width) / NS_PER_S, seen / total))
+    return tuple(points)
+
+
+def _sorted(counts: Mapping[int, int], least: float = -math.inf, most: float = math.inf) -> Histogram:
+    return Histogram({ns: counts[ns] for ns in sorted(counts)}, least, most)
+
+
+def _bin(key: object, where: str) -> int:
+    ns = int(key) if isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) < 20 else -1
+    if not 0 <= ns < _MOST_NS or middle(ns) != ns:
+        raise ParseError("not a bin of fio's histograms", where=f"{where}.bins", got=repr(key)[:60])
+    return ns
+
+
+def _count(number: object, where: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < _MOST_NS:
+        raise ParseError("a bin counts I/Os", where=f"{where}.bins", got=repr(number)[:60], allowed="a whole number")
+    return number

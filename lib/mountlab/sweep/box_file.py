@@ -1,0 +1,135 @@
+"""A box file: where the machine under test is, and what of it may be used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Box, ScratchDevice
+from mountlab.core.units import TimeText, parse_seconds
+from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.sweep.filesystem_entry import BOX_PATH
+from mountlab.sweep.sweep_file import LONGEST_TRIAL_S, MIN_GRACE_S
+from mountlab.sweep.validated import File, validated
+
+# Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
+_STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
+
+
+_HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,253}\]?(:\d{1,5})?\Z")
+
+
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+"""What boxes that share a queue may be called."""
+
+
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
+
+
+class BoxFile(File):
+    """A file of params/boxes/."""
+
+    host: str = ""
+    """An alias of `~/.ssh/config`, a DNS name or an address. Either this or `embedded`."""
+    user: str | None = None
+    """Who logs in. Without it what `~/.ssh/config` says."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Without it what `~/.ssh/config` says, or 22."""
+    embedded: Literal["loopback", "vm"] | None = None
+    """A box that Mountlab starts by itself: this machine through a private sshd on loopback, or a virtual machine."""
+    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
+    """How root is had: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom a
+    program on the box does what it permits; `none` measures directories only."""
+    mount_root: str | None = None
+    """A directory on the box below which all is made and mounted: new, empty (a mount point too), or made by Mountlab.
+    Nothing else may lie in it. Without it `/var/tmp/mountlab-USER`."""
+    output_root: str | None = None
+    """A directory, best in memory, for what the tools print; the same holds for it. A second run that shares one of the
+    two is refused. Without it `/dev/shm/mountlab-USER`."""
+    scratch: dict[str, str] | None = None
+    """Whole block devices that may be formatted, once `box claim` has claimed them: your name for each, and its stable
+    id. All data on them is lost."""
+    grace: TimeText = "10min"
+    """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
+    nothing of us either, ends what runs, unmounts and cleans up by itself."""
+    label: str | None = None
+    """A name that boxes share which may do each other's work: with `box: label:NAME` an item of a batch goes to
+    whichever of them is free."""
+
+
+def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
+    """A box file's mapping, checked."""
+    file = validated(BoxFile, raw, where)
+    if bool(file.host) == bool(file.embedded):
+        raise ParameterError(
+            "a box needs a host",
+            where=f"{where}: host",
+            got="both host and embedded" if file.host else "nothing",
+            allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
+        )
+    _check_address(file, where)
+    _check_label(file.label, where)
+    for key in ("mount_root", "output_root"):
+        path = getattr(file, key)
+        if path is not None and not BOX_PATH.match(path):
+            raise ParameterError(
+                "not a directory for Mountlab",
+                where=f"{where}: {key}",
+                got=repr(path),
+                allowed="an absolute path of two parts or more, in plain characters, such as /srv/mountlab",
+            )
+    for label, device in (file.scratch or {}).items():
+        if not _STABLE_ID.fullmatch(device):
+            raise ParameterError(
+                "a scratch device must be named by a stable id",
+                where=f"{where}: scratch.{label}",
+                got=repr(device),
+                allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot "
+                "(/dev/pmem0 does not); memory:0x... for pmfs",
+            )
+    grace_s = parse_seconds(file.grace, where=f"{where}: grace")
+    if not MIN_GRACE_S <= grace_s <= LONGEST_TRIAL_S:
+        raise ParameterError(
+            "too short: a connection that stalls for a moment would end the run"
+            if grace_s < MIN_GRACE_S
+            else "too long: a box that is lost would never be cleaned",
+            where=f"{where}: grace",
+            got=file.grace,
+            allowed=f"{MIN_GRACE_S:g}s to 168h",
+        )
+    scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
+    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
+
+
+def _check_label(label: str | None, where: str) -> None:
+    if label is not None and not LABEL.fullmatch(label):
+        raise ParameterError(
+            "not a label of boxes",
+            where=f"{where}: label",
+            got=repr(label),
+            allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit, 40 at most",
+        )
+
+
+def _check_address(file: BoxFile, where: str) -> None:
+    """Raise ParameterError for what ssh would take for an option, a shell for a command, or people for a password."""
+    for key, text, shape in (("host", file.host, _HOST), ("user", file.user or "", _USER)):
+        if "@" in text and ":" in text.rpartition("@")[0]:
+            raise ParameterError(
+                "this looks like a password, and none belongs into a parameter file",
+                where=f"{where}: {key}",
+                got="NAME:...@HOST (not shown)",
+                allowed="a name alone: keys and the agent of ssh open the door",
+                next_step="change that password if the file has been anywhere else; then ssh-copy-id",
+            )
+        if text and not shape.match(text):
+            raise ParameterError(
+                f"not a {key}",
+                where=f"{where}: {key}",
+                got=repr(text),
+                allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit",
+            )

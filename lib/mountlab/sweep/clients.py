@@ -1,0 +1,218 @@
+"""The part of a plan that is about clients: further boxes from which workloads are driven together.
+
+The box of the sweep makes the file system and asks; each client sees the same file system, has a directory of its own
+on it, and is reached by a unix socket that is carried over SSH (mountlab.runner.clients).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mountlab.core.errors import PlanError
+from mountlab.core.model import Filesystem, Lease, Place, Seat, Step, Sweep, Workload
+from mountlab.core.seeds import derived
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.made import OPEN, roots_script
+from mountlab.tools import TOOLS
+from mountlab.tools.base import programs_for
+
+Facts = Mapping[str, Any]
+LONGEST_SOCKET = 100
+"""Bytes in the path of a unix socket; the kernel takes 107, and sshd appends some while it makes one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedClient:
+    """One of the boxes from which workloads are driven together."""
+
+    name: str
+    lease: Lease
+    user: str
+    """Who logs in there."""
+    privileged: bool
+    opening: Step | None
+    """The directories of the run on it; None where it is the sweep's own box, which has them already."""
+
+    @property
+    def server(self) -> str:
+        """The directory of the tool's server, which lives as long as a trial."""
+        return f"{self.lease.output_dir}/s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientMount:
+    """A file system brought to one client: how, and where it sees the directory for trials."""
+
+    client: str
+    steps: tuple[Step, ...]
+    root: str
+
+
+# --- what is done -----------------------------------------------------------------------------------------------------
+
+
+def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedClient:
+    """A client of a run that holds `main` on its box, from the client's own facts."""
+    if name == box:
+        lease, step = main, None
+    else:
+        roots = {key: facts[key] for key in ("mount_root", "output_root")}
+        lease = Lease(run_id=f"{main.run_id}-{name}", owner=main.owner, **roots)
+        step = opening(lease)
+    return PlannedClient(
+        name=name, lease=lease, user=str(facts.get("user")), privileged=facts["rights"] != "none", opening=step
+    )
+
+
+def client_mounts(clients: tuple[PlannedClient, ...], fs: Filesystem, place: Place) -> tuple[ClientMount, ...]:
+    """How each client gets to see a file system; () for one that only its own box sees."""
+    return () if FAMILIES[fs.type].refuses_clients(fs) else tuple(_client_mount(each, fs, place) for each in clients)
+
+
+def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> ClientMount:
+    family, run = FAMILIES[fs.type], client.lease
+    if client.opening is None:  # it sees what it has made itself
+        return ClientMount(client=client.name, steps=(), root=family.root_of(fs, place))
+    run_dir = f"{run.mount_root}/{run.run_id}"
+    own = replace(place, run_id=run.run_id, run_dir=run_dir, mountpoint=f"{run_dir}/mnt/{fs.name}")
+    steps = tuple(marked(step, run.run_id) for step in family.client_steps(fs, place, own))
+    return ClientMount(client=client.name, steps=steps, root=family.client_root(fs, place, own))
+
+
+def seats(workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int) -> tuple[Seat, ...]:
+    """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
+    as the box sees it, `output` that of the trial's output, whose name is the trial's; `seed` is that of the block."""
+    roots, trial_id = {each.client: each.root for each in mounts}, output.rpartition("/")[2]
+    return tuple(
+        Seat(
+            client=name,
+            socket=f"{sockets_of(output)}/{name}",
+            directory=f"{roots[name]}/{trial_id}/{name}",
+            same_directory=f"{root}/{trial_id}/{name}",
+            seed=derived(seed, "client", number),
+        )
+        for number, name in enumerate(workload.clients, start=1)
+        if name in roots
+    )
+
+
+def sockets_of(output: str) -> str:
+    """The directory on the box that asks with a socket for each client of a trial."""
+    return f"{output}.c"
+
+
+def opening(lease: Lease) -> Step:
+    """The directories of a run on one box, and the lock on it."""
+    command = ("sh", "-c", roots_script(), OPEN)
+    names = (f"{lease.mount_root}/{lease.run_id}", lease.output_dir, lease.owner)
+    return Step(
+        argv=(*command, "open", *names), why="the directories of this run", undo=(*command, "close", *names), guard=True
+    )
+
+
+def marked(step: Step, run_id: str) -> Step:
+    """With the run's name in its environment, by which what a crash left running is found and ended."""
+    return replace(step, argv=("env", f"MOUNTLAB_RUN={run_id}", *step.argv))
+
+
+# --- whether it can be done -------------------------------------------------------------------------------------------
+
+
+def refusal(fs: Filesystem, workload: Workload) -> str | None:
+    """Why a workload cannot run on a file system; None where it can."""
+    family = FAMILIES[fs.type]
+    return family.refuses(fs, workload) or (family.refuses_clients(fs) if workload.clients else None)
+
+
+def check_clients(sweep: Sweep, box: str, facts: Facts) -> None:
+    """Raise PlanError where several boxes cannot drive what the sweep asks of them."""
+    for workload in sweep.workloads:
+        if workload.clients:
+            _check_shared(sweep, workload)
+            for name in workload.clients:
+                _check_client(sweep, workload, name, box, facts)
+
+
+def _check_shared(sweep: Sweep, workload: Workload) -> None:
+    reasons = [FAMILIES[fs.type].refuses_clients(fs) for fs in sweep.filesystems]
+    if all(reasons):
+        raise PlanError(
+            "no file system of the sweep can be driven from several clients",
+            where=f"workloads.{workload.name}.clients",
+            got=", ".join(workload.clients),
+            allowed="; ".join(dict.fromkeys(filter(None, reasons))),
+        )
+
+
+def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: Facts) -> None:
+    """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
+    different programs are not one sample."""
+    where, own = f"workloads.{workload.name}.clients: {name}", facts.get("clients", {}).get(name)
+    if own is None:
+        raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
+    for each, rights in ((box, facts["rights"]), (name, own["rights"])):
+        if rights == "helper":
+            raise PlanError(
+                "the helper of a box does not serve clients",
+                where=where,
+                got=f"box {each}: become: helper",
+                allowed="root, sudo without a password, or none (for directories)",
+            )
+    _check_sight(sweep, name, box, own)
+    for program in programs_for(TOOLS[workload.tool], workload):
+        asks, serves = (_version(each, program.name) for each in (facts, own))
+        if asks != serves:
+            raise PlanError(
+                f"client {name} and the box that asks it must have the same {program.name}",
+                where=where,
+                got=f"{serves or 'none'} on {name}",
+                allowed=f"{asks or 'none'}, as on {box}",
+                next_step=f"install the same version on both (`mountlab box prepare {name}` installs what is missing)",
+            )
+
+
+def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
+    """Raise PlanError for a client that cannot mount what it is to see."""
+    where = f"box {name}"
+    for fs in sweep.filesystems:
+        family, known = FAMILIES[fs.type], own.get("kernel_filesystems")
+        absent = [kind for kind in family.client_kernel_types if known is not None and kind not in known]
+        if absent:
+            raise PlanError(f"the kernel of client {name} has no {absent[0]}", where=where, got=fs.type)
+        missing = [program.name for program in family.client_programs if program.name not in own["programs"]]
+        if missing:
+            raise PlanError(
+                f"client {name} lacks {', '.join(missing)}",
+                where=where,
+                got=fs.type,
+                next_step="; ".join(program.hint for program in family.client_programs if program.name in missing),
+            )
+        if family.client_programs and own["rights"] == "none":
+            raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")
+        if family.client_programs and fs.server is None and name != box:
+            raise PlanError(
+                f"client {name} is not told where the server is",
+                where=f"filesystems.{fs.name}.server",
+                got="nothing",
+                allowed=f"the address under which {name} reaches {box}",
+            )
+
+
+def _version(facts: Facts, program: str) -> str | None:
+    found = facts["programs"].get(program)
+    return None if found is None else str(found.get("version"))
+
+
+def check_sockets(trials: tuple[Seat, ...], clients: tuple[PlannedClient, ...]) -> None:
+    """Raise PlanError for a socket whose path the kernel would not take."""
+    for path in (*(seat.socket for seat in trials), *(f"{client.server}/s" for client in clients)):
+        if len(path.encode()) > LONGEST_SOCKET:
+            raise PlanError(
+                "the path of a client's socket would be too long",
+                where="output_root of the box file",
+                got=path,
+                allowed=f"{LONGEST_SOCKET} bytes",
+                next_step="a shorter output_root, name of the sweep, or name of the client",
+            )

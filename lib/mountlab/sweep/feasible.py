@@ -1,0 +1,259 @@
+"""What a box must have for a sweep, and why it cannot run there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mountlab.box.helper import not_permitted
+from mountlab.checks import refuse_foreseen
+from mountlab.core.errors import PlanError, UnsafeError
+from mountlab.core.model import FILES, Box, Filesystem, Program, Rights, Sweep, Target, everywhere
+from mountlab.core.units import format_bytes
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
+from mountlab.filesystems.base import BLOCK_DEVICE
+from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.sweep.clients import (
+    check_clients,
+    refusal,
+)
+from mountlab.tools import TOOLS
+from mountlab.tools.base import CopiesData, programs_for
+
+Facts = Mapping[str, Any]
+TRIAL_PROGRAMS = (
+    Program(name="tar", packages=everywhere("tar"), version=("tar", "--version")),
+    Program(name="awk", packages=everywhere("gawk", apt="mawk"), version=("awk", "-W", "version")),
+    Program(name="find", packages=everywhere("findutils"), version=("find", "--version")),
+)
+"""What trial.sh itself runs, beside what every system has."""
+
+MEMORY_SHARE = 0.8
+"""The largest part of the box's available memory that file systems in memory may be allowed to fill."""
+
+
+def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
+    """Programs of every tool and every family, and those that the sweep itself names, each once: what facts and
+    `box check` ask for."""
+    programs = [*TRIAL_PROGRAMS, *(program for tool in TOOLS.values() for program in tool.programs)]
+    programs += [program for family in FAMILIES.values() for program in family.programs]
+    programs += [LOSETUP, *GUARD_PROGRAMS]
+    named = needed_programs(sweep) if sweep else ()
+    return tuple({program.name: program for program in (*named, *programs)}.values())
+
+
+def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
+    """Programs that the box must have for this sweep, each once."""
+    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in programs_for(TOOLS[w.tool], w))]
+    programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
+    return tuple({program.name: program for program in programs}.values())
+
+
+def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
+    """File systems of the sweep that cannot be mounted with these rights, and why."""
+    if rights == "helper":
+        refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
+        return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
+    if rights != "none":
+        return {}
+    reason = "mounting needs root or password-less sudo on the box"
+    return {fs.name: f"{fs.type}: {reason}" for fs in sweep.filesystems if FAMILIES[fs.type].needs_root}
+
+
+def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
+    """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that nobody gave to us."""
+    _check_rights(sweep, box, facts)
+    within = _available(sweep, facts)
+    refuse_foreseen(within, facts)
+    for fs in within.filesystems:  # before the programs: no package brings another kernel
+        _check_kernel(fs, facts, f"filesystems.{fs.name}")
+    _check_programs(within, box, facts)
+    _check_sources(within, facts)
+    for fs in within.filesystems:
+        _check_filesystem(fs, within, box, facts)
+    if sweep.design.fresh_filesystem == "never":
+        _check_together(within, facts)
+    check_clients(within, box.name, facts)
+
+
+def _available(sweep: Sweep, facts: Facts) -> Sweep:
+    """The sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
+    reasons = {fs.name: FAMILIES[fs.type].unavailable(fs, facts) for fs in sweep.filesystems}
+    here = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
+    if not here:
+        raise PlanError(
+            "none of the file systems can be mounted on this box",
+            where="filesystems",
+            got="; ".join(dict.fromkeys(filter(None, reasons.values()))),
+        )
+    return replace(sweep, filesystems=here)
+
+
+def _check_together(sweep: Sweep, facts: Facts) -> None:
+    """Where file systems last for the whole run, they need their room, and their devices, at the same time."""
+    backed = [fs.over or fs for fs in sweep.filesystems]
+    images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
+    sizes = sum(_memory_of(fs, facts) for fs in backed)
+    room = _memory_room(facts)
+    where = "design.fresh_filesystem: never"
+    free = facts.get("mount_root_free_bytes")
+    _check_size("all images together", images, free, where, f"free in {facts['mount_root']}")
+    _check_size("all sizes together", sizes, room, where, f"{MEMORY_SHARE:.0%} of the available memory")
+    devices = [name for fs in backed for name in (fs.device, fs.journal_device) if name]
+    shared = [name for name in devices if devices.count(name) > 1]
+    if shared:
+        raise PlanError(
+            "a device cannot hold two file systems at the same time",
+            where=where,
+            got=f"{shared[0]} is the device of {devices.count(shared[0])} of them",
+            allowed="fresh_filesystem: block or cell",
+        )
+
+
+def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
+    refused = without_rights(sweep, facts["rights"])
+    if refused and facts["rights"] == "helper":
+        raise PlanError(
+            f"the box does not let us mount {', '.join(refused)}",
+            where=f"params/boxes/{box.name}.yml: become: helper",
+            got="; ".join(refused.values()),
+            next_step="leave it out, or measure it on a box that gives root",
+        )
+    if refused:
+        raise PlanError(
+            f"the box does not let us mount {', '.join(refused)}",
+            where=f"box {box.name}, user {facts.get('user')}",
+            got="neither root nor password-less sudo",
+            allowed="root or password-less sudo; file systems of type dir need neither",
+            next_step="allow one of them, measure directories instead (type: dir), or run `make demo`, which does "
+            "so by itself",
+        )
+
+
+def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
+    missing = [program for program in needed_programs(sweep) if program.name not in facts["programs"]]
+    if missing:
+        raise PlanError(
+            f"the box lacks {', '.join(program.name for program in missing)}",
+            where=f"box {box.name}",
+            got=f"not on its PATH: {', '.join(program.name for program in missing)}",
+            next_step=_how_to_get(missing, box, facts),
+        )
+
+
+def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
+    """What each missing program has to say of itself, where no package has it; the verb that installs the others."""
+    manager = facts.get("package_manager")
+    hints = [program.hint for program in missing if program.by_hand(manager)]
+    prepare = [f"python -m mountlab box prepare {box.name}"] if len(hints) < len(missing) else []
+    return "; ".join([*prepare, *hints])
+
+
+def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> None:
+    where = f"filesystems.{fs.name}"
+    backed = fs.over or fs
+    images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
+    room, place = (
+        (facts.get("image_room", {}).get(fs.name), backed.image_dir)
+        if backed.image_dir
+        else (facts.get("mount_root_free_bytes"), facts["mount_root"])
+    )
+    _check_size("image", images, room, f"{where}.image", f"free in {place}")
+    key = "zram" if backed.zram_bytes else "image" if backed.image_bytes else "size"
+    of_what = f"{MEMORY_SHARE:.0%} of the available memory"
+    _check_size(key, _memory_of(backed, facts), _memory_room(facts), f"{where}.{key}", of_what)
+    for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
+        _check_scratch(backed, key, name, box, where)
+    _check_workloads(fs, sweep, facts, where)
+
+
+def _memory_of(fs: Filesystem, facts: Facts) -> int:
+    """The memory that it may fill: a file system there, a zram device (data may not compress), an image in memory."""
+    in_memory = fs.image_dir is not None and fs.image_dir in facts.get("memory_directories", ())
+    image = (fs.image_bytes or 0) if in_memory else 0
+    return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image
+
+
+def _memory_room(facts: Facts) -> int | None:
+    memory = facts.get("memory_available_bytes")
+    return memory and int(memory * MEMORY_SHARE)
+
+
+def _check_kernel(fs: Filesystem, facts: Facts, where: str) -> None:
+    known = facts.get("kernel_filesystems")
+    for kind in (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ())):
+        if known is not None and kind not in known:
+            raise PlanError(
+                f"the kernel of the box has no {kind}", where=where, got=fs.type, allowed=", ".join(sorted(known))
+            )
+    features = facts.get("kernel_features")
+    if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:
+        raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.get('kernel')}")
+
+
+def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: str) -> None:
+    listed = {scratch.name: scratch.device for scratch in box.scratch}
+    if name is None:
+        return
+    memory = fs.type == "pmfs"
+    if name not in listed:
+        example = f"{MEMORY}0x100000000" if memory else "/dev/disk/by-id/..."
+        raise UnsafeError(
+            "the box file lists no such scratch device",
+            where=f"{where}.{key}",
+            got=name,
+            allowed=", ".join(listed) or "none is listed",
+            next_step=f"params/boxes/{box.name}.yml: scratch: {{{name}: {example}}}",
+        )
+    if listed[name].startswith(MEMORY) != memory:
+        raise PlanError(
+            f"{fs.type} cannot lie on this scratch device",
+            where=f"{where}.{key}",
+            got=f"{name}: {listed[name]}",
+            allowed=f"{MEMORY}0x... for pmfs" if memory else "a block device; memory:0x... is for pmfs",
+        )
+
+
+def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> None:
+    family = FAMILIES[fs.type]
+    capacity = family.capacity_bytes(fs)
+    room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
+    target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
+    for workload in sweep.workloads:
+        if refusal(fs, workload) or not sweep.has_cell(f"{fs.name}/{workload.label}"):
+            continue
+        needs = TOOLS[workload.tool].space_bytes(workload, target)
+        _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")
+
+
+def _check_sources(sweep: Sweep, facts: Facts) -> None:
+    """Raise PlanError where random data to copy from would not fit into the box's memory, or would not lie there."""
+    for workload in sweep.workloads:
+        tool = TOOLS[workload.tool]
+        size = tool.source_bytes(workload) if isinstance(tool, CopiesData) else 0
+        if not size:
+            continue
+        where, fstype = f"workloads.{workload.name}.data", facts.get("output_root_fstype")
+        if fstype not in (None, "tmpfs", "ramfs"):
+            raise PlanError(
+                "random data would be copied from a disk, whose speed would be in the figure",
+                where=where,
+                got=f"output_root {facts['output_root']} on {fstype}",
+                allowed="an output_root in memory (tmpfs)",
+                next_step="set output_root in the box file, or write data: zeros",
+            )
+        room = facts.get("output_root_free_bytes")
+        _check_size("random data", size, room, where, f"free in {facts['output_root']}")
+
+
+def _check_size(what: str, needs: int | None, room: int | None, where: str, of_what: str) -> None:
+    if needs is not None and room is not None and needs > room:
+        raise PlanError(
+            f"too large: {what} {format_bytes(float(needs))}",
+            where=where,
+            got=format_bytes(float(needs)),
+            allowed=f"at most {format_bytes(float(room))} ({of_what})",
+            next_step="make it smaller, or the file system larger",
+        )

@@ -1,0 +1,209 @@
+"""One entry of `filesystems` in a sweep file: from what YAML gives to a Filesystem, strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem
+from mountlab.core.options import unknown_key
+from mountlab.core.units import SizeText, parse_bytes
+from mountlab.filesystems import FAMILIES
+
+BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
+"""A directory of the box that may be named: absolute, of two parts or more, in plain characters, none of them '..'."""
+_NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit",
+                  "logdev", "rtdev", "device", "lowerdir", "upperdir", "workdir", "datadir", "physaddr", "init",
+                  "helper", "uhelper", "encryption", "verity", "X-mount", "x-mount")  # fmt: skip
+"""Names, up to the first of '=', '.' and '+'. mount(8) itself heeds the last of them: it would look for a helper, mount
+a part of the file system, or make the mount point."""
+# A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option. Blanks stand in the
+# names of two memory policies only.
+_MOUNT_OPTION = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_.:/=+%-]*|mpol=(weighted interleave|prefer \(many\))(=[a-z]+)?(:[\d:/-]*)?)(,\d[\d:/-]*)*"
+)
+_PATTERNS = {
+    "zram_algorithm": (r"[a-z0-9-]{2,20}", "an algorithm of the box's kernel, such as lzo-rle or lz4"),
+    "server": (r"(\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+", "an address of the box, such as 192.168.7.1"),
+    "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
+}
+_SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes"}
+_AS_THEY_ARE = (
+    "path",
+    "server",
+    "image_dir",
+    "device",
+    "zram_algorithm",
+    "pmbd",
+    "journal_device",
+)
+
+
+class FilesystemFile(BaseModel):
+    """What YAML may hold. Which keys a type understands is told by its family."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+    type: str
+    """Which file system it is."""
+    size: SizeText | None = None
+    """How much it may hold. tmpfs and hugetlbfs are mounted with it, a plan holds ramfs to it, pmfs is formatted with
+    it."""
+    path: str | None = None
+    """An existing directory of the box to be measured. Without it one below the mount root."""
+    server: str | None = None
+    """nfs: the address under which clients reach the box; its server listens there, and nowhere else. Without it
+    127.0.0.1, for the box alone."""
+    image: SizeText | None = None
+    """It lies on a loop image of this size, which Mountlab makes and removes."""
+    image_dir: str | None = None
+    """An existing directory in which the image is made. Without it the mount root: it says which disk is measured."""
+    direct_io: bool | None = None
+    """Whether the loop device bypasses the page cache of the file system that holds the image. `true` where it is not
+    given."""
+    preallocate: bool | None = None
+    """Whether the image has all its blocks beforehand, or is sparse. `true` where it is not given."""
+    device: str | None = None
+    """It lies on this scratch device of the box file, which `box claim` has given to Mountlab."""
+    zram: SizeText | None = None
+    """It lies on a compressed device in memory of this size."""
+    zram_algorithm: str | None = None
+    """How that is compressed, such as lzo-rle or lz4. Without it the kernel's own choice."""
+    pmbd: str | None = None
+    """It lies on a device of the pmbd module, loaded with this mode. Needs its kernel (3.2)."""
+    journal_image: SizeText | None = None
+    """Its journal (xfs: log) lies outside, on a loop image of this size."""
+    journal_device: str | None = None
+    """Its journal (xfs: log) lies outside, on this scratch device of the box file."""
+    over: FilesystemFile | None = None
+    """The file system that holds the layers of an overlay: an entry of its own."""
+    mkfs: list[str] | None = None
+    """Words for its mkfs, one an entry: `[-O, bigalloc, -C, '65536']`. No path; what is formatted is said by the keys
+    above."""
+    options: list[str] | None = None
+    """Mount options, one an entry: `[noatime, data=writeback]`. What the kernel made of them is read back."""
+    tunables: dict[str, str | int] | None = None
+    """Settings while it is mounted: a name below `/sys/fs/TYPE/DEVICE`, or `queue/NAME`, and its value. Given back
+    afterwards."""
+
+
+def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
+    """The file system of one entry. Raises ParameterError for the first thing that is wrong."""
+    if entry.type not in FAMILIES:
+        raise unknown_key(entry.type, FAMILIES, where=f"{where}.type", what="file system type")
+    family = FAMILIES[entry.type]
+    for key in entry.model_fields_set - {"type"} - family.keys:
+        raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
+    _check_text(entry, where)
+    given: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
+    sizes: dict[str, Any] = {field: _size(getattr(entry, key), f"{where}.{key}") for key, field in _SIZES.items()}
+    fs = Filesystem(
+        name=name,
+        type=entry.type,
+        **given,
+        **sizes,
+        direct_io=entry.direct_io is not False,
+        preallocate=entry.preallocate is not False,
+        over=read_filesystem(name, entry.over, f"{where}.over") if entry.over else None,
+        mkfs=_mkfs_words(entry.mkfs or [], f"{where}.mkfs"),
+        options=_mount_options(entry.options or [], f"{where}.options"),
+        tunables=_tunables(entry.tunables or {}, f"{where}.tunables"),
+    )
+    family.check(fs, where=where)
+    return fs
+
+
+RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
+"""Keys of earlier versions, by which a sweep file allowed that what is on a device is destroyed, and the device's."""
+
+
+def without_retired(entries: Any, where: str, *, kept: bool) -> Any:
+    """Return the entries of `filesystems` without keys that have no effect any more; `kept`: of a measured run. Raises
+    ParameterError for one in a sweep file: a device is given to Mountlab once, by hand."""
+    if not isinstance(entries, dict):
+        return entries
+    return {name: _without_retired(entry, f"{where}: filesystems.{name}", kept=kept) for name, entry in entries.items()}
+
+
+def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    for key in entry.keys() & RETIRED.keys() if not kept else ():
+        device = entry.get(RETIRED[key]) or "DEVICE"
+        raise ParameterError(
+            "a sweep cannot allow that a device is overwritten",
+            where=f"{where}.{key}",
+            got=repr(entry[key]),
+            allowed="a device that `box claim` has given to Mountlab",
+            next_step=f"take `{key}` out; python -m mountlab box claim BOX {device} --erase {entry[key]}",
+        )
+    rest = {key: value for key, value in entry.items() if key not in RETIRED}
+    return {**rest, "over": _without_retired(entry["over"], f"{where}.over", kept=kept)} if "over" in entry else rest
+
+
+def _size(text: str | None, where: str) -> int | None:
+    return None if text is None else parse_bytes(text, where=where)
+
+
+def _check_text(entry: FilesystemFile, where: str) -> None:
+    for key in ("path", "image_dir"):
+        path = getattr(entry, key)
+        if path is not None and not BOX_PATH.match(path) and path not in ("/tmp",):  # noqa: S108  # of the box
+            raise ParameterError(
+                "not a directory that can be measured",
+                where=f"{where}.{key}",
+                got=repr(path),
+                allowed="an absolute path of two parts or more, in plain characters",
+            )
+    for key, (pattern, allowed) in _PATTERNS.items():
+        text = getattr(entry, key)
+        if text is not None and not re.fullmatch(pattern, text):
+            raise ParameterError(f"not a value for {key}", where=f"{where}.{key}", got=repr(text), allowed=allowed)
+
+
+def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
+    for word in words:
+        if not re.fullmatch(r"[A-Za-z0-9_.,:=^+/-]+", word):
+            raise ParameterError(
+                "not a word for mkfs",
+                where=where,
+                got=repr(word),
+                allowed="a list with one word an entry, such as [-O, bigalloc, -b, '4096']",
+            )
+    return tuple(words)
+
+
+def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
+    for option in options:
+        if not _MOUNT_OPTION.fullmatch(option):
+            raise ParameterError(
+                "not a mount option",
+                where=where,
+                got=repr(option),
+                allowed="a list with one option an entry, such as [noatime, data=writeback]",
+            )
+    for option in options:
+        if re.split(r"[=.+]", option)[0] in _NOT_FOR_MOUNT:
+            raise ParameterError(
+                "a mount option that reaches beyond the file system under test",
+                where=where,
+                got=repr(option),
+                allowed=f"any but {', '.join(_NOT_FOR_MOUNT)}",
+            )
+    return tuple(options)
+
+
+def _tunables(values: Mapping[str, Any], where: str) -> dict[str, str]:
+    for name, value in values.items():
+        if isinstance(value, bool) or not re.fullmatch(r"[A-Za-z0-9_. -]{1,60}", str(value)):
+            raise ParameterError(
+                "not a value for a tunable",
+                where=f"{where}.{name}",
+                got=repr(value),
+                allowed="a number, or a word in plain characters",
+            )
+    return {name: str(value) for name, value in values.items()}

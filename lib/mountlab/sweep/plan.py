@@ -1,0 +1,453 @@
+"""The plan: every command that a run will send to the box, in order, before anything is changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib.resources import files
+
+from mountlab.box.containment import CGROUPS, namespaces
+from mountlab.box.helper import COMMAND as HELPER
+from mountlab.checks import asks_direct, asks_lazy_init, fills_memory
+from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
+from mountlab.core.model import Box, Cell, Filesystem, Lease, Place, Program, Seat, Step, Sweep
+from mountlab.core.seeds import derived
+from mountlab.filesystems import FAMILIES, is_made
+from mountlab.filesystems.base import evidence_step, script_step
+from mountlab.filesystems.evidence import split_options
+from mountlab.filesystems.guard import uuid_for
+from mountlab.filesystems.read_back import control_ids, wants_second_control
+from mountlab.sweep.clients import (
+    ClientMount,
+    PlannedClient,
+    check_sockets,
+    client_mounts,
+    marked,
+    opening,
+    planned_client,
+    refusal,
+    seats,
+)
+from mountlab.sweep.design import Visit, visits
+from mountlab.sweep.feasible import Facts, check_feasible
+from mountlab.sweep.untrusted import check_plain
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Cache, Command, programs_for
+from mountlab.tools.precondition import WINDOW
+
+MOUNT_S = 0.3
+"""Guess at the time to make, mount and unmount one small file system, for the plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedMount:
+    """One making of one file system: its steps, evidence last, and the directory for trials."""
+
+    id: str
+    filesystem: Filesystem
+    place: Place
+    steps: tuple[Step, ...]
+    root: str
+    skip: str = ""
+    """Why it is not made at all on this box."""
+    clients: tuple[ClientMount, ...] = ()
+    """Who else is to see it, where workloads have clients."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrial:
+    """One trial: a single command for the box, which prepares, measures, counts and cleans up."""
+
+    trial_id: str
+    block: int
+    warmup: bool
+    cell: Cell
+    mount: str
+    command: Command
+    run_id: str
+    head: str
+    """What stands in the script before contain.sh and trial.sh: their variables and functions."""
+    timeout_s: float
+    expected_s: float
+    seats: tuple[Seat, ...] = ()
+    """The clients that drive it, where that is not the box itself."""
+    skip: str = ""
+    """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
+    redrawn: Callable[[int], PlannedTrial] | None = field(default=None, compare=False, repr=False)
+    """The same trial as the given round of its precondition, with a seed of its own; None where it has none."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
+        script = f"{self.head}\n{_trial_script()}"
+        return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
+
+
+_LARGEST = {"largest_output": str(LARGEST_OUTPUT), "largest_archive": str(LARGEST_ARCHIVE)}
+
+
+_TRIAL = (("box", "contain.sh"), ("sweep", "trial.sh"))
+
+
+@cache
+def _trial_script() -> str:
+    return "\n".join(files(f"mountlab.{room}").joinpath(name).read_text() for room, name in _TRIAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """Trials on one mount. `mount` is None where the mount lasts for the whole run."""
+
+    mount: PlannedMount | None
+    trials: tuple[PlannedTrial, ...]
+
+    @property
+    def block(self) -> int:
+        return self.trials[0].block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will do. The runner does this and nothing else."""
+
+    sweep: Sweep
+    box: Box
+    run_id: str
+    seed: int
+    privileged: bool
+    """Whether the commands run as root on the box, or by its helper."""
+    lease: Lease
+    opening: Step
+    controls: tuple[PlannedMount, ...]
+    """File systems with options, made once without them: what the kernel shows by itself."""
+    lasting: tuple[PlannedMount, ...]
+    turns: tuple[Turn, ...]
+    user: str = ""
+    """Who logs in on the box."""
+    clients: tuple[PlannedClient, ...] = ()
+    """Further boxes that the run holds."""
+
+    @property
+    def trials(self) -> tuple[PlannedTrial, ...]:
+        return tuple(trial for turn in self.turns for trial in turn.trials)
+
+    @property
+    def mounts(self) -> tuple[PlannedMount, ...]:
+        return self.lasting + tuple(turn.mount for turn in self.turns if turn.mount)
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Cell to the reason for which none of its trials is run."""
+        return {trial.cell.id: trial.skip for trial in self.trials if trial.skip}
+
+    @property
+    def expected_s(self) -> float:
+        """A guess at the whole duration in seconds; with a stopping rule, of all the blocks that there may be."""
+        return self.expected_until_s(self.sweep.design.repeats)
+
+    def expected_until_s(self, block: int) -> float:
+        """The same where the run ends with this block."""
+        turns = [turn for turn in self.turns if turn.block <= block]
+        made = (*self.controls, *self.lasting, *(turn.mount for turn in turns if turn.mount))
+        trials = [trial for turn in turns for trial in turn.trials if not trial.skip]
+        return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
+
+    @property
+    def fresh_more_s(self) -> float:
+        """A guess at what it would take beyond this plan to make every file system in each block; 0 where that is done
+        already."""
+        made = sum(is_made(mount.filesystem) and not mount.skip for mount in self.lasting)
+        return MOUNT_S * made * (len({turn.block for turn in self.turns}) - 1)
+
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """Every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup names."""
+        return tuple(self._commands())
+
+    def _commands(self) -> Iterator[tuple[str, ...]]:
+        yield self.opening.argv
+        for control in self.controls:
+            yield from _do(control)
+            yield from _undo(control)
+        yield from (argv for mount in self.lasting for argv in _do(mount))
+        for turn in self.turns:
+            trials = [trial.argv for trial in turn.trials if not trial.skip]
+            if trials:
+                yield from _do(turn.mount)
+                yield from trials
+                yield from _undo(turn.mount)
+        yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
+        assert self.opening.undo is not None
+        yield self.opening.undo
+
+
+def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
+    return (step.argv for step in (mount.steps if mount and not mount.skip else ()))
+
+
+def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
+    return (step.undo for step in reversed(mount.steps if mount and not mount.skip else ()) if step.undo)
+
+
+def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, owner: str) -> Plan:
+    """Everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
+
+    Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
+    """
+    check_plain([run_id], "name of the run")  # directories of the box get it
+    check_feasible(sweep, box, facts)
+    context = _Context(sweep, box, facts, run_id, owner, seed)
+    order = visits(sweep, seed)
+    lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
+    turns = tuple(_turns(context, order, lasting))
+    check_sockets(tuple(seat for turn in turns for trial in turn.trials for seat in trial.seats), context.clients)
+    return Plan(
+        sweep=sweep,
+        box=box,
+        run_id=run_id,
+        seed=seed,
+        privileged=_privileged(facts),
+        lease=context.lease,
+        opening=opening(context.lease),
+        controls=tuple(each for fs in sweep.filesystems for each in context.controls(fs)),
+        lasting=tuple(lasting.values()),
+        turns=turns,
+        user=str(facts.get("user")),
+        clients=context.clients,
+    )
+
+
+def _lasting(context: _Context) -> dict[str, PlannedMount]:
+    return {fs.name: context.mount(f"m000-{fs.name}", fs) for fs in context.sweep.filesystems}
+
+
+def _turns(context: _Context, order: tuple[Visit, ...], lasting: Mapping[str, PlannedMount]) -> Iterator[Turn]:
+    number = 0
+    for index, visit in enumerate(order, start=1):
+        fresh = None if lasting else context.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
+        mount = fresh or lasting[visit.filesystem.name]
+        trials = tuple(context.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
+        number += len(trials)
+        yield Turn(mount=fresh, trials=trials)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What every command of one run is made from."""
+
+    sweep: Sweep
+    box: Box
+    facts: Facts
+    run_id: str
+    owner: str
+    seed: int
+
+    @property
+    def run_dir(self) -> str:
+        return f"{self.facts['mount_root']}/{self.run_id}"
+
+    @property
+    def output_dir(self) -> str:
+        return f"{self.facts['output_root']}/{self.run_id}"
+
+    @property
+    def lease(self) -> Lease:
+        roots = {key: self.facts[key] for key in ("mount_root", "output_root")}
+        return Lease(run_id=self.run_id, owner=self.owner, **roots)
+
+    @property
+    def clients(self) -> tuple[PlannedClient, ...]:
+        known = self.facts.get("clients", {})
+        return tuple(planned_client(name, known[name], self.box.name, self.lease) for name in self.sweep.clients)
+
+    def place(self, fs: Filesystem, mount_id: str) -> Place:
+        backed = fs.over or fs
+        scratch = {each.name: each.device for each in self.box.scratch}
+        identities = self.facts.get("device_ids", {})
+        device_id, journal_id = (identities.get(name, "") for name in (backed.device, backed.journal_device))
+        beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
+        return Place(
+            run_id=self.run_id,
+            run_dir=self.run_dir,
+            mountpoint=f"{self.run_dir}/mnt/{fs.name}",
+            image=f"{beside}/{fs.name}.img",
+            uuid=uuid_for(device_id, self.run_id, mount_id, log=journal_id if backed.type == "xfs" else ""),
+            journal_uuid=uuid_for(journal_id, self.run_id, mount_id, "journal"),
+            device=scratch.get(backed.device or ""),
+            device_id=device_id,
+            journal=scratch.get(backed.journal_device or ""),
+            journal_id=journal_id,
+            peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
+        )
+
+    def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:
+        place, family = self.place(fs, mount_id), FAMILIES[fs.type]
+        target = family.target_of(fs, place)
+        read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
+        steps = tuple(self._marked(step) for step in (*family.steps(fs, place), read_back))
+        skip = family.unavailable(fs, self.facts) or ""
+        return PlannedMount(
+            id=mount_id,
+            filesystem=fs,
+            place=place,
+            steps=steps,
+            root=family.root_of(fs, place),
+            skip=skip,
+            clients=client_mounts(self.clients, fs, place),
+        )
+
+    def wants_control(self, fs: Filesystem) -> bool:
+        """Whether options were asked for that can be told from what the kernel does by itself."""
+        family = FAMILIES[fs.type]
+        return family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs)
+
+    def control(self, fs: Filesystem) -> PlannedMount:
+        """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
+        plain = self.mount(control_ids(fs.name)[0], _plain(fs))
+        steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
+        return replace(plain, steps=tuple(steps), clients=())
+
+    def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
+        """The control of a file system; and a second making of it where only a difference can prove an option."""
+        if self.wants_control(fs):
+            yield self.control(fs)
+            if wants_second_control(fs):
+                yield replace(self.mount(control_ids(fs.name)[1], _plain(fs)), clients=())
+
+    def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """A step of a control, with what is asked of the kernel before a mount, and after its evidence."""
+        suffix = (step.keep or "").removesuffix(".txt").removeprefix("mount").removeprefix("evidence")
+        if step.keep not in (f"mount{suffix}.txt", f"evidence{suffix}.txt"):
+            return (step,)
+        argv = next((each.argv for each in steps if each.keep == f"mount{suffix}.txt"), ("timed.sh",))
+        mount = argv[argv.index("timed.sh") + 1 :]
+        if not mount:  # below an overlay may lie a directory that was there before
+            return (step,)
+        of = fs.over if suffix and fs.over else fs
+        words = [word for option in of.options for word in split_options(option)]
+        if step.keep == f"mount{suffix}.txt":
+            why = "is an option that nobody knows refused?"
+            return (self._marked(script_step("strict.sh", *mount, why=why, keep=f"strict{suffix}.txt")), step)
+        # One option is told by the two mounts; of an overlay some options leave the layers unfit for the next mount.
+        if len(words) < 2 or of.over:
+            return (step,)
+        alone = script_step(
+            "alone.sh", "\n".join(words), *mount, why="what does each show alone?", keep=f"alone{suffix}.txt"
+        )
+        return (step, self._marked(alone))
+
+    def _marked(self, step: Step) -> Step:
+        return marked(step, self.run_id)
+
+    def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount, precondition: int = 0) -> PlannedTrial:
+        """A trial; or that round of those that precede it, which differs in its seed."""
+        trial_id = f"t{number:04d}"
+        directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
+        tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
+        seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
+        driven = seats(cell.workload, mount.clients, mount.root, output, seed)
+        target = replace(family.target_of(mount.filesystem, mount.place), seats=driven, seed=seed)
+        asked = cell.workload.options.get("cache")
+        cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
+        workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
+        command = replace(
+            tool.command(workload, directory, output, target), timeout_s=self.sweep.design.trial_timeout_s
+        )
+        programs = programs_for(tool, cell.workload)
+        command = self._as_installed(command, programs)
+        head = self._head(command, programs, cell, cache, mount, directory, output)
+        return PlannedTrial(
+            trial_id=trial_id,
+            block=visit.block,
+            warmup=visit.warmup,
+            cell=cell,
+            mount=mount.id,
+            command=command,
+            run_id=self.run_id,
+            head=head,
+            # Preparation (laying out a file) may take as long as the measured part again.
+            timeout_s=2 * command.timeout_s + 60,
+            expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
+            seats=driven,
+            skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
+            redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
+        )
+
+    def _version(self, program: Program) -> tuple[str, ...]:
+        path = self.facts["programs"].get(program.name, {}).get("path") if program.places else None
+        return tuple(path if path and word == program.name else word for word in program.version)
+
+    def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
+        """With the path of programs that do not lie on the box's PATH."""
+        found = {p.name: self.facts["programs"].get(p.name, {}).get("path") for p in programs if p.places}
+
+        def full(argv: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(found.get(word) or word for word in argv)
+
+        return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
+
+    def _head(
+        self,
+        command: Command,
+        programs: tuple[Program, ...],
+        cell: Cell,
+        cache: Cache,
+        mount: PlannedMount,
+        directory: str,
+        output: str,
+    ) -> str:
+        family = FAMILIES[mount.filesystem.type]
+        variables = {
+            "out": output,
+            "directory": directory,
+            "mountpoint": mount.root,
+            "fstype": family.mounted_as(mount.filesystem),
+            "target": family.target_of(mount.filesystem, mount.place).device,
+            "cache": cache,
+            "lazy": _yes(asks_lazy_init(mount.filesystem)),
+            "direct": _yes(asks_direct(cell.workload)),
+            "in_memory": _yes(fills_memory(mount.filesystem)),
+            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
+            "cgroups": CGROUPS,
+            **namespaces(self.facts),
+            **_LARGEST,
+        }
+        limit_s = command.timeout_s
+        # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.
+        outer = ("timeout", "-k", "5", f"{limit_s + 15:g}")
+        limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
+        written = tuple(
+            ("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()
+        )
+        variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
+        lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+        lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
+        loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
+        lines += [_function("load_program", loaded)]
+        lines += [f'measured() {{ "$@" {shlex.join(limited)}; }}']
+        return "\n".join(lines)
+
+
+def _plain(fs: Filesystem) -> Filesystem:
+    """The same file system, without what the sweep asks of mkfs and mount."""
+    return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
+
+
+def _drops_caches(sweep: Sweep) -> bool:
+    """Whether any trial begins without what is in the page cache. Where none does, programs stay in it: facts were
+    asked of each of them."""
+    asked = {workload.options.get("cache") for workload in sweep.workloads}
+    return bool(asked & {"cold", "warm"}) or (sweep.design.drop_caches and None in asked)
+
+
+def _yes(asked: object) -> str:
+    return "yes" if asked else ""
+
+
+def _function(name: str, commands: tuple[tuple[str, ...], ...]) -> str:
+    return f"{name}() {{ {' && '.join(shlex.join(argv) for argv in commands) or ':'}; }}"
+
+
+def _privileged(facts: Facts) -> bool:
+    return bool(facts["rights"] != "none")

@@ -1,0 +1,256 @@
+"""The plan as people and as programs read it. What is shown is what the runner executes."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mountlab import checks
+from mountlab.core import names, numbers
+from mountlab.core.model import Filesystem, Sweep, Until, Workload
+from mountlab.core.numbers import duration_text, percent
+from mountlab.core.text import visible
+from mountlab.core.units import format_bytes, format_seconds
+from mountlab.filesystems import FAMILIES
+from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.tools import data_lines
+from mountlab.tools.precondition import WINDOW
+
+_MOST_NAMED = 4
+"""Excluded cells of a file system that the plan names one by one."""
+
+
+def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
+    return {
+        "sweep": plan.sweep.name,
+        "question": plan.sweep.question,
+        "box": plan.box.name,
+        "run_id": plan.run_id,
+        "seed": plan.seed,
+        "as_root": plan.privileged,
+        "trials": len(plan.trials),
+        "warmup_trials": sum(trial.warmup for trial in plan.trials),
+        "expected_s": round(plan.expected_s, 1),
+        **_until_json(plan),
+        "data": data_lines(plan.sweep.workloads),
+        "fresh_more_s": round(plan.fresh_more_s, 1),
+        "skipped": plan.skipped,
+        "foreseen": foreseen(plan, facts),
+        "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
+        "directories": directories(plan),
+        "devices": devices(plan, facts),
+        "left_out": dict(plan.sweep.left_out),
+        "clients": [client.name for client in plan.clients],
+        "cells": [cell.id for cell in plan.sweep.cells],
+        "excluded": list(plan.sweep.excluded),
+        "order": [_trial_row(trial) for trial in plan.trials],
+        "commands": [list(argv) for argv in plan.commands()],
+    }
+
+
+def _until_json(plan: Plan) -> dict[str, Any]:
+    """The stopping rule, and the time that the fewest blocks take; nothing where there is none."""
+    until = plan.sweep.design.until
+    return {"until": asdict(until), "expected_least_s": round(plan.expected_until_s(until.min), 1)} if until else {}
+
+
+def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
+    return {
+        "trial_id": trial.trial_id,
+        "block": trial.block,
+        "cell": trial.cell.id,
+        "mount": trial.mount,
+        "seed": trial.command.seed,
+        "prepare": [list(argv) for argv in trial.command.prepare],
+        "measured": list(trial.command.argv),
+    }
+
+
+def directories(plan: Plan) -> list[str]:
+    """Every directory of the box that is made, written and removed again."""
+    return list(dict.fromkeys([*plan.opening.argv[-3:-1], *(mount.root for mount in plan.mounts)]))
+
+
+def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:
+    """File system name to the device that is formatted for it, and what is on that device now."""
+    new = {fs.name: text for fs in plan.sweep.filesystems if (text := _new_device(fs.over or fs))}
+    return {**new, **facts.get("devices", {})}
+
+
+def _new_device(fs: Filesystem) -> str:
+    """The devices that are made for a file system, and go away with it."""
+    parts = []
+    if fs.image_bytes:
+        parts.append(f"a loop device on a new image of {format_bytes(fs.image_bytes)}")
+    if fs.zram_bytes:
+        parts.append(f"a new zram device of {format_bytes(fs.zram_bytes)}")
+    if fs.pmbd:
+        parts.append("the device of the pmbd module")
+    if fs.journal_image_bytes:
+        parts.append(f"its journal on a new image of {format_bytes(fs.journal_image_bytes)}")
+    return ", ".join(parts)
+
+
+def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
+    """The plan for the terminal: what, where, how long, and each different command once. Nothing in it turns text
+    round."""
+    return visible("\n".join(_lines(plan, facts)))
+
+
+def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+    design, warm = plan.sweep.design, sum(trial.warmup for trial in plan.trials)
+    yield plan.sweep.question
+    yield ""
+    rights = "as root" if plan.privileged else "without root"
+    if facts.get("rights") == "helper":
+        rights = f"tools as {facts.get('user')}, all else by the helper of the box"
+    times = f"{design.until.min} to {design.until.max}" if design.until else str(design.repeats)
+    cells = f"{len(plan.sweep.cells)} cells x {times} blocks"
+    yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
+    if plan.clients:
+        yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
+    yield from (f"{'design' if not i else '':12} {line}" for i, line in enumerate(thinned(plan.sweep)))
+    most = "at most " if design.until else ""
+    yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
+    if design.until:
+        yield f"blocks       {rule_text(design.until)}"
+    yield from (f"{'time' if not i else '':12} {line}" for i, line in enumerate(_time(plan)))
+    yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
+    if any(trial.command.seed is not None for trial in plan.trials):
+        yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
+    yield from (f"{'data' if not i else '':12} {line}" for i, line in enumerate(data_lines(plan.sweep.workloads)))
+    for label, lines in (
+        ("directories", directories(plan)),
+        ("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()]),
+    ):
+        for i, line in enumerate(lines or ["nothing"]):
+            yield f"{label if not i else '':12} {line}"
+    yield from (f"{'left out' if not i else '':12} {reason}" for i, reason in enumerate(plan.sweep.left_out.values()))
+    yield from (f"{'foreseen' if not i else '':12} {line}" for i, line in enumerate(foreseen(plan, facts)))
+    yield from (f"{'caveats' if not i else '':12} {line}" for i, line in enumerate(_caveats(plan, facts)))
+    yield from _commands(plan)
+
+
+def _time(plan: Plan) -> Iterator[str]:
+    """How long it will take; with a stopping rule between its fewest and its most blocks, or the budget. What file
+    systems would cost that are made in each block, where they are made once."""
+    yield from _duration(plan)
+    if plan.fresh_more_s:
+        yield fresh_cost(plan.fresh_more_s, plan.expected_s)
+
+
+def _duration(plan: Plan) -> Iterator[str]:
+    until, most = plan.sweep.design.until, float(round(plan.expected_s))
+    if until is None:
+        yield f"about {format_seconds(most)}"
+        return
+    least = float(round(plan.expected_until_s(until.min)))
+    budget = until.budget_s if until.budget_s is not None else most
+    yield f"about {format_seconds(least)} to {format_seconds(max(least, min(most, budget)))}"
+    if least > budget:
+        asked = f"the budget of {format_seconds(budget)}"
+        yield f"{until.min} blocks will take longer than {asked}: they are run all the same"
+
+
+def thinned(sweep: Sweep) -> list[str]:
+    """What of the full factorial the sweep does without: workloads that have not all combinations of their levels, and
+    file systems that have not all workloads."""
+    by_name: dict[str, list[Workload]] = {}
+    for workload in sweep.workloads:
+        by_name.setdefault(workload.name, []).append(workload)
+    lines = [line for name, group in by_name.items() if (line := _of_factorial(name, group))]
+    for fs in sweep.filesystems:
+        gone = [cell.removeprefix(f"{fs.name}/") for cell in sweep.excluded if cell.startswith(f"{fs.name}/")]
+        listed = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
+        lines += [f"{fs.name}: without {listed}"] if gone else []
+    return lines
+
+
+def _of_factorial(name: str, workloads: list[Workload]) -> str:
+    """'fio: 6 of the 12 combinations of rw (4) and bs (3)'; '' where it has them all."""
+    keys = dict.fromkeys(key for workload in workloads for key in workload.factors)
+    levels = {key: len({workload.factors.get(key) for workload in workloads}) for key in keys}
+    every = math.prod(levels.values())
+    factors = numbers.listed([f"{key} ({count})" for key, count in levels.items()])
+    return f"{name}: {len(workloads)} of the {every} combinations of {factors}" if len(workloads) < every else ""
+
+
+def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
+    """Options that are known beforehand not to be in effect as asked."""
+    known = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
+    return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
+
+
+def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is known beforehand to speak against the figures, worst first; what is said of several cells once."""
+    subjects: dict[tuple[str, str, str], list[str]] = {}
+    for each in checks.foresee(plan.sweep, facts):
+        subjects.setdefault((each.severity, each.code, each.message), []).append(each.subject)
+    for (severity, code, message), of in subjects.items():
+        more = f" and {len(of) - 1} more" if len(of) > 1 else ""
+        yield f"{severity}: {names.spoken_code(code)}{f', {of[0]}' if of[0] else ''}{more}: {message}"
+
+
+def _commands(plan: Plan) -> Iterator[str]:
+    times = Counter(mount.filesystem.name for mount in plan.mounts)
+    controls = Counter(mount.filesystem.name for mount in plan.controls)
+    most = "at most " if plan.sweep.design.until and not plan.lasting else ""
+    for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
+        without = {1: "once", 2: "twice"}.get(controls[name], "")
+        once = f", and {without} without its options, to see what the kernel shows by itself" if without else ""
+        made = f"made {most}{numbers.counted(times[name], 'time')}{once}:"
+        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
+        yield from (f"  {line}" for line in _mount_lines(mount))
+    yield "\ntrials (each in a directory of its own, made and removed with it):"
+    for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials) if not trial.skip}.values():
+        yield f"  {trial.cell.workload.label}"
+        yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
+        yield from (f"    warm     {shlex.join(argv)}" for argv in trial.command.warm)
+        if trial.cell.workload.precondition:
+            rounds = trial.cell.workload.precondition
+            yield f"    first    up to {rounds} rounds of it on each new mount, until the last {WINDOW} are steady"
+        yield f"    measure  {shlex.join(trial.command.argv)}"
+    for cell, reason in plan.skipped.items():
+        yield f"  {cell}: skipped: {reason}"
+    yield "\nEvery command of every trial, in order: add --json."
+
+
+def _mount_lines(mount: PlannedMount) -> Iterator[str]:
+    for step in mount.steps:
+        command = _short(step.argv)
+        yield command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
+    for each in mount.clients:
+        for step in each.steps:
+            yield f"{each.client}: {_short(step.argv)}"
+        yield from (f"{each.client}: {_short(step.undo)}   # afterwards" for step in reversed(each.steps) if step.undo)
+    yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
+
+
+def _short(argv: tuple[str, ...]) -> str:
+    """A command line without the mark of the run; of a script its name and arguments only, and of one that runs a
+    command (the guard, the clock) that command."""
+    argv = argv[2:] if argv[0] == "env" else argv
+    for name, skip in (("guard.sh", 4), ("timed.sh", 1)):
+        if argv[:2] == ("sh", "-c") and argv[3] == name and len(argv) > 3 + skip:
+            return _short(argv[3 + skip :])
+    text = shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv)
+    return text.replace("'{device}'", "DEVICE").replace("{device}", "DEVICE").replace("{journal}", "JOURNAL")
+
+
+def fresh_cost(more_s: float, expected_s: float) -> str:
+    """What making file systems in each block would cost beside the expected time of a plan that makes them once."""
+    share = f" ({percent(round(more_s / expected_s, 3))} more)" if expected_s else ""
+    return f"fresh_filesystem: block would take about {duration_text(round(more_s, 1))} beyond that{share}"
+
+
+def rule_text(until: Until) -> str:
+    """A stopping rule in words: 'until every mean is within ± 3 % at 95 %, 5 to 40 blocks, at most 30 min'."""
+    what, at = ("mean", " at") if until.of == "cells" else ("ratio", ", all together at")
+    most = f", at most {duration_text(until.budget_s)}" if until.budget_s is not None else ""
+    within = f"within ±\u00a0{percent(until.half_width)}{at} {percent(until.confidence)}"
+    return f"until every {what} is {within}, {until.min} to {until.max} blocks{most}"

@@ -1,0 +1,404 @@
+"""Parameter files: YAML text to Sweep, Box and PublishedFigure, strictly.
+
+Unknown keys, wrong types and values without units are errors that name file, key, what was got and what is allowed.
+A list in the options of a workload is a factor: the workload is run once for each of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import yaml
+from pydantic import BaseModel, Field, StringConstraints
+
+from mountlab.core.errors import ParameterError, did_you_mean
+from mountlab.core.metrics import METRICS
+from mountlab.core.model import Design, Shown, Sweep
+from mountlab.core.options import unknown_key
+from mountlab.core.safe_yaml import Raw, check_texts, parse_value
+from mountlab.core.units import LEVELS, TimeText, parse_seconds
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
+from mountlab.sweep.until_entry import UntilFile, read_until
+from mountlab.sweep.validated import File, check_choices, check_names, validated
+from mountlab.sweep.workload_entry import check_compared, read_exclusions, read_workloads, same_definitions
+from mountlab.tools import TOOLS
+
+Reader = Callable[[str, str], str]
+"""The text of a file that a sweep names: its name, and the key that names it."""
+MOST_TRIALS = 15_000
+"""Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
+LONGEST_TRIAL_S = 7 * 24 * 3600.0
+
+
+class DesignFile(File):
+    """The `design` section of a sweep file."""
+
+    sections: ClassVar[dict[str, type[BaseModel]]] = {"until": UntilFile}
+
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
+    """How many blocks are counted: every block holds each cell once. Not together with `until`."""
+    until: UntilFile | None = None
+    """In the place of `repeats`: blocks go on until the figures are precise."""
+    seed: Annotated[int, Field(ge=0)] | None = None
+    """Of the order of trials. Without it one is drawn, shown by the plan and kept in `run.json`."""
+    warmup: Annotated[int, Field(ge=0, le=100)] = 1
+    """Blocks that are run first, kept and marked, and not counted."""
+    fresh_filesystem: Literal["block", "cell", "never"] = "block"
+    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
+    drop_caches: bool = True
+    """Whether the box's page cache is emptied before each trial whose workload says nothing else (`cache`)."""
+    level: Annotated[float, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
+    """Of the intervals, as a share: 0.95 is 95 %. Under `until` its `confidence` takes this place."""
+    estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
+    """How the trials of a cell are summed up. METHODS.md says which is for what."""
+    smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    """The smallest difference that matters to you, as a share: from 1/1.02 to 1.02 counts as the same."""
+    on_ineffective: Literal["error", "caveat"] = "error"
+    """What a mount option, mkfs option or tunable is that the kernel ignored or changed: its trials fail, or a caveat
+    tells."""
+    trial_timeout: TimeText = "10min"
+    """After so long a trial is stopped, and has failed."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 1
+    """How often a trial is tried again at once that failed for a reason that may pass: it took too long, was killed, or
+    memory ran out. One that fails all the same, or for another reason, sets its cell aside: it has no more trials."""
+    strict: bool = False
+    """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
+
+
+class SweepFile(File):
+    """A sweep file, presets and overrides already applied."""
+
+    sections: ClassVar[dict[str, type[BaseModel]]] = {"design": DesignFile, "filesystems": FilesystemFile}
+
+    name: str
+    """Of the sweep: a part of the run's name. Without it the name of the file."""
+    question: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+    """What is asked, in a sentence: the title of the report."""
+    filesystems: Annotated[dict[str, FilesystemFile], Field(min_length=1)]
+    """What is measured: a name of yours for each, and its entry."""
+    workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    """What is run on each: a name of yours, and its entry. A list of values in it is a factor."""
+    exclude: list[dict[str, Any]] | None = None
+    """Cells taken out, told by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
+    box: str = "local"
+    """The name of a file of `params/boxes`. `BOX=` and `--box` say another one."""
+    boxes: list[str] | None = None
+    """In the place of `box`, two or more of them: the same sweep on each, one run a box, and one report across them. A
+    single box named from outside takes the place of all."""
+    design: DesignFile = DesignFile()
+    """How often, in which order, and how it is judged."""
+    metrics: list[str] | None = None
+    """The metrics that the answer is about. Without it the main metrics of each tool."""
+    baseline: str | None = None
+    """The file system that the others are compared with. Without it nothing is compared."""
+    expectation: str = ""
+    """What you expect to see, written down before: it stands beside the answer."""
+    published: list[str] | None = None
+    """Files of `params/published` whose figures are set beside yours."""
+
+
+MIN_GRACE_S = 5.0
+"""Shorter than this, what holds the lease on the box could not be heard in time."""
+
+
+class ExcludeFile(File):
+    """exclude.yml beside a run: trials that do not count, each with the reason."""
+
+    exclude: dict[str, Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]]
+    """Trial to the reason for which it does not count: `{t0012: the nightly backup ran, by its log}`."""
+
+
+PRESET_KEYS: dict[str, str] = {
+    "presets": "Named sets of changes to this file, merged key by key: `small: {design: {repeats: 3}}`.",
+    "preset": "Which of them to apply: a name, or a list of names in order. `-p preset=small` says it from outside.",
+}
+"""Keys of a sweep file that are gone once they are applied, and what they are for."""
+SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, *PRESET_KEYS)
+"""Every top-level key of a sweep file."""
+
+
+@dataclass(frozen=True)
+class Resolved(Shown):
+    """A sweep and the plain mapping that makes it again."""
+
+    sweep: Sweep
+    parameters: Raw
+
+
+def on_box(resolved: Resolved, box: str) -> Resolved:
+    """A sweep of several boxes on one of them: what its run there keeps."""
+    parameters = {key: value for key, value in resolved.parameters.items() if key != "boxes"}
+    return Resolved(replace(resolved.sweep, box=box, boxes=()), {**parameters, "box": box})
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ParameterError(
+            "an override is KEY=VALUE", where=f"-p {text}", got=text, allowed="such as -p repeats=3 or -p preset=small"
+        )
+    try:
+        return key, parse_value(value)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, ParameterError) as error:
+        raise ParameterError("the value is not valid YAML", where=f"-p {text}", got=value) from error
+
+
+def resolve(
+    raw: Mapping[str, Any],
+    *,
+    where: str,
+    overrides: Mapping[str, Any] | None = None,
+    read: Reader | None = None,
+    kept: bool = False,
+) -> Resolved:
+    """Apply presets and overrides to a sweep file's mapping and check the whole.
+
+    `read` gives the text of a file that the sweep names (`job_file`) and takes its name and the key that has it. The
+    text takes the place of the name: a run holds all that it takes to repeat it. `kept`: of a run that was measured,
+    whose texts are shown as they are. Raises ParameterError for the first thing that is wrong, and what `read`
+    raises.
+    """
+    if not kept:
+        check_texts(raw, where)
+        check_texts(overrides or {}, "override")
+    merged = {key: value for key, value in raw.items() if value is not None}
+    for key in merged:
+        if key not in SWEEP_KEYS:
+            raise unknown_key(key, list(SWEEP_KEYS), where=where, what="key")
+    changes = dict(overrides or {})
+    if changes.get("box") is not None:
+        merged.pop("boxes", None)
+    merged = _apply_presets({**merged, **({"preset": changes.pop("preset")} if "preset" in changes else {})}, where)
+    if changes.get("boxes") is not None:
+        merged.pop("box", None)
+    for key, value in changes.items():
+        _set(merged, key, value)
+    merged = _with_texts(merged, read, f"{where}: workloads")
+    if "filesystems" in merged:
+        merged["filesystems"] = without_retired(merged["filesystems"], where, kept=kept)
+    return Resolved(_sweep(validated(SweepFile, merged, where, kept=kept), where), merged)
+
+
+def _apply_presets(merged: Raw, where: str) -> Raw:
+    presets, chosen = merged.pop("presets", {}), merged.pop("preset", [])
+    if not isinstance(presets, dict):
+        raise ParameterError("presets must be a mapping", where=f"{where}: presets", got=type(presets).__name__)
+    names = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        allowed = ", ".join(map(str, presets)) or "none, since the file has no presets"
+        what = "preset must be a name or a list of names"
+        raise ParameterError(what, where=f"{where}: preset", got=repr(chosen), allowed=allowed)
+    for name in names:
+        if name not in presets:
+            raise unknown_key(name, presets, where=f"{where}: preset", what="preset")
+        if not isinstance(presets[name], dict):
+            got = type(presets[name]).__name__
+            raise ParameterError("a preset must be a mapping", where=f"{where}: presets.{name}", got=got)
+        merged = _merge(merged, presets[name])
+    return merged
+
+
+def _merge(base: Any, change: Any) -> Any:
+    """Mappings are merged key by key; None removes a key; anything else replaces."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    merged = {key: _merge(base[key], change[key]) if key in change else base[key] for key in base}
+    merged |= {key: value for key, value in change.items() if key not in base}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _set(merged: Raw, dotted: str, value: Any) -> None:
+    path = dotted.split(".")
+    if path[0] in DesignFile.model_fields:
+        path = ["design", *path]
+    elif path[0] not in SWEEP_KEYS:
+        raise unknown_key(path[0], [*DesignFile.model_fields, *SWEEP_KEYS], where=f"override {dotted}", what="key")
+    target = merged
+    for part in path[:-1]:
+        if not isinstance(target.get(part, {}), (dict, type(None))):
+            what = "an override goes through a value that has no keys"
+            raise ParameterError(what, where=f"-p {dotted}", got=f"{part} is {target[part]!r}", allowed="a mapping")
+        target[part] = dict(target.get(part) or {})
+        target = target[part]
+    if value is None:
+        target.pop(path[-1], None)
+    else:
+        target[path[-1]] = value
+
+
+def _with_texts(merged: Raw, read: Reader | None, where: str) -> Raw:
+    entries = merged.get("workloads")
+    if not isinstance(entries, dict):
+        return merged
+    return {**merged, "workloads": {n: _with_text(entry, read, f"{where}.{n}") for n, entry in entries.items()}}
+
+
+def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
+    """With the text of each file that the workload names in the place of its name."""
+    tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
+    keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
+    texts = {keys[each]: _text_of(entry[each], read, entry, keys[each], f"{where}.{each}") for each in keys}
+    return {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
+
+
+def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str) -> str:
+    if not isinstance(path, str) or not path:
+        raise ParameterError(
+            "a file is named by its path",
+            where=where,
+            got=repr(path),
+            allowed="one path, beside the sweep file",
+        )
+    if key in entry:
+        raise ParameterError(f"both a file and `{key}` are given", where=where, got=path, allowed="one of them")
+    if read is None:
+        raise ParameterError(
+            "there is no directory here from which to read a file",
+            where=where,
+            got=path,
+            allowed=f"its text, as `{key}`",
+            next_step="name the sweep by its file",
+        )
+    return read(path, where)
+
+
+def _sweep(file: SweepFile, where: str) -> Sweep:
+    boxes = _boxes(file, where)
+    check_names((*file.filesystems, *file.workloads, file.name, file.box, *boxes), where)
+    check_names(file.published or (), f"{where}: published")
+    filesystems = tuple(
+        read_filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
+    )
+    workloads = tuple(
+        w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
+    )
+    own = same_definitions(workloads, f"{where}: workloads")
+    check_choices(file.metrics or [], {**METRICS, **own}, f"{where}: metrics", "metric")
+    check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
+    design = _design(file.design, file.baseline, where)
+    _check_trials(len(filesystems) * len(workloads), design.repeats + design.warmup, where)
+    sweep = Sweep(
+        name=file.name,
+        question=file.question.strip(),
+        box=boxes[0] if boxes else file.box,
+        boxes=boxes,
+        filesystems=filesystems,
+        workloads=workloads,
+        excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude"),
+        design=design,
+        metrics=tuple(file.metrics or ()),
+        baseline=file.baseline,
+        expectation=file.expectation.strip(),
+        published=tuple(file.published or ()),
+    )
+    check_compared(sweep, f"{where}: exclude")
+    return sweep
+
+
+def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
+    """The boxes over which the sweep is run; () for one. Raises ParameterError for what is no factor."""
+    boxes = file.boxes
+    if boxes is None:
+        return ()
+    if "box" in file.model_fields_set:
+        raise ParameterError(
+            "both box and boxes say where the sweep runs", where=where, got=f"box: {file.box} and boxes", allowed="one"
+        )
+    twice = [name for place, name in enumerate(boxes) if name in boxes[:place]]
+    if len(boxes) <= 1 or twice:
+        raise ParameterError(
+            "one box is no factor" if not twice else "a box is named twice",
+            where=f"{where}: boxes",
+            got=", ".join(twice or boxes) or "an empty list",
+            allowed="two boxes or more, each once",
+            next_step="box: NAME runs it on one; more repeats on one box are design.repeats",
+        )
+    return tuple(boxes)
+
+
+def _check_trials(cells: int, blocks: int, where: str) -> None:
+    """Raise ParameterError for a sweep that would fill the memory of this machine before it is begun."""
+    if cells * blocks > MOST_TRIALS:
+        raise ParameterError(
+            "too many trials for one sweep",
+            where=where,
+            allowed=f"{MOST_TRIALS:,}",
+            got=f"{cells * blocks:,}: {cells:,} cells in {blocks:,} blocks",
+            next_step="fewer levels, repeats (or until.max), or several sweeps",
+        )
+
+
+def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
+    timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
+    if not 0 < timeout <= LONGEST_TRIAL_S:  # timeout(1) takes 0 for no limit at all
+        raise ParameterError(
+            "a trial needs some time, and an end",
+            where=f"{where}: design.trial_timeout",
+            got=file.trial_timeout,
+            allowed="more than 0s, at most 168h",
+        )
+    read = {**file.model_dump(exclude={"trial_timeout", "until"}), "trial_timeout_s": timeout}
+    if file.until is None:
+        return Design(**read)
+    if "repeats" in file.model_fields_set:
+        raise ParameterError(
+            "both repeats and until say how many blocks there are",
+            where=f"{where}: design",
+            got=f"repeats: {file.repeats} and until",
+            allowed="one of them",
+            next_step="-p until=null drops the rule, -p repeats=null the number",
+        )
+    until = read_until(file.until, baseline=baseline, where=f"{where}: design.until")
+    if "level" in file.model_fields_set and file.level != until.confidence:
+        raise ParameterError(
+            "level and until.confidence are one thing here",
+            where=f"{where}: design.level",
+            got=f"{file.level:g}",
+            allowed=f"{until.confidence:g}, which is until.confidence",
+            next_step="leave out level",
+        )
+    if file.estimate != "mean":
+        raise ParameterError(
+            "a stopping rule looks at means",
+            where=f"{where}: design.estimate",
+            got=file.estimate,
+            allowed="mean",
+            next_step="for another figure write repeats in the place of until",
+        )
+    return Design(**{**read, "repeats": until.max, "level": until.confidence}, until=until)
+
+
+def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: str) -> dict[str, str]:
+    """Trial id to the reason for which it does not count. `known`: trial id to its status, of a whole run.
+
+    Raises ParameterError for a trial that the run does not have or that gave no figure, and for one without a reason.
+    """
+    excluded = validated(ExcludeFile, raw, where).exclude
+    for trial_id in excluded:
+        if trial_id not in known:
+            raise unknown_key(trial_id, known, where=f"{where}: exclude", what="trial of this run")
+        if known[trial_id] not in ("ok", "timeout"):
+            raise ParameterError(
+                "a trial that gave no figure need not be excluded",
+                where=f"{where}: exclude.{trial_id}",
+                got=f"it is {known[trial_id]}",
+                allowed="trials that are ok, or ran into their time limit",
+            )
+    return excluded
+
+
+def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:
+    """Raise ParameterError for a notebook parameter that no sweep file knows; papermill itself only warns."""
+    allowed = [*SWEEP_KEYS, *extra]
+    for name in names:
+        if name not in allowed:
+            raise ParameterError(
+                "unknown parameter",
+                where=f"notebook parameter {name}",
+                got=repr(name),
+                allowed=", ".join(sorted(allowed)),
+                next_step=did_you_mean(name, allowed),
+            )

@@ -1,0 +1,250 @@
+# One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm,
+# load_program and measured in front of this text (mountlab.sweep.plan). Prints a tar archive of $out and leaves nothing behind.
+# With `collect` as $1: of a trial that was killed itself, what is left of it.
+# What cannot be written because $out is full is said on standard error, after the word `mountlab`.
+refuse() {
+    put refused "$1"
+    finish
+}
+
+# However much the tool has written into $out: what is brought back has an end.
+finish() {
+    cd / || exit 95
+    tar -C "$out" -cf - . | head -c "$((largest_archive + 1))"
+    exit 0
+}
+
+put() {
+    printf '%s\n' "$2" > "$out/$1" || lacking "$1"
+}
+
+lacking() {
+    printf 'mountlab: %s could not be written\n' "$1" >&2
+}
+
+# $1: a function, which must succeed; $2: where what it says is kept; $3: whether it does anything at all.
+logged() {
+    true > "$out/$2" || lacking "$2"
+    [ "$3" = yes ] || return 0
+    status=$({ { in_cgroup "$1" 2>&1 3>&-; echo $? >&3; } | head -c "$kept" > "$out/$2" 3>&- || lacking "$2"; } 3>&1)
+    [ "$status" = 0 ] && return 0
+    tail -c 2000 "$out/$2" > "$out/unprepared" || lacking unprepared
+    trouble
+    finish
+}
+
+# shellcheck disable=SC2016 # for awk
+look_at_mount='$5 == m { for (i = 7; i < NF; i++) if ($i == "-") found = $(i + 1) " " $3 " " $4 " " $6 " " $(i + 2) " " $(i + 3) }
+    END { print found }'
+
+# The last mount on $mountpoint must be of $fstype; '' stands for a directory that was there before us, '*' for any type,
+# raw for the block device $target, which must not be mounted. Sets mount_before to what is mounted.
+expected_mount() {
+    case $fstype in
+    '') return ;;
+    raw)
+        [ -b "$target" ] || return
+        device=$(readlink -f "$target")
+        ! grep -q " $(cat "/sys/class/block/${device##*/}/dev") / " /proc/self/mountinfo
+        return ;;
+    esac
+    mount_before=$(awk -v m="$mountpoint" "$look_at_mount" /proc/self/mountinfo)
+    case $fstype:$mount_before in '*:'?* | "$fstype:$fstype "*) ;; *) return 1 ;; esac
+}
+
+# After the tool: whether the file system is still mounted as it was, and can be written. A full one is only full. With a
+# mount namespace the tool's own was looked at; what it changed there did not happen to ours, unless ours is changed too.
+look_after() {
+    [ -n "$mount_before" ] || return 0
+    if [ -z "$around" ] || [ -e "$out/mount_changed" ]; then
+        now=$(awk -v m="$mountpoint" "$look_at_mount" /proc/self/mountinfo)
+        [ "$now" = "$mount_before" ] || printf '%s\n' "$mount_before" "$now" > "$out/mount_spoilt"
+    fi
+    { true > "$mountpoint/.mountlab-after"; } 2>/dev/null && return
+    said=$( (true > "$mountpoint/.mountlab-after") 2>&1)
+    case $said in *'o space left'* | *uota*) ;; *) put not_writable "$said" ;; esac
+}
+
+# `times` is what our children took.
+snapshot() {
+    {
+        tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg \
+            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count
+        echo '==> times <=='
+        times
+        echo # fails where the disk is full
+    } 2>/dev/null > "$out/$1" || lacking "$1"
+}
+
+# The memory of the box, and the bytes of the trial's files, where the file system lives in memory: before they are
+# there, when they are, and when they are removed again. Outside of what is timed. Free pages that a processor keeps for
+# itself are in no line of /proc/meminfo, and may be hundreds of MiB. What a tool copies from lies in memory, too.
+weigh() {
+    [ -n "$in_memory" ] || return 0
+    {
+        printf '==> %s <==\n' "$1"
+        cat /proc/meminfo
+        awk '$1 == "KernelPageSize:" { size = $2 } $1 == "count:" { n += $2 } END { printf "PerCpuFree: %.0f kB\n", n * size }' \
+            /proc/self/smaps /proc/zoneinfo
+        printf 'Source: %s B\n' "$(stat -c %s "$out.data" || echo 0)"
+        find "$directory" -type f -exec stat -c %s {} + | awk '{ sum += $1 } END { printf "Files: %.0f B\n", sum }'
+    } 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
+}
+
+# The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
+# waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
+stamp() {
+    read -r earliest _ < /proc/uptime
+    date +%s%N > "$out/$1" || lacking "$1"
+    read -r latest _ < /proc/uptime
+    uptimes="$uptimes $earliest $latest"
+}
+
+# What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
+# the kernel logged. It logs each dropping of the caches, with our number: what came after that is of this trial.
+kernel_says() {
+    if [ -n "$lazy" ]; then
+        running=0
+        for name in /proc/[0-9]*/comm; do
+            { read -r name < "$name"; } 2>/dev/null
+            [ "$name" != ext4lazyinit ] || running=1
+        done
+        printf '==> ext4lazyinit <==\n%s\n' "$running"
+    fi
+    # How much of the files is in the page cache, where direct I/O was to go past it.
+    if [ -n "$direct" ] && resident=$(fincore -b -n -r -o RES "$directory"/* 2>/dev/null); then
+        printf '==> resident <==\n%s\n' "$resident"
+    fi
+    read -r started < "$out/started_ns"
+    read -r ended < "$out/ended_ns"
+    # To read it takes some milliseconds. What a kernel complains of (timeouts, retries) takes longer than half a second.
+    [ "$dropped" = yes ] && [ $((ended - started)) -gt 500000000 ] || return
+    log=$(kernel_log 2>/dev/null | awk -v mark="($dropper): drop_caches" '
+        index($0, mark) { n = 0; seen = 1; next }
+        match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 && n < 50 { line[n++] = $0 }
+        END { for (i = 0; i < n; i++) print line[i]; exit !seen }') && printf '==> kernel <==\n%s\n' "$log"
+}
+
+# With a helper on the box `dropper` is then the number of its process, by which the kernel's log tells it.
+drop_all() {
+    if [ -n "$helper" ]; then dropper=$($helper 60 - drop_caches); else echo 3 > /proc/sys/vm/drop_caches; fi
+}
+
+kernel_log() { if [ -n "$helper" ]; then $helper 60 - dmesg; else dmesg -r; fi; }
+
+drop_caches() {
+    sync
+    [ "$cache" = as_is ] && return
+    if drop_all 2>/dev/null; then
+        dropped=yes
+        put cache drop_caches
+    else # without root: ask the kernel to forget the pages of our own files only
+        find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \;
+        put cache fadvise
+    fi
+}
+
+# What the kernel complained of since the trial began, in trouble only: to read it takes some milliseconds. Its clock is
+# not that of /proc/uptime; a line of our own tells it. (Not for everybody: then there is none.)
+trouble() {
+    mark="mountlab: trial failed ($$)"
+    if [ -n "$helper" ]; then $helper 60 - kernel_mark $$; else echo "<7>$mark" > /dev/kmsg; fi 2>/dev/null || return
+    read -r now _ < /proc/uptime
+    kernel_log 2>/dev/null | awk -v mark="$mark" -v began="$began" -v now="$now" '
+        BEGIN { n = 0 }
+        !match($0, /\[ *[0-9]+\.[0-9]+\]/) { next }
+        { at = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
+        index($0, mark) { end = at; exit }
+        match($0, /^<[0-9]+>/) && substr($0, 2, RLENGTH - 2) % 8 <= 4 { line[n] = $0; time[n++] = at }
+        END { for (i = n > 50 ? n - 50 : 0; end && i < n; i++) if (time[i] >= end - (now - began) - 0.02) print line[i] }
+    ' > "$out/kernel" || lacking kernel
+    [ -s "$out/kernel" ] || rm -f "$out/kernel"
+}
+
+# What is left running and is in no cgroup or PID namespace, by its environment. It would slow the next trial. (-z: the grep of busybox
+# ends a line at its first NUL.) They have a second to end by themselves, as those that are just ending do.
+end_stragglers() {
+    [ -z "$cgroup" ] || return 0
+    [ "$contained_by$prepares$warms" != 'PID namespace' ] || return 0
+    tries=20
+    while found=$(grep -lszF "MOUNTLAB_TRIAL=$out/." /proc/[0-9]*/environ); [ -n "$found" ] && [ "$tries" -gt 0 ]; do
+        tries=$((tries - 1))
+        if [ "$tries" -lt 10 ]; then
+            for each in $found; do
+                each=${each%/environ}
+                [ "$tries" -lt 9 ] || cat "$each/comm" >> "$out/left_running" 2>/dev/null
+                kill -s KILL "${each#/proc/}" 2>/dev/null
+            done
+        fi
+        sleep 0.1
+    done
+}
+
+# Of what warms the cache only the complaints are kept: it prints the files.
+fill() {
+    warm > /dev/null
+}
+
+# Standard output and error of the tool go to 3 and 4.
+measure() {
+    snapshot before.txt
+    stamp started_ns
+    in_use
+    in_cgroup in_container >&3 2>&4 3>&- 4>&- < /dev/null
+    put exit_status $?
+    stamp ended_ns
+    put uptime "$began$uptimes"
+    snapshot after.txt
+    read -r held_by < "$out/contained_by"
+    [ "$held_by" = "$contained_by" ] || { remove_cgroup; contained_by=environment around=''; }
+    end_stragglers
+    empty_cgroup
+    detach_loops
+    look_after
+}
+
+umask 077
+dropped=
+uptimes=
+dropper=$$
+mount_before=
+cgroup=
+kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
+# .data: what a tool copies from (mountlab.tools.dd)
+trap '[ -z "$cgroup" ] || [ ! -d "$cgroup" ] || remove_cgroup; rm -rf "$directory" "$out" "$out.data" "$mountpoint/.mountlab-after"' EXIT
+trap 'exit 143' TERM INT HUP
+if [ "$1" = collect ]; then
+    [ -d "$out" ] || exit 0
+    read -r began _ < "$out/uptime"
+    trouble
+    finish
+fi
+read -r began _ < /proc/uptime
+[ ! -e "$out" ] || exit 95
+if expected_mount; then mounted=yes said=$(mkdir "$out" "$directory" 2>&1); else mounted='' said=$(mkdir "$out" 2>&1); fi
+unmade=$?
+cd "$out" || exit 95
+put uptime "$began"
+[ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
+[ "$unmade" = 0 ] || { trouble; refuse "$said"; }
+stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
+{ read -r own; read -r around; } < "$out/st_dev"
+[ "$own" = "$around" ] || refuse "$directory is not on the file system of $mountpoint"
+put st_dev "$own"
+
+choose_container
+weigh empty
+logged prepare prepare.log "$prepares"
+drop_caches
+logged fill warm.log "$warms"
+load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
+{ measure 4>&1 | head -c "$kept" > "$out/stderr" 3>&- || lacking stderr; } 3>&1 | head -c "$kept" > "$out/stdout" \
+    || lacking stdout
+weigh full
+kernel_says >> "$out/after.txt"
+status=''
+read -r status < "$out/exit_status"
+[ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
+[ -z "$in_memory" ] || rm -rf "$directory"
+weigh freed
+finish

@@ -1,0 +1,104 @@
+"""What a run directory from others may say: names that are used as those of files, an address that ssh is given, and
+values of the type that is read. Nothing in it is believed before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core.model import Box, Sweep, Trial
+from mountlab.core.units import LEVELS, check_level
+from mountlab.sweep.box_file import parse_box
+
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
+"""A name of ours: no directory, no '..', no option, nothing that a shell or a terminal heeds."""
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "schema": (int,),
+    "run_id": (str,),
+    "status": (str,),
+    "box": (dict,),
+    "seed": (int, type(None)),
+    "parameters": (dict,),
+    "facts": (dict,),
+    "order": (list,),
+    "left_out": (dict,),
+    "published": (list,),
+    "imported": (dict,),
+    "versions": (dict,),
+    "created_at": (str,),
+    "finished_at": (str, type(None)),
+    "stopped": (dict,),
+    "batch": (str,),
+    "chain": (str,),
+    "journal": (dict,),
+    "altered": (list,),
+}
+
+
+def check_info(info: Mapping[str, Any], where: str) -> None:
+    """Raise StoreError for a run.json whose values are of other types than ours."""
+    for key, types in _TYPES.items():
+        if key in info and (not isinstance(info[key], types) or isinstance(info[key], bool)):
+            raise StoreError(
+                "not a run of Mountlab's",
+                where=f"{where}: {key}",
+                got=type(info[key]).__name__,
+                allowed=" or ".join("null" if each is type(None) else each.__name__ for each in types),
+            )
+    if not isinstance(info["box"].get("name"), str):
+        raise StoreError("not a run of Mountlab's", where=f"{where}: box.name", got=repr(info["box"].get("name"))[:200])
+
+
+def check_trials(trials: Iterable[Trial], where: str) -> None:
+    """Raise StoreError for a trial whose name, or whose mount's name, would lead out of the run's own directory."""
+    named = list(trials)
+    mounts = {trial.mount for trial in named} - {""}  # imported logs have none
+    check_plain([*(trial.trial_id for trial in named), *mounts], where)
+
+
+def check_plain(names: Iterable[object], where: str) -> None:
+    """Raise StoreError for a name that would be another file than one of the run."""
+    for name in names:
+        if not isinstance(name, str) or not PLAIN.match(name):
+            raise StoreError(
+                "a name that would lead elsewhere",
+                where=where,
+                got=ascii(name)[:200],
+                allowed="letters, digits, '_', '.', '+' and '-', the first of them a letter or a digit",
+            )
+
+
+def check_imported(sweep: Sweep, where: str) -> None:
+    """Raise StoreError for a name in a sweep of imported logs that would lead elsewhere, ParameterError for a level out
+    of range."""
+    named = (sweep.name, sweep.box, *(fs.name for fs in sweep.filesystems), *(each.name for each in sweep.workloads))
+    check_plain([*named, *sweep.published], where)
+    check_level(sweep.design.level, where=f"{where}.sweep.design.level")
+
+
+def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and what
+    such a run has measured stays readable."""
+    design = parameters.get("design")
+    level = design.get("level") if isinstance(design, Mapping) else None
+    if not isinstance(level, float) or not LEVELS[1] < level < 1:
+        return parameters
+    return {**parameters, "design": {**(design or {}), "level": LEVELS[1]}}
+
+
+def kept_box(kept: Mapping[str, Any], where: str) -> Box:
+    """The box of a run.json, held against the same rules as a box file. Raises StoreError."""
+    said = {
+        key: value for key, value in kept.items() if value is not None and key not in ("name", "scratch", "grace_s")
+    }
+    try:
+        if "grace_s" in kept:
+            said["grace"] = f"{float(kept['grace_s']):g}s"
+        scratch = {str(each["name"]): each["device"] for each in kept.get("scratch") or ()}
+        raw = {**said, **({"scratch": scratch} if scratch else {})}
+        return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(kept["name"]), where=where)
+    except (MountlabError, LookupError, TypeError, ValueError) as error:
+        got = f"{error.what}: {error.where} {error.got}" if isinstance(error, MountlabError) else repr(error)
+        raise StoreError("the run's box is not one of Mountlab's", where=where, got=got[:300]) from error

@@ -1,0 +1,497 @@
+"""The `workloads` of a sweep file, and which combinations of their levels there are, strictly.
+
+A list in the options of a workload is a factor, its entries are its levels. Three keys beside the options say which
+combinations become cells; without them all do:
+
+    vary: one-at-a-time                     each factor by itself, the others at their first level: the baseline
+    exclude: [{rw: read, bs: 1KiB}]         without the combinations that an entry matches
+    also: [{rw: write, bs: 1MiB}]           and these
+
+in this order, so that `also` may bring back one of many that were excluded. `precondition: 25` runs up to 25 rounds of
+the workload first on each new mount, until they are steady. `clients: [a, b]` has these boxes drive it together (fio
+only). The sweep's own `exclude` takes out cells,
+which are told by file system and workload too: [{filesystem: tmpfs, workload: fio, direct: true}].
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mountlab.core.errors import ParameterError, did_you_mean
+from mountlab.core.metrics import Metric
+from mountlab.core.model import COLUMNS, Cell, Filesystem, Sweep, Workload
+from mountlab.core.options import Option, OptionValue, read_value, unknown_key
+from mountlab.core.units import format_bytes
+from mountlab.tools import TOOLS
+from mountlab.tools.base import DefinesMetrics, DrivesClients, Tool
+from mountlab.tools.precondition import WINDOW
+
+Raw = dict[str, Any]
+VARY = ("all-combinations", "one-at-a-time")
+MOST_ROUNDS = 1000
+MOST_CLIENTS = 64
+BOX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+"""Of a client: it names files and a socket."""
+MOST_LEVELS, MOST_CELLS = 1000, 10_000
+"""Of a factor, and of a workload: more than anybody measures, and few enough to be planned in seconds."""
+MOST_LOOKS = 1_000_000
+"""Exclusions times the combinations that they are held against."""
+DESIGN_KEYS: dict[str, str] = {
+    "vary": f"Which combinations of the levels become cells: {' or '.join(VARY)}. The first where nothing is said.",
+    "exclude": "Without the combinations that an entry matches: `[{rw: read, bs: 1KiB}]`.",
+    "also": "And these: `[{rw: write, bs: 1MiB}]`. Applied after `exclude`, so that it may bring some back.",
+    "precondition": f"Up to so many rounds are run first on each new mount, until they are steady: {WINDOW} to "
+    f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
+    "clients": "Boxes that drive it together, by fio's client/server mode: `[a, b]`, names of files in params/boxes/. "
+    "Each has files of its own, on a file system that all of them see (nfs, dir).",
+}
+"""Keys of a workload that no tool may have for an option, and what they are for."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One value of an option: as YAML gave it, and as it was read."""
+
+    raw: Any
+    read: OptionValue
+
+    def same(self, other: _Level) -> bool:
+        """Whether they mean one value, or would give cells one id: 4KiB and 4096B, 1 and '1'."""
+        return self.read.value == other.read.value or self.read.label == other.read.label
+
+
+Said = frozenset[tuple[str, Any]]
+Levels = dict[str, list[_Level]]
+Combination = dict[str, _Level]
+
+
+def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
+    """One workload for each combination of levels, in the order of the file. Raises ParameterError."""
+    tool_name = entry.get("tool")
+    if not isinstance(tool_name, str) or tool_name not in TOOLS:
+        raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
+    return _Entry(name, TOOLS[tool_name], dict(entry), where).workloads()
+
+
+def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Metric]:
+    """Return the metrics that workloads define. Raises ParameterError where two of them define one differently."""
+    found: dict[str, tuple[Workload, Metric]] = {}
+    for workload in workloads:
+        for name, metric in workload.own_metrics.items():
+            first, known = found.setdefault(name, (workload, metric))
+            if metric != known:
+                raise ParameterError(
+                    "one metric is defined in two ways",
+                    where=f"{where}.{workload.name}.metrics.{name}",
+                    got=f"unit {metric.unit}, better {metric.better}",
+                    allowed=f"as in {first.name}: unit {known.unit}, better {known.better}",
+                    next_step="give one of the two another name",
+                )
+    return {name: metric for name, (_, metric) in found.items()}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of `workloads`."""
+
+    name: str
+    tool: Tool
+    raw: Raw
+    where: str
+
+    @property
+    def given(self) -> Raw:
+        """Its options."""
+        return {key: raw for key, raw in self.raw.items() if key not in ("tool", *DESIGN_KEYS)}
+
+    def workloads(self) -> list[Workload]:
+        factors = {key: self.levels(key, raw, self.where) for key, raw in self.given.items() if isinstance(raw, list)}
+        alone = self.one_at_a_time(factors)
+        _check_count(1 if alone else math.prod(map(len, factors.values())), self.where)
+        designed = one_at_a_time(factors) if alone else all_combinations(factors)
+        left = self.without_excluded(designed, factors)
+        found = {_said(each): each for each in (self.workload(each, self.where) for each in left)}
+        for number, addition in enumerate(_entries(self.raw.get("also"), f"{self.where}.also")):
+            for each in self.added(addition, factors, alone, found, f"{self.where}.also[{number}]"):
+                found[_said(each)] = each
+            _check_count(len(found), f"{self.where}.also")
+        if not found:
+            raise ParameterError(
+                "no combination is left",
+                where=f"{self.where}.exclude",
+                got=f"all {len(designed)} are excluded",
+                allowed="at least one",
+                next_step="remove the workload, or an exclusion",
+            )
+        return list(found.values())
+
+    def levels(self, key: str, raw: Any, where: str) -> list[_Level]:
+        option = option_of(self.tool, key, where)
+        return read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
+
+    def one_at_a_time(self, factors: Levels) -> bool:
+        """Whether `vary` asks for that."""
+        vary, where = self.raw.get("vary", VARY[0]), f"{self.where}.vary"
+        if vary not in VARY:
+            raise unknown_key(vary, list(VARY), where=where, what="way to vary")
+        if vary != VARY[0] and not factors:
+            raise ParameterError(
+                "nothing varies",
+                where=where,
+                got="no option with a list of levels",
+                allowed="one list or more",
+                next_step="give an option a list, such as bs: [4KiB, 64KiB]; its first level is the baseline",
+            )
+        return bool(vary == VARY[1])
+
+    def without_excluded(self, designed: list[Combination], factors: Levels) -> list[Combination]:
+        gone: set[int] = set()
+        entries = _entries(self.raw.get("exclude"), f"{self.where}.exclude")
+        _check_looks(len(entries) * len(designed), f"{self.where}.exclude")
+        for number, entry in enumerate(entries):
+            where = f"{self.where}.exclude[{number}]"
+            pattern = {key: self.pattern(key, raw, factors, where) for key, raw in entry.items()}
+            matched = {place for place, each in enumerate(designed) if _matches(each, pattern)}
+            if not matched:
+                why = "with vary: one-at-a-time one factor at most leaves its first level"
+                raise _matches_nothing(entry, where, why)
+            gone |= matched
+        return [each for place, each in enumerate(designed) if place not in gone]
+
+    def pattern(self, key: str, raw: Any, factors: Levels, where: str) -> list[_Level]:
+        """The levels of a factor that an exclusion names."""
+        if key not in factors:
+            error = unknown_key(key, list(factors), where=f"{where}.{key}", what="factor of this workload")
+            if key in self.given:
+                error.next_step = f"{key} has one value here: give it a list of levels, or exclude the whole workload"
+            raise error
+        named = self.levels(key, raw, where)
+        for level in named:
+            check_level(level, factors[key], f"{where}.{key}")
+        return named
+
+    def added(
+        self, entry: Raw, factors: Levels, alone: bool, present: Mapping[Said, Workload], where: str
+    ) -> list[Workload]:
+        """The combinations of an addition: what it does not name has all its levels, or one at a time the first."""
+        named = {key: self.levels(key, raw, where) for key, raw in entry.items()}
+        others = {key: levels[:1] if alone else levels for key, levels in factors.items() if key not in named}
+        levels = {key: {**others, **named}[key] for key in dict.fromkeys([*factors, *named])}
+        _check_count(math.prod(map(len, levels.values())), where)
+        found = [self.workload(each, where) for each in all_combinations(levels)]
+        for workload in found:
+            twin = present.get(_said(workload))
+            if twin:
+                raise ParameterError(
+                    "an addition is there already",
+                    where=where,
+                    got=str(entry),
+                    allowed="what the levels do not give",
+                    next_step=f"it is the cell {twin.label}",
+                )
+        return found
+
+    def workload(self, combination: Combination, where: str) -> Workload:
+        fixed = {key: raw for key, raw in self.given.items() if key not in combination}
+        read = {
+            key: read_value(raw, option_of(self.tool, key, self.where), where=f"{self.where}.{key}")
+            for key, raw in fixed.items()
+        }
+        read |= {key: level.read for key, level in combination.items()}
+        defaults = {key: option.default for key, option in self.tool.options.items() if option.default is not None}
+        options = {**defaults, **{key: read[key].value for key in (*self.given, *combination)}}
+        self.tool.check(options, where=where)
+        clients = read_clients(self.raw.get("clients", []), self.tool, options, self.where)
+        factors = {key: level.read.label for key, level in combination.items()}
+        for key in factors:
+            check_factor(key, f"{self.where}.{key}")
+        return Workload(
+            name=self.name,
+            tool=self.tool.name,
+            options=options,
+            factors=factors,
+            precondition=self.precondition(),
+            clients=clients,
+            own_metrics=self.tool.own_metrics(options) if isinstance(self.tool, DefinesMetrics) else {},
+        )
+
+    def precondition(self) -> int:
+        """The most rounds that are run first, until they are steady; 0 where none are asked for."""
+        rounds = self.raw.get("precondition", 0)
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or (rounds and not WINDOW <= rounds <= MOST_ROUNDS):
+            raise ParameterError(
+                "not a number of rounds",
+                where=f"{self.where}.precondition",
+                got=repr(rounds),
+                allowed=f"{WINDOW} to {MOST_ROUNDS}: at most so many; the rule looks at the last {WINDOW}",
+            )
+        return rounds
+
+
+def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Names of the boxes that drive a workload together. Raises ParameterError for what are none, and where the tool
+    cannot be driven from several."""
+    place = f"{where}.clients"
+    named = isinstance(raw, list) and all(isinstance(name, str) and BOX_NAME.fullmatch(name) for name in raw)
+    if not named or len({*raw}) < len(raw) or len(raw) > MOST_CLIENTS:
+        raise ParameterError(
+            "clients are boxes, each named once",
+            where=place,
+            got=repr(raw)[:80],
+            allowed=f"a list of names of params/boxes/*.yml, such as [alpha, beta]; {MOST_CLIENTS} at most",
+        )
+    if raw and not isinstance(tool, DrivesClients):
+        able = ", ".join(name for name, each in TOOLS.items() if isinstance(each, DrivesClients))
+        raise ParameterError(
+            f"{tool.name} cannot be driven from several clients",
+            where=place,
+            got=", ".join(raw),
+            allowed=able,
+        )
+    if raw and isinstance(tool, DrivesClients):
+        tool.check_clients(options, where=where)
+    return tuple(raw)
+
+
+def _said(workload: Workload) -> Said:
+    """What tells a workload from its neighbours."""
+    return frozenset(workload.options.items())
+
+
+def _check_count(count: int, where: str) -> None:
+    if count > MOST_CELLS:
+        raise ParameterError(
+            "too many combinations for one workload",
+            where=where,
+            got=f"{count:,}",
+            allowed=f"{MOST_CELLS:,}",
+            next_step="vary: one-at-a-time, fewer levels, or several sweeps",
+        )
+
+
+def _check_looks(count: int, where: str) -> None:
+    if count > MOST_LOOKS:
+        raise ParameterError(
+            "too many exclusions for so many combinations",
+            where=where,
+            got=f"{count:,} to look at",
+            allowed=f"{MOST_LOOKS:,}",
+            next_step="name several levels in one exclusion: {rw: [read, write]}",
+        )
+
+
+def all_combinations(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
+    """The full factorial: every level of each factor with every level of the others; one empty one of no factor."""
+    return [dict(zip(factors, choice, strict=True)) for choice in itertools.product(*factors.values())]
+
+
+def one_at_a_time(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
+    """The first levels together, the baseline; and it with each other level of each factor in turn."""
+    baseline = {key: levels[0] for key, levels in factors.items()}
+    return [baseline, *({**baseline, key: level} for key, levels in factors.items() for level in levels[1:])]
+
+
+def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
+    """The levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
+    if not values:
+        raise ParameterError("a factor needs at least one level", where=where, got="[]")
+    if len(values) > MOST_LEVELS:
+        raise ParameterError(
+            "too many levels for one factor", where=where, got=f"{len(values):,}", allowed=f"{MOST_LEVELS:,}"
+        )
+    levels = [_Level(value, read_value(value, option, where=where)) for value in values]
+    if any("\n" in level.read.label for level in levels):
+        raise ParameterError(
+            "a level of a factor is one line, since it names a cell",
+            where=where,
+            got="text of several lines",
+            allowed="one text",
+            next_step="write a workload for each text",
+        )
+    repeated = [level.raw for i, level in enumerate(levels) if any(level.same(other) for other in levels[:i])]
+    if repeated:
+        raise ParameterError("a level is given twice", where=where, got=repr(repeated[0]), allowed="each level once")
+    return levels
+
+
+def check_level(level: _Level, known: Iterable[_Level], where: str) -> None:
+    """Raise ParameterError for a level that a factor does not have."""
+    levels = list(known)
+    if not any(level.same(other) for other in levels):
+        labels = [other.read.label for other in levels]
+        raise ParameterError(
+            "no such level",
+            where=where,
+            got=repr(level.raw),
+            allowed=", ".join(labels),
+            next_step=did_you_mean(level.read.label, labels),
+        )
+
+
+def option_of(tool: Tool, key: str, where: str) -> Option:
+    """The option of a tool that a key names. Raises ParameterError for one that is reserved or not known."""
+    if key in tool.reserved:
+        raise ParameterError(
+            f"{tool.name}'s option {key} is not for a sweep to set",
+            where=f"{where}.{key}",
+            got=key,
+            allowed=tool.reserved[key],
+        )
+    if key in tool.options:
+        return tool.options[key]
+    if tool.any_option and key not in ("tool", *DESIGN_KEYS):
+        return Option(kind="any")
+    raise unknown_key(key, tool.options, where=f"{where}.{key}", what=f"option for {tool.name}")
+
+
+def _matches(combination: Combination, pattern: Mapping[str, Sequence[_Level]]) -> bool:
+    return all(any(combination[key].same(level) for level in levels) for key, levels in pattern.items())
+
+
+def _entries(raw: object, where: str) -> list[Raw]:
+    """A list of mappings that say something. Raises ParameterError for anything else."""
+    if raw is None:
+        return []
+    example = "a list of combinations, such as [{rw: read, bs: 1MiB}]"
+    if not isinstance(raw, list) or not raw:
+        raise ParameterError("a list of combinations is needed", where=where, got=repr(raw), allowed=example)
+    for number, entry in enumerate(raw):
+        if not isinstance(entry, dict) or not entry or not all(isinstance(key, str) for key in entry):
+            raise ParameterError(
+                "a combination names options and their values",
+                where=f"{where}[{number}]",
+                got=repr(entry),
+                allowed=example,
+            )
+    return raw
+
+
+def _matches_nothing(entry: Raw, where: str, next_step: str) -> ParameterError:
+    return ParameterError(
+        "an exclusion matches nothing",
+        where=where,
+        got=str(entry),
+        allowed="what the sweep would measure",
+        next_step=next_step,
+    )
+
+
+# ── across file systems ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_exclusions(
+    entries: list[Raw] | None, filesystems: Sequence[Filesystem], workloads: Sequence[Workload], where: str
+) -> tuple[str, ...]:
+    """Ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError for an
+    entry that matches nothing, and where nothing is left of a file system or of a workload."""
+    cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
+    gone: set[str] = set()
+    _check_looks(len(_entries(entries, where)) * len(cells), where)
+    for number, entry in enumerate(_entries(entries, where)):
+        gone |= _excluded(entry, cells, f"{where}[{number}]")
+    left = [cell for cell in cells if cell.id not in gone]
+    names = {"file system": [fs.name for fs in filesystems], "workload": [w.label for w in workloads]}
+    kept = {"file system": {cell.filesystem.name for cell in left}, "workload": {cell.workload.label for cell in left}}
+    for what, each in names.items():
+        empty = [name for name in each if name not in kept[what]]
+        if empty:
+            raise ParameterError(
+                f"no cell of a {what} is left",
+                where=where,
+                got=", ".join(empty),
+                allowed="at least one cell of each",
+                next_step=f"remove the {what}, or an exclusion",
+            )
+    return tuple(cell.id for cell in cells if cell.id in gone)
+
+
+def check_compared(sweep: Sweep, where: str) -> None:
+    """Raise ParameterError where exclusions leave nothing to compare with the baseline."""
+    others = [fs.name for fs in sweep.filesystems if fs.name != sweep.baseline]
+    shared = [
+        workload.label
+        for workload in sweep.workloads
+        if sweep.has_cell(f"{sweep.baseline}/{workload.label}")
+        and any(sweep.has_cell(f"{name}/{workload.label}") for name in others)
+    ]
+    if sweep.baseline is not None and others and not shared:
+        raise ParameterError(
+            "the baseline shares no workload with another file system",
+            where=where,
+            got=f"baseline {sweep.baseline}",
+            allowed="a workload that the baseline and another file system both have",
+            next_step="remove an exclusion, or the baseline",
+        )
+
+
+def _excluded(entry: Raw, cells: Sequence[Cell], where: str) -> set[str]:
+    """Ids of the cells that an entry matches. A workload may be told by its name, or as in the id of a cell."""
+    filesystems = dict.fromkeys(cell.filesystem.name for cell in cells)
+    workloads = dict.fromkeys(name for cell in cells for name in (cell.workload.name, cell.workload.label))
+    wanted = _names(entry.get("filesystem"), filesystems, "file system", f"{where}.filesystem")
+    named = _names(entry.get("workload"), workloads, "workload", f"{where}.workload")
+    matched = [
+        cell for cell in cells if cell.filesystem.name in wanted and {cell.workload.name, cell.workload.label} & named
+    ]
+    having = {cell.workload.label: cell.workload for cell in matched}
+    for key, raw in entry.items():
+        if key not in ("filesystem", "workload"):
+            holding = _option_matches(key, raw, having, where)
+            matched = [cell for cell in matched if cell.workload.label in holding]
+    if not matched:
+        raise _matches_nothing(entry, where, "each of these values occurs, but never together")
+    return {cell.id for cell in matched}
+
+
+def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set[str]:
+    """The names that an entry gives; all of them where it gives none."""
+    if raw is None:
+        return set(known)
+    names: list[Any] = raw if isinstance(raw, list) else [raw]
+    for name in names:
+        if name not in known:
+            raise unknown_key(name, dict(known), where=where, what=what)
+    return set(names)
+
+
+def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
+    """Labels of the workloads in which an option, swept or not, has this value, or one of these."""
+    having = {label: each for label, each in workloads.items() if key in each.options}
+    if not having:
+        given = dict.fromkeys(option for each in workloads.values() for option in each.factors)
+        raise unknown_key(key, ["filesystem", "workload", *given], where=f"{where}.{key}", what="factor of these cells")
+    found: set[str] = set()
+    present: dict[str, _Level] = {}
+    for label, workload in having.items():
+        option = option_of(TOOLS[workload.tool], key, where)
+        named = read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
+        own = _level_of(workload, key, option)
+        present[own.read.label] = own
+        found |= {label} if any(own.same(level) for level in named) else set()
+    for level in named:
+        check_level(level, present.values(), f"{where}.{key}")
+    return found
+
+
+def _level_of(workload: Workload, key: str, option: Option) -> _Level:
+    """The value that a workload has for an option, as a level."""
+    value = workload.options[key]
+    shown = format_bytes(value) if option.kind == "size" and isinstance(value, int) else str(value)
+    return _Level(value, OptionValue(value, workload.factors.get(key, shown)))
+
+
+def check_factor(name: str, where: str) -> None:
+    """Raise ParameterError for a factor that would be a second column of that name in the tables of a run."""
+    if name in COLUMNS:
+        raise ParameterError(
+            "a factor cannot have the name of a column of the results",
+            where=where,
+            got=repr(name),
+            allowed="any other name",
+            next_step="write a workload for each value, or name the option otherwise",
+        )

@@ -1,0 +1,64 @@
+"""Logs that were made elsewhere: every format in which a tool's output is met, several outputs in one file.
+
+    for output in read_log("dd", text, where="dd.txt"):
+        output.figures, or output.problem
+
+A log has no exit status and nobody saw it made. So an output counts only when all of it is there and its own figures
+agree with each other; what was cut off, mixed up or ended early has a problem, and no figures.
+"""
+
+from __future__ import annotations
+
+from mountlab.core.errors import ParseError, TrialError
+from mountlab.core.options import unknown_key
+from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
+from mountlab.tools.logs.base import Figure, Format, Known, Output, Part, decoded, placed
+
+__all__ = ["FORMATS", "Figure", "Known", "Output", "Part", "decoded", "read_log", "read_one"]
+
+FORMATS: dict[str, Format] = {
+    "dd": dd.FORMAT,
+    "filebench": filebench.FORMAT,
+    "fio": fio.FORMAT,
+    "fs_mark": fs_mark.FORMAT,
+    "pg_test_fsync": pg_test_fsync.FORMAT,
+}
+"""Tool to what reads its logs."""
+
+
+def read_log(tool: str, text: str, *, where: str = "", known: Known | None = None) -> list[Output]:
+    """Every output of a tool in a text, in order. `where` names the log in errors.
+
+    Raises ParameterError for a tool whose logs nobody here can read, ParseError where the log holds no output of it.
+    """
+    if tool not in FORMATS:
+        raise unknown_key(tool, FORMATS, where=where or "tool", what="tool with logs to read")
+    log = FORMATS[tool]
+    parts = log.split(log.plain(text))
+    if not parts:
+        said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
+        raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")
+    return [_output(log, part, where, known or {}) for part in parts]
+
+
+def read_one(tool: str, text: str, *, where: str = "", known: Known | None = None) -> Output:
+    """The only output of a text. Raises its problem; and ParseError where there are several."""
+    outputs = read_log(tool, text, where=where, known=known)
+    if len(outputs) > 1:
+        raise ParseError(f"several outputs of {tool}", where=where, got=str(len(outputs)), allowed="one")
+    if outputs[0].problem:
+        raise outputs[0].problem
+    return outputs[0]
+
+
+def _output(log: Format, part: Part, where: str, known: Known) -> Output:
+    form = log.name(part)
+    try:
+        figures = log.read(part, known)
+    except TrialError as error:
+        return Output(part=part, form=form, problem=placed(error, part, where))
+    return Output(
+        part=part,
+        form=form,
+        figures=tuple(Figure(measurement=each.measurement, line=each.line + part.line - 1) for each in figures),
+    )

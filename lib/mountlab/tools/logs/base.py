@@ -1,0 +1,171 @@
+"""What a log from elsewhere is made of: outputs, one after the other, each with figures or with the reason for none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import dedent
+from typing import AnyStr
+
+from mountlab.core.errors import MountlabError, ParseError
+from mountlab.core.model import Measurement, Scalar
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+LARGEST_LOG = 256 * 1024 * 1024
+"""More bytes than this are no log of a benchmark: reading them would fill the memory."""
+Known = Mapping[str, Scalar]
+"""Options of the tool that the user knows were given, though the log does not say so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The lines of one output within a log."""
+
+    text: str
+    """With what stands between it and its neighbours, so that the parts of a log are the log."""
+    line: int
+    """The number of its first line, from 1."""
+    form: str = ""
+    """Which of several formats of a tool it is."""
+    skipped: int = 0
+    """How many of its lines, from the top, are snapshots that the tool printed before it was done."""
+    reports: int = 1
+    """How many reports of the same run it holds; the last counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A measurement, and the line of the log in which it stands (for a sum, the last of them)."""
+
+    measurement: Measurement
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """One output of a tool: figures, or why nobody should believe in any."""
+
+    part: Part
+    form: str
+    """'JSON of fio-3.33': the format, and the version where it is told."""
+    figures: tuple[Figure, ...] = ()
+    problem: MountlabError | None = None
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        return [figure.measurement for figure in self.figures]
+
+
+def _never(data: bytes) -> list[Measurement] | None:
+    """For formats whose `read` is quick enough."""
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How the outputs of one tool are found in a log, and read."""
+
+    split: Callable[[str], list[Part]]
+    """A text without carriage returns to its outputs; [] where it holds none."""
+    read: Callable[[Part, Known], list[Figure]]
+    """Raises TrialError with the line, counted from the first of the part, in `where`."""
+    name: Callable[[Part], str]
+    """Format and version, for people."""
+    plain: Callable[[str], str] = str
+    """Undoes what copying and pasting does to a text of this tool, line by line."""
+    quick: Callable[[bytes], list[Measurement] | None] = _never
+    """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
+
+
+def decoded(data: bytes) -> str:
+    """The text of a log: UTF-8, or UTF-16 with its mark (PowerShell's redirection); other bytes become U+FFFD.
+
+    Lines end with a newline, and of what was overwritten on a terminal (progress with carriage returns) the last stays.
+    """
+    encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
+    text = data.decode(encoding, errors="replace").replace("\r\n", "\n")
+    return "\n".join(map(_last_shown, text.split("\n"))) if "\r" in text else text
+
+
+_BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff]|\x1b\\[[0-9;]*[mK]")
+_QUOTED = re.compile(r"> ?")
+_MOST_QUOTED = 8
+"""Answers to answers: a line of nothing but marks would take as many rounds as it has."""
+
+
+def unpasted(text: str) -> str:
+    """Return a text as it was before it was copied from a page, a mail or a terminal.
+
+    Blanks of other widths become blanks. Invisible characters, colours and trailing blanks are removed, and so is what
+    every line begins with (quote marks, indentation). Lines keep their numbers.
+    """
+    lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
+    filled = [line for line in lines if line.strip()]
+    for _ in range(_MOST_QUOTED):
+        if not filled or not all(map(_QUOTED.match, filled)):
+            break
+        lines, filled = ([_QUOTED.sub("", line, count=1) for line in each] for each in (lines, filled))
+    return dedent("\n".join(lines))
+
+
+def _last_shown(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def original(data: bytes, part: Part) -> bytes:
+    """The bytes of one part of a log."""
+    count = part.text.count("\n") + (not part.text.endswith("\n"))
+    if data[:2] in _UTF_16:
+        lines = data.decode("utf-16", errors="replace").split("\n")
+        return _of_lines("\n", lines, part.line, count).encode("utf-16")
+    return _of_lines(b"\n", data.split(b"\n"), part.line, count)
+
+
+def _of_lines(end: AnyStr, lines: list[AnyStr], first: int, count: int) -> AnyStr:
+    """Lines with their ends; the last line of a text may have none."""
+    kept = lines[first - 1 : first - 1 + count]
+    return end.join(kept) + (end if first - 1 + count < len(lines) else end[:0])
+
+
+def times_ten(number: str, power: int) -> float:
+    """A printed number times a power of ten, exactly as if it had been printed so: 67.1 us are 6.71e-05 s, and not
+    6.709999999999999e-05."""
+    return float(f"{number}e{power}")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, each with its newline. (str.splitlines also splits at form feeds and the like.)"""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def parts_at(lines: list[str], starts: list[int], forms: list[str] | None = None) -> list[Part]:
+    """The parts that begin at some lines (from 0); what stands before the first belongs to it."""
+    edges = [0, *starts[1:], len(lines)] if starts else []  # what stands before the first belongs to it
+    return [
+        Part(text="".join(lines[begin:end]), line=begin + 1, form=forms[number] if forms else "")
+        for number, (begin, end) in enumerate(pairwise(edges))
+    ]
+
+
+def unreadable(what: str, line: int, text: str, allowed: str = "") -> ParseError:
+    """A line of a part, counted from 1, that cannot be read as figures."""
+    return ParseError(what, where=f"line {line}", got=text.strip()[:160] or "an empty line", allowed=allowed)
+
+
+def placed(error: MountlabError, part: Part, where: str) -> MountlabError:
+    """The error of a part with the name of the log and the line in it. One of the whole part is shown at the line that
+    it quotes, or at the last."""
+
+    def later(match: re.Match[str]) -> str:
+        return f"line {int(match[1]) + part.line - 1}"
+
+    if not re.search(r"line \d+", error.where):
+        lines = [line.strip() for line in part.text.split("\n")]
+        last = max((number for number, line in enumerate(lines, start=1) if line), default=1)
+        line = lines.index(error.got) + 1 if error.got and error.got in lines else last
+        error.where = f"line {line}" + (f" ({error.where})" if error.where else "")
+    error.where = ", ".join(filter(None, (where, re.sub(r"line (\d+)", later, error.where))))
+    return error

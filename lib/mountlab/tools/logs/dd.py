@@ -1,0 +1,212 @@
+"""dd's summaries in any language, decimal style and make: GNU (old and new), BusyBox, BSD and macOS.
+
+No word is relied on. The line is known by its numbers: bytes, seconds and a rate that must follow from the two.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from mountlab.core.errors import ToolError
+from mountlab.core.model import Measurement
+from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted, unreadable
+
+_NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
+_SUMMARY = re.compile(
+    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
+    rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?(?:[,，、]\s*|\(\s*(?=\d+\s?bytes/))"
+    rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
+)
+RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
+_PROGRESS = re.compile(r"^\d{1,20} ?[^\d\n(（]+[(（]\d[^)）\n]*[)）][^\d\n]*\d{1,20} (?:s|秒)[,，、] *\d[^\n]*$")
+"""status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
+_PROGRESS_BSD = re.compile(r"^\s*\d{1,20} bytes (?:\([^)\n]*\) )?transferred \d{1,20}\.\d{3}s, ")
+"""FreeBSD's and macOS's progress. Their summary says "in 31.114429 secs"."""
+LONG_S = 100
+_COMPLAINT = re.compile(r"(?:^|[\s/])g?dd: (?!warning: )")
+_INTERRUPTED = re.compile(r"\^C")
+_NEAR = 5
+"""Lines on either side of a complaint that are quoted with it."""
+_FEW = 2
+"""Of so few blocks one more in than out may as well be blocks of two sizes."""
+_AT_ONCE = 0.001
+"""Lines of as many bytes whose seconds differ by this share or less are of one dd, which prints its last progress as it
+ends: without a flush, that is, which may take long."""
+_ROWS = "rows '256+0 records in' and '256+0 records out' above each run; take this line away where it is progress"
+_SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
+_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+_NO_SUMMARY = (
+    "bytes, seconds and the rate that follows from them: '1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s'"
+)
+
+
+def _split(text: str) -> list[Part]:
+    """Each summary ends an output; what is left over, where it is of dd, is one that was cut off."""
+    lines = lines_of(text)
+    ends = [at + 1 for at in range(len(lines)) if _ends(lines, at)]
+    rest = lines[ends[-1] if ends else 0 :]
+    cut = any(_PROGRESS.match(line) or RECORDS.match(line) or _COMPLAINT.search(line) or _begins(line) for line in rest)
+    return parts_at(lines, [0, *(ends if cut else ends[:-1])] if ends or cut else [])
+
+
+def _ends(lines: list[str], at: int) -> bool:
+    """Whether a line is the summary of an output, and not one of its progress."""
+    match = _SUMMARY.match(lines[at])
+    if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
+        return False
+    if not match or not _PROGRESS.match(lines[at]):
+        return bool(match)
+    # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
+    return at > 0 and bool(RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
+
+
+def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
+    """The summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
+    progress with fractions of a second."""
+    below = lines[at + 1 : at + 4]
+    if len(below) < 3 or (at and RECORDS.match(lines[at - 1])) or not all(map(RECORDS.match, below[:2])):
+        return None
+    last = _SUMMARY.match(below[2])
+    grew = last and int(match["bytes"]) <= int(last["bytes"]) and _float(match["seconds"]) <= _float(last["seconds"])
+    return last if grew else None
+
+
+def _check_progress(lines: list[str]) -> None:
+    """Raise ParseError for what may be progress, or another run of as many bytes: its rows may have been left out."""
+    for at, line in enumerate(lines):
+        match = _SUMMARY.match(line)
+        last = _goes_on(lines, at, match) if match else None
+        if match and last and match["bytes"] == last["bytes"] and not _at_once(match["seconds"], last["seconds"]):
+            raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
+
+
+def _at_once(earlier: str, later: str) -> bool:
+    return _float(later) - _float(earlier) <= _AT_ONCE * _float(later)
+
+
+def _begins(line: str) -> bool:
+    """Whether it is what a torn summary begins with: bytes, and their size in parentheses."""
+    whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(（+'\"]+[(（]\d+[.,]?\d* ?[kKMGT]i?B[,，)）]"
+    return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    lines = part.text.split("\n")
+    _check_words(lines)
+    _check_progress(lines)
+    at, copied, seconds = _summary(lines)
+    _check_records(lines, at, copied)
+    _check_asked(copied, known)
+    side = str(known.get("direction", ""))
+    metric = f"{side}_bandwidth" if side else "bandwidth"
+    rows = [
+        Measurement(metric=metric, value=copied / seconds, unit="B/s"),
+        Measurement(metric="elapsed", value=seconds, unit="s"),
+        Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
+    ]
+    return [Figure(measurement=row, line=at + 1) for row in rows]
+
+
+def _check_words(lines: list[str]) -> None:
+    for number, line in enumerate(lines, start=1):
+        if _COMPLAINT.search(line) or _INTERRUPTED.search(line):
+            near = "\n".join(lines[max(0, number - _NEAR) : number + _NEAR])
+            raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
+
+
+def _summary(lines: list[str]) -> tuple[int, int, float]:
+    """The place of the summary, bytes and seconds."""
+    for at, line in enumerate(lines):
+        match = _SUMMARY.match(line)
+        if match and _ends(lines, at):
+            return (at, *_amounts(match, at + 1))
+    last = max((n for n, line in enumerate(lines, start=1) if line.strip()), default=1)
+    raise unreadable("dd printed no whole summary", last, lines[last - 1] if lines else "", _NO_SUMMARY)
+
+
+def _amounts(match: re.Match[str], line: int) -> tuple[int, float]:
+    copied, seconds = int(match["bytes"]), _float(match["seconds"])
+    if not copied:
+        raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
+    if not 0 < seconds < math.inf:
+        raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
+    sizes = [(each["size"], each["unit"]) for each in _SIZE.finditer(match["sizes"] or "")]
+    slack = 0.51 * 10.0 ** -_places(match["seconds"]) / seconds
+    for printed, unit, value in (
+        (match["rate"], match["unit"], copied / seconds),
+        *((*size, copied) for size in sizes),
+    ):
+        if not _agrees(printed, unit, value, slack):
+            raise unreadable(
+                "the numbers of dd's summary do not agree", line, match[0], f"{value:.4g} for {printed} {unit}"
+            )
+    return copied, seconds
+
+
+def _agrees(printed: str, unit: str, value: float, slack: float) -> bool:
+    """Whether a printed number is the value, rounded in its last digit; `slack` is how far the value itself may be off,
+    as a share. MB are MiB to BusyBox."""
+    prefix = "" if unit.lower().startswith("byte") else unit[:1].lower()
+    power = _PREFIXES.get(prefix, 0)
+    last = 1.01 * 10.0 ** -_places(printed)
+    scaled = (value / base**power for base in (1000, 1024))
+    return any(abs(each - _float(printed)) <= last + slack * each for each in scaled)
+
+
+def _places(number: str) -> int:
+    """Digits after the decimal sign, of which '7.5e-05' has six."""
+    digits, _, power = number.partition("e")
+    return len(re.split("[.,]", f"{digits},")[1]) - int(power or 0)
+
+
+def _float(text: str) -> float:
+    return float(text.replace(",", "."))
+
+
+def _check_records(lines: list[str], at: int, copied: int) -> None:
+    """One line for what came in and one for what went out, just above the summary; or, where someone has kept the
+    summary alone, none."""
+    counts = [(number, match) for number, line in enumerate(lines) if (match := RECORDS.match(line))]
+    if not counts:
+        return
+    places = [number for number, _ in counts]
+    if len(counts) != 2 or places[1] != places[0] + 1 or not places[1] < at <= places[1] + 2:
+        allowed = "two lines of records, then the summary"
+        raise unreadable(
+            "the outputs of several dd are mixed up, or lines are missing", places[0] + 1, lines[at], allowed
+        )
+    _check_all_written(counts[0][1], counts[1][1], places[0] + 1, copied)
+    out = counts[1][1]
+    whole, partial = int(out["whole"]), int(out["partial"])
+    if (whole and not partial and copied % whole) or copied < whole:
+        raise unreadable("dd's records and bytes do not agree", at + 1, lines[at], f"a multiple of {whole}")
+
+
+def _check_all_written(read: re.Match[str], out: re.Match[str], line: int, copied: int) -> None:
+    """A dd that failed or was stopped has read a block that it did not write."""
+    came, went = int(read["whole"]), int(out["whole"])
+    same = read["partial"] == out["partial"]
+    # Where only the last write was short, what came in is not what went out: blocks of two sizes would divide it.
+    short = read["partial"] == "0" and came > 0 and copied % came != 0
+    if came > _FEW and came == went + 1 and (same or short):
+        raise ToolError(
+            "dd did not write all that it read: it failed or was stopped",
+            where=f"line {line}",
+            got=f"{read[0].strip()}, {out[0].strip()}",
+            allowed="as many records out as in",
+        )
+
+
+def _check_asked(copied: int, known: Known) -> None:
+    """A dd that was stopped prints a whole summary: only who knows what was asked can tell."""
+    if "bs" in known and "count" in known and copied != int(known["bs"]) * int(known["count"]):
+        asked = int(known["bs"]) * int(known["count"])
+        raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
+
+
+def _name(part: Part) -> str:
+    return "dd's summary"
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

@@ -1,0 +1,280 @@
+"""filebench 1.4 and 1.5, one run or several in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mountlab.core.errors import ParseError, ToolError
+from mountlab.core.model import Measurement
+from mountlab.core.units import MIB
+from mountlab.tools.filebench import SLACK, Operations, Report, read_report
+from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, times_ten, unpasted, unreadable
+
+_VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
+_SUMMARY_1_4 = re.compile(
+    r"^\s*(?:\d+: +)?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) ops, +(?P<rate>\d{1,18}\.\d+) ops/s, "
+    r"\((?P<reads>\d{1,18})/(?P<writes>\d{1,18}) r/w\), +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
+    r"(?P<latency>\d{1,18}\.\d+)ms latency\s*$"
+)
+_LINE_1_4 = re.compile(
+    r"^(?P<name>[\w.:/-]+) +(?:(?P<count>\d{1,18})ops +)?(?P<rate>\d{1,18})ops/s +(?P<bandwidth>\d{1,18}\.\d+)mb/s +"
+    r"(?P<latency>\d{1,18}\.\d+)ms/op +\d{1,18}us/op-cpu(?: +\[(?P<least>\d{1,18})ms - (?P<most>\d{1,18})ms\])?"
+    r"(?:\s+\[[\d ]*\])?\s*$"
+)
+_STAMPED = re.compile(
+    r"^\s*(?:\d+: +)?(?P<at>\d{1,12}\.\d{3}): IO Summary: +(?P<count>\d{1,18}) ops,? +(?P<rate>\d{1,18}\.\d{3}) ops/s"
+)
+"""Every summary, of 1.4 and 1.5: when it was printed, in seconds since filebench began."""
+_TOOK = re.compile(r"Run took \d")
+_BEGUN = re.compile(r"Creating|Starting|Allocated|Populated|Shutting down|Version ")
+"""What filebench prints before or after it measures, and never between two summaries of one run."""
+_SAME_START_S = 0.1
+_LATE = 0.25
+"""A slow box prints a summary up to some seconds after it was made: it seems to count from a later moment. Where
+figures were cleared in between, that moment is later by the whole time between two summaries."""
+_SHORTEST_PERIOD_S = 0.9
+"""filebench sleeps whole seconds between two summaries."""
+_OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
+"""What a changed filebench prints, in the place of ms/op."""
+_TENTH = 0.11 * MIB
+"""How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
+_TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
+
+
+def _split(text: str) -> list[Part]:
+    """Each version line begins a run; where someone has cut it off, each summary ends one."""
+    lines = lines_of(text)
+    starts = [number for number, line in enumerate(lines) if _VERSION.match(line)]
+    if not starts:
+        ends = _ends_of_runs(lines)
+        starts = [0, *ends[:-1]] if ends or "Per-Operation Breakdown" in text else []
+    return parts_at(lines, starts)
+
+
+def _ends_of_runs(lines: Sequence[str]) -> list[int]:
+    """The line after the last summary of each run, where no line says that another run begins."""
+    found = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    return [
+        number + 1
+        for number, after in zip(found, [*found[1:], None], strict=False)  # without a summary there is no run
+        if after is None or any(map(_BEGUN.search, lines[number:after])) or not _is_one_run(lines[number], lines[after])
+    ]
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    text = _without_interim(part.text)
+    _check_milliseconds(text)
+    old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
+    report = _read_1_4(text) if old else read_report(text)
+    lines = text.split("\n")
+    summary = next(number for number, line in enumerate(lines, start=1) if "IO Summary" in line)
+    _check_whole(report, summary, lines[summary - 1], SLACK + (len(report.operations) * report.elapsed_s if old else 0))
+    places = {line.split()[0]: number for number, line in enumerate(lines, start=1) if "ops/s" in line and line.split()}
+    return [
+        Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
+        for row in _figures(report)
+    ]
+
+
+def _check_milliseconds(text: str) -> None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _OF_MICROSECONDS.search(line):
+            raise unreadable(
+                "this filebench was changed: it counts latencies in us",
+                number,
+                line,
+                "latencies in ms, as filebench 1.4 and 1.5 print them",
+            )
+
+
+def _check_whole(report: Report, line: int, text: str, slack: float) -> None:
+    """Raise ParseError where operations of the summary, a line of the log, are in no row, or a row has more than it.
+    (The summary may well leave out operations that have a row.)"""
+    counted = sum(row.count for row in report.operations)
+    if counted < report.summary.count - slack:
+        raise unreadable(
+            "lines of filebench's report are missing", line, text, f"{counted} operations, as the lines above it say"
+        )
+    for row in report.operations:
+        if row.bandwidth > report.summary.bandwidth * 1.002 + _TENTH:
+            allowed = f"at least {row.bandwidth / MIB:.1f}mb/s, as {row.name} says"
+            raise unreadable("filebench's lines and its summary do not agree", line, text, allowed)
+
+
+def _figures(report: Report) -> Iterator[Measurement]:
+    """Rates of the whole run and of each operation; what is below the last printed digit is missing, and not zero."""
+    yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
+    for row in (report.summary, *report.operations):
+        figures = {
+            "operation_rate": (row.rate, "1/s"), "bandwidth": (row.bandwidth, "B/s"),
+            "operation_latency": (row.latency_s, "s"), "operation_latency_min": (row.least_s, "s"),
+            "operation_latency_max": (row.most_s, "s"),
+        }  # fmt: skip
+        yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
+        for metric, (value, unit) in figures.items():
+            if value:
+                yield Measurement(metric=metric, label=row.name, value=value, unit=unit)
+
+
+# --- several summaries ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Period:
+    """What a summary covers, in seconds since filebench began."""
+
+    start: float
+    end: float
+    unsure: float
+    """How far the start may be off, since the rate is rounded."""
+
+    def goes_on(self, before: _Period, late: float) -> bool:
+        """Return whether this summary counts from where the one before it counts, to a later moment. `late`: how late
+        a summary may be printed, as a share of the time between the two."""
+        between = self.end - before.end
+        same = abs(self.start - before.start) <= _SAME_START_S + late * between + self.unsure + before.unsure
+        return same and between >= _SHORTEST_PERIOD_S
+
+
+def _period(line: str) -> _Period | None:
+    match = _STAMPED.match(line)
+    rate = float(match["rate"]) if match else 0.0
+    if not match or not rate:
+        return None
+    took = int(match["count"]) / rate
+    return _Period(float(match["at"]) - took, float(match["at"]), took * 5e-4 / rate)
+
+
+def _continues(before: str, after: str, late: float) -> bool:
+    """Return whether the second of two summaries covers what the first does, and more."""
+    first, second = _period(before), _period(after)
+    return first is not None and second is not None and second.goes_on(first, late)
+
+
+def _is_one_run(before: str, after: str) -> bool:
+    """Return whether the second of two summaries goes on with the first, or begins where that one ended."""
+    first, second = _period(before), _period(after)
+    abuts = first and second and abs(second.start - first.end) <= _SAME_START_S + second.unsure
+    return bool(abuts) or _continues(before, after, _LATE)
+
+
+def _without_interim(text: str) -> str:
+    """Return a report with its last summary only, the lines of the others being empty.
+
+    `stats snap` and `psrun` print a summary from time to time. Each covers the time since the last `stats clear`, so
+    that the last one covers all, unless the figures were cleared in between. Raises ParseError where they were, and
+    where the run did not reach its end.
+    """
+    lines = text.split("\n")
+    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    if len(ends) < 2 or _TROUBLE.search(text):
+        return text
+    late = _LATE if any(map(_VERSION.match, lines)) else 0.0  # else they may be of several runs
+    for before, after in pairwise(ends):
+        if not _continues(lines[before], lines[after], late):
+            raise _cleared(lines, ends, after)
+    if not any(_TOOK.search(line) for line in lines[ends[-2] : ends[-1]]):
+        raise unreadable(
+            "filebench was ended after an interim summary, before its last one",
+            ends[-1] + 1,
+            lines[ends[-1]],
+            "'Run took N seconds...' above the last summary",
+        )
+    return "\n".join("" if _is_interim(number, line, ends) else line for number, line in enumerate(lines))
+
+
+def _is_interim(number: int, line: str, ends: Sequence[int]) -> bool:
+    """Return whether a line is of a summary before the last, or of the breakdown above it."""
+    return number <= ends[-2] and bool("IO Summary" in line or "Per-Operation Breakdown" in line or "ops/s" in line)
+
+
+def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
+    """The error for summaries of which the last does not cover the whole run."""
+    periods = [_period(lines[number]) for number in ends]
+    said = ", ".join(f"{each.start:.1f} s to {each.end:.1f} s" for each in periods[:4] if each)
+    error = unreadable(
+        f"filebench printed {len(ends)} summaries, and the last one does not cover all of its run",
+        at + 1,
+        lines[at],
+        f"one summary, or several that all count from the same moment (these count {said})",
+    )
+    error.next_step = (
+        "`stats clear` and `psrun` with a negative period set the figures back: each summary is then of its own period "
+        "only. Measure again with `run`, or with a positive period; of several runs, put each in a file of its own"
+    )
+    return error
+
+
+# --- version 1.4 ------------------------------------------------------------------------------------------------------
+
+
+def _read_1_4(text: str) -> Report:
+    """Version 1.4 prints the same figures in other words, latencies to a tenth of a millisecond only."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        if _TROUBLE.search(line):
+            raise ToolError("filebench failed", where=f"line {number}", got=line.strip()[:160])
+    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
+    summary = _SUMMARY_1_4.match(lines[ends[0]])
+    if len(ends) != 1 or len(starts) != 1 or not summary or starts[0] > ends[0]:
+        raise unreadable(
+            "filebench's report is not that of one whole run",
+            ends[0] + 1,
+            lines[ends[0]],
+            "one breakdown of operations, and below it 'IO Summary: N ops, RATE ops/s, (R/W r/w), MBmb/s, ...'",
+        )
+    whole = _operations(summary, "", 0.0)
+    if not whole.count or not whole.rate:
+        raise ToolError("filebench did nothing", where=f"line {ends[0] + 1}", got=summary[0])
+    elapsed_s = whole.count / whole.rate
+    rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in range(starts[0] + 1, ends[0]))
+    if len({row.name for row in rows}) != len(rows) or not rows:
+        raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
+    version = next((match[1] for line in lines if (match := _VERSION.match(line))), "")
+    return Report(
+        version=version,
+        took_s=round(elapsed_s),
+        elapsed_s=elapsed_s,
+        operations=rows,
+        summary=whole,
+        reads=float(summary["reads"]),
+        writes=float(summary["writes"]),
+    )
+
+
+def _row(line: str, number: int, elapsed_s: float) -> Operations:
+    match = _LINE_1_4.match(line.rstrip())
+    if not match:
+        raise unreadable(
+            "a line of filebench's report cannot be read", number, line, "NAME RATEops/s MBmb/s MSms/op ..."
+        )
+    row = _operations(match, match["name"], elapsed_s)
+    if abs(row.count / elapsed_s - row.rate) > 1 + 2e-3 * row.rate:
+        raise unreadable("filebench's count and rate do not agree", number, line, f"{row.count / elapsed_s:.0f} ops/s")
+    return row
+
+
+def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations:
+    found = match.groupdict()
+    rate = float(found["rate"])
+    return Operations(
+        name=name,
+        count=int(found["count"]) if found.get("count") else round(rate * elapsed_s),
+        rate=rate,
+        bandwidth=float(found["bandwidth"]) * MIB,
+        latency_s=times_ten(found["latency"], -3),
+        least_s=times_ten(found.get("least") or "0", -3),
+        most_s=times_ten(found.get("most") or "0", -3),
+    )
+
+
+def _name(part: Part) -> str:
+    version = next((match[1] for line in part.text.split("\n") if (match := _VERSION.match(line))), "")
+    return f"filebench {version}" if version else "filebench, version not told"
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

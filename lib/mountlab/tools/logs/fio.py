@@ -1,0 +1,133 @@
+"""fio's outputs of any version: JSON and human text, also both of one run in one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from mountlab.core.errors import ToolError, TrialError
+from mountlab.core.model import Measurement
+from mountlab.tools.base import decode_json
+from mountlab.tools.logs import fio_json, fio_runs, fio_terse, fio_text
+from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at
+
+_JSON = re.compile(r"^\{")
+_INDENTED = re.compile(r"^[ \t]+\{\s*$")
+_FIRST_KEY = re.compile(r'^\s*"fio version"\s*:')
+_JSON_END = re.compile(r"^\}\s*$")
+_KILLED = re.compile(r"^fio: terminating on signal \d+", re.MULTILINE)
+_COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
+_NEAR = 0.01
+_LONGER = 2
+"""fio waits for what is under way when its time is over."""
+
+
+def _split(text: str) -> list[Part]:
+    """The runs in a text: reports in any format, without the snapshots of the same run, and with its clients."""
+    return fio_runs.joined(_reports(text))
+
+
+def _reports(text: str) -> list[Part]:
+    """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
+    lines = lines_of(text)
+    reports = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
+    if not reports:
+        starts = fio_text.starts(lines)
+        if not starts and fio_terse.lines_in(text):
+            return [Part(text=text, line=1, form=fio_terse.FORM)]
+        parts = parts_at(lines, starts, ["text"] * len(starts))
+        return parts or ([Part(text=text, line=1, form="text")] if _COMPLAINT.search(text) else [])
+    found: list[tuple[int, str]] = []
+    place, report = 0, ""
+    for begin, end in pairwise([*reports, len(lines)]):
+        runs = list(_runs(lines, place, begin, report))
+        # Before a report fio writes the header of the same run, without results.
+        headed = bool(runs) and not fio_text.has_results(lines[runs[-1] : begin])
+        found += [(run, "text") for run in (runs[:-1] if headed else runs)]
+        found.append((runs[-1] if headed else begin, "json"))
+        closing = next((number for number in range(begin, end) if _JSON_END.match(lines[number])), end - 1)
+        place, report = closing + 1, "".join(lines[begin : closing + 1])
+    found += [(run, "text") for run in _runs(lines, place, len(lines), report)]
+    return parts_at(lines, [start for start, _ in found], [form for _, form in found])
+
+
+def _begins_json(line: str, after: list[str]) -> bool:
+    """Whether a report begins: by a brace at its margin, or by one that somebody indented."""
+    return bool(_JSON.match(line) or (_INDENTED.match(line) and after and _FIRST_KEY.match(after[0])))
+
+
+def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
+    """The lines with which the runs in a text begin, but for the one that the report before it tells of."""
+    starts = [begin + place for place in fio_text.starts(lines[begin:end])]
+    for start, next_one in pairwise([*starts, end]):
+        if not (report and _same_run(report, "".join(lines[start:next_one]))):
+            yield start
+
+
+def _same_run(report: str, text: str) -> bool:
+    """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
+    try:
+        # Of a snapshot, too, which is not the whole run.
+        told = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
+        again = fio_text.read(text)
+    except TrialError:
+        return False
+    rates = [f.measurement for f in again if f.measurement.metric.endswith("_bandwidth")]
+    pairs = [(told.get((rate.metric, rate.label)), rate.value) for rate in rates]
+    return bool(pairs) and all(ours is not None and abs(ours - value) <= _NEAR * value for ours, value in pairs)
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    report = fio_runs.the_report(part)
+    figures = _figures(report)
+    most_s = _longest_latency_s([each.measurement for each in figures])
+    return [replace(each, line=each.line + part.skipped) for each in figures if _possible(each.measurement, most_s)]
+
+
+def _longest_latency_s(rows: list[Measurement]) -> float:
+    return _LONGER * max((row.value for row in rows if row.metric == "elapsed"), default=0.0) + 1
+
+
+def _possible(row: Measurement, most_s: float) -> bool:
+    """Some versions print latencies longer than the run where they measured none: then they are missing."""
+    return "_latency_" not in row.metric or row.value <= most_s
+
+
+def _figures(part: Part) -> list[Figure]:
+    if found := _KILLED.search(part.text):
+        line = part.text.count("\n", 0, found.start()) + 1
+        raise ToolError("fio was stopped before it was done", where=f"line {line}", got=found[0])
+    if part.form == "text":
+        return fio_text.read(part.text)
+    if part.form == fio_terse.FORM:
+        return fio_terse.read(part)
+    start = fio_json.brace(part.text)
+    assert start is not None
+    return fio_json.read(part.text[start:], part.text.count("\n", 0, start))
+
+
+def _name(part: Part) -> str:
+    version = re.search(r"fio-\d[\w.-]*", part.text)
+    form = part.form if part.form in ("text", fio_terse.FORM) else "JSON"
+    earlier = part.reports - 1
+    after = f" after {earlier} snapshot{'s' * (earlier > 1)}" if earlier else ""
+    return f"{form}{after} of {version[0] if version else 'fio, version unknown'}"
+
+
+def _quick(data: bytes) -> list[Measurement] | None:
+    """A file that is one report and nothing else."""
+    if data[:1] != b"{":
+        return None
+    try:
+        report = decode_json(data)
+        fio_json.check_torn(report, lambda key: data.count(key.encode()))
+        rows = fio_json.measurements(report)
+    except (ValueError, TrialError):
+        return None  # read line by line, for an error that says where
+    most_s = _longest_latency_s(rows)
+    return [row for row in rows if _possible(row, most_s)]
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, quick=_quick)

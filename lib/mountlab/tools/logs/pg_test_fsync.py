@@ -1,0 +1,69 @@
+"""pg_test_fsync in any language and of every version since 9.0, one run or several in a file."""
+
+from __future__ import annotations
+
+import re
+
+from mountlab.core.errors import ParseError
+from mountlab.tools.logs.base import Figure, Format, Known, Part, lines_of, parts_at, unpasted
+from mountlab.tools.pg_test_fsync import Report, measurements, read_report
+
+HEAD_LINES = 2
+"""The seconds per test, and whether there is direct I/O. What stands above without a blank line is of a shell."""
+_LAST = re.compile(r"^\s*write\s+\S+[.,]\d{3}\s|^\s*8k write, close, fsync\s+\S")
+_FIRST = re.compile(r"^\s*open_datasync(?:\s{2,}\S|\s+(?:\d+[.,]\d{3}\s|n/a))")
+_LOOPS = re.compile(r"^Loops = \d")
+"""The first line of test_fsync, as it was called in 9.0."""
+
+
+def _split(text: str) -> list[Part]:
+    """Every second row of open_datasync is of a new run, which begins in the paragraph before its own."""
+    lines = lines_of(text)
+    firsts = [number for number, line in enumerate(lines) if _FIRST.match(line)][::2]
+    oldest = [number for number, line in enumerate(lines) if _LOOPS.match(line)]
+    return parts_at(lines, sorted({*(_beginning(lines, first) for first in firsts), *oldest}))
+
+
+def _beginning(lines: list[str], row: int) -> int:
+    blank = next((number for number in range(row, -1, -1) if not lines[number].strip()), 0)
+    above = next((number for number in range(blank - 1, -1, -1) if not lines[number].strip()), -1)
+    return max(above + 1, blank - HEAD_LINES, 0)
+
+
+def _read(part: Part, known: Known) -> list[Figure]:
+    lines = part.text.split("\n")
+    end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
+    begin = _begins(lines)
+    # What stands above the first line and follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without
+    # its end of line was cut off.
+    report = _report("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
+    places = {row.label: begin + row.line for row in report.rows}
+    return [Figure(measurement=each, line=places[each.label]) for each in measurements(report)]
+
+
+def _begins(lines: list[str]) -> int:
+    """The line, from 0, with which the report of a part begins."""
+    oldest = next((number for number, line in enumerate(lines) if _LOOPS.match(line)), None)
+    if oldest is not None:
+        return oldest
+    return _beginning(lines, next(number for number, line in enumerate(lines) if _FIRST.match(line)))
+
+
+def _report(text: str, before: int) -> Report:
+    """The report of a text above which some lines stand; an error gives the line of the whole part."""
+    try:
+        return read_report(text)
+    except ParseError as error:
+        line = re.fullmatch(r"line (\d+)", error.where)
+        if line:
+            error.where = f"line {int(line[1]) + before}"
+        elif error.where:
+            error.where = f"line {before + 1} ({error.where})"
+        raise
+
+
+def _name(part: Part) -> str:
+    return "pg_test_fsync"
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)

@@ -1,0 +1,218 @@
+"""What fio states about its own options: in JSON by name, in human text in the line of each job, and by its figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mountlab.core.model import Measurement, Scalar
+from mountlab.tools import fio_report
+from mountlab.tools.fio_options import OPTIONS, fio_bytes, fio_seconds
+from mountlab.tools.logs import fio_json
+from mountlab.tools.logs.base import Output
+from mountlab.tools.logs.statement import Stated, words
+
+_NAMES = {"readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "timeout": "runtime"}
+_INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
+"""Options of fio's that say the opposite of another."""
+_NOT_STATED = ("jobs", "cache", "bs", "rw")
+"""Options of Mountlab's own, and those that are read in their own way."""
+_DEFAULT_BS = "4k"
+_DIRECTIONS = {"read": (0,), "write": (1,), "rw": (0, 1), "trim": (2,), "trimwrite": (1, 2)}
+"""Places of reads, writes and trims in `bs=4k,8k,16k`, by pattern; the same of random ones."""
+_ROUNDING = 0.02
+
+
+def fio(output: Output) -> Iterator[Stated]:
+    """Yield what an output of fio states; what its options do not tell, by its figures."""
+    text = output.part.text
+    found = {each.option: each for each in _header(text)}
+    start = fio_json.brace(text) if output.part.form == "json" else None
+    if start is not None:
+        found |= {each.option: each for each in _json(text, start)}
+    yield from found.values()
+    for each in _computed(output.measurements):
+        if each.option not in found and not {"bssplit", "bsrange"} & found.keys():
+            yield each
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json(text: str, start: int) -> Iterator[Stated]:
+    """The options of all jobs; several jobs that differ in an option state all of its values."""
+    report = fio_report.decode(text[start:])
+    jobs = report.get("jobs") or fio_report.entries(report)
+    shared = report.get("global options")
+    common = shared if isinstance(shared, dict) else {}
+    whole = [_named({**common, **job.get("job options", {})}) for job in jobs if isinstance(job, dict)]
+    for option in dict.fromkeys(name for job in whole for name in (*job, *_implied(job))):
+        values = [value for job in whole if (value := _value(option, job)) is not None]
+        if values and len(values) == len(whole):
+            yield _of_jobs(option, values, text, start)
+
+
+def _named(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options by the names that Mountlab has for them."""
+    return {_NAMES.get(name, name): str(value).strip() for name, value in options.items()}
+
+
+def _implied(job: Mapping[str, str]) -> Iterator[str]:
+    if {"bsrange", "bssplit", "blocksize_range"} & job.keys():
+        yield "bs"
+    yield from (ours for name, ours in _INVERSE.items() if name in job)
+
+
+def _value(option: str, job: Mapping[str, str]) -> Scalar | None:
+    """The value of an option in base units; None where the job does not state it, or not in a way that can be read."""
+    if option == "rw":
+        return _pattern(job.get("rw", "")) or None
+    if option == "bs":
+        return _blocks(job)
+    for name, whole in (("rwmixwrite", 100), ("buffered", 1)):
+        if _INVERSE[name] == option and name in job:
+            number = _flag(job[name], "")
+            return None if number is None else whole - number
+    if option not in OPTIONS or option not in job or option in _NOT_STATED:
+        return None
+    return _READ.get(OPTIONS[option].kind, _as_text)(job[option], job.get("kb_base", ""))
+
+
+def _pattern(text: str) -> str:
+    """'randread' of 'randread:8', which is followed by how often an offset is drawn, and 'rw' of 'readwrite'."""
+    word = text.partition(":")[0].lower()
+    return "rw" if word == "readwrite" else word
+
+
+def _blocks(job: Mapping[str, str]) -> Scalar | None:
+    """The size of each I/O; a text where there are several."""
+    for mix in ("bssplit", "bsrange", "blocksize_range"):
+        if mix in job:
+            sizes = [fio_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
+            same = sizes[0] if mix != "bssplit" and len(set(sizes)) == 1 else None
+            return same if same is not None else f"{mix}={job[mix]}"
+    if "bs" not in job:
+        return None
+    parts = [part.strip() or _DEFAULT_BS for part in job["bs"].split(",")]
+    three = [*parts, *([parts[-1]] * (3 - len(parts)))]
+    sizes = [fio_bytes(three[place], job.get("kb_base", "")) for place in _places(_pattern(job.get("rw", "")))]
+    return None if None in sizes else _together([size for size in sizes if size is not None])
+
+
+def _places(pattern: str) -> Sequence[int]:
+    return _DIRECTIONS.get(pattern.removeprefix("rand"), (0, 1, 2))
+
+
+def _together(values: Sequence[Scalar]) -> Scalar:
+    each = list(dict.fromkeys(values))
+    return each[0] if len(each) == 1 else ", ".join(map(str, each))
+
+
+def _flag(text: str, _: str) -> int | None:
+    """1 for an option without a value."""
+    return fio_bytes(text or "1")
+
+
+def _as_text(text: str, _: str) -> Scalar | None:
+    return text
+
+
+_READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
+    "size": fio_bytes,
+    "duration": lambda text, _: fio_seconds(text),
+    "int": lambda text, _: fio_bytes(text),
+    "flag": _flag,
+}
+"""Kind of an option to what reads its text, with kb_base beside it."""
+
+
+def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> Stated:
+    """The value of all jobs, with the words and the place of the first of them."""
+    blocks = "|".join(re.escape(f'"{name} options"') for name in ("global", "job"))
+    names = [option, *(name for name, ours in _NAMES.items() if ours == option), "bssplit", "bsrange", *_INVERSE]
+    for name in names:
+        pattern = rf'(?:{blocks})\s*:\s*\{{[^{{}}]*?("{name}"\s*:\s*"[^"\n]*")'
+        if match := re.compile(pattern).search(text, start):
+            line = text.count("\n", 0, match.start(1)) + 1
+            return Stated(option=option, value=_together(values), text=" ".join(match[1].split()), line=line)
+    return Stated(option=option, value=_together(values), text=f"{option}: {values[0]}", line=1)
+
+
+# --- human text -------------------------------------------------------------------------------------------------------
+
+_JOB = re.compile(
+    r"^[ \t]*\S.*: \(g=\d+\): rw=(?P<rw>\w+), (?P<bs>bs(?:\(seq/rand\))?=.*?), ?ioengine=(?P<ioengine>[\w-]+), "
+    r"iodepth=(?P<iodepth>\d{1,18})$",
+    re.MULTILINE,
+)
+_RANGE = re.compile(r"([\d.]{1,24}[kKMGTPE]?i?B?)-([\d.]{1,24}[kKMGTPE]?i?B?)")
+_PRINTED = re.compile(r"(\d{1,18})(?:\.(\d{1,6}))?([kKMGTPE]?)(i?)(B?)\Z")
+_STARTING = re.compile(r"^[ \t]*Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d{1,9}) process(?:es)?)?$", re.MULTILINE)
+
+
+def _header(text: str) -> Iterator[Stated]:
+    """The line of each job; clones have one together, so that the number of processes is theirs."""
+    jobs = list(_JOB.finditer(text))
+    if not jobs:
+        return
+    at = words(text, jobs[0])
+    for option in ("rw", "ioengine"):
+        yield Stated(option=option, value=_together([_pattern(job[option]) for job in jobs]), **at)
+    yield Stated(option="iodepth", value=_together([int(job["iodepth"]) for job in jobs]), **at)
+    sizes = [_printed_blocks(job) for job in jobs]
+    slack = max(each for _, each in sizes)
+    yield Stated(option="bs", value=_together([value for value, _ in sizes]), slack=slack, **at)
+    started = _STARTING.search(text)
+    if started and len(jobs) == 1:
+        number = int(started[1] or 0) + int(started[2] or 0)
+        yield Stated(option="numjobs", value=number, **words(text, started))
+
+
+def _printed_blocks(job: re.Match[str]) -> tuple[Scalar, float]:
+    """The size of each I/O in the line of a job, and how far off it may be."""
+    ranges = [(_printed(least), _printed(most)) for least, most in _RANGE.findall(job["bs"])]
+    pattern = job["rw"]
+    by_order = "seq" in job["bs"]
+    places = [int(pattern.startswith("rand"))] if by_order else _places(pattern)
+    own = [ranges[place] for place in places if place < len(ranges)] or ranges
+    sizes = [size for pair in own for size, _ in pair]
+    return (_together(sizes) if sizes else job["bs"]), max((slack for pair in own for _, slack in pair), default=0.0)
+
+
+def _printed(text: str) -> tuple[Scalar, float]:
+    """A size as fio prints it, and half of its last digit: '64.0KiB', '65.5kB', '4096B'; '4K' and '1M' of version 2."""
+    match = _PRINTED.match(text)
+    if not match:
+        return text, 0.0
+    base = 1024 if match[4] or not match[5] else 1000
+    unit = base ** " KMGTPE".index(match[3].upper() or " ")
+    exact = unit == 1 or not match[5]
+    value = round(float(f"{match[1]}.{match[2] or 0}") * unit)
+    return value, 0.0 if exact else 0.51 * unit * 10.0 ** -len(match[2] or "")
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def _computed(rows: Sequence[Measurement]) -> Iterator[Stated]:
+    """The direction and the mean size of an I/O, where no option tells (before version 2.3, and of defaults)."""
+    values = {(row.metric, row.label): row.value for row in rows}
+    sides = [side for side in fio_report.SIDES if values.get((f"{side}_bandwidth", ""))]
+    if len(sides) == 1:
+        moved = f"{values.get(('bytes', sides[0]), 0):.0f} bytes, all of them by {sides[0]}s"
+        yield Stated(option="rw", value=sides[0], also=(f"rand{sides[0]}",), text=moved, line=1, computed=True)
+    means = [_mean_block(values, side) for side in sides]
+    if len(means) == 1 and means[0]:
+        mean, slack = means[0]
+        yield Stated(
+            option="bs", value=mean, slack=slack, text=f"{mean:.0f} bytes an I/O on average", line=1, computed=True
+        )
+
+
+def _mean_block(values: Mapping[tuple[str, str], float], side: str) -> tuple[float, float] | None:
+    """The mean size of an I/O and how far it may be off: old versions print rates of I/Os in whole numbers."""
+    ios, rate, moved = (values.get(key) for key in ((f"{side}_ios", ""), (f"{side}_iops", ""), ("bytes", side)))
+    if not ios or not rate or not moved:
+        return None
+    return moved / ios, moved / ios * (_ROUNDING + 1 / rate + 1 / ios)

@@ -1,0 +1,1 @@
+"""Programs for those who develop Mountlab: `python -m mountlab_dev`. The wheel does not contain them."""

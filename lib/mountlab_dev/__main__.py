@@ -1,0 +1,100 @@
+"""python -m mountlab_dev: runs one verb for those who develop Mountlab. Exit codes as those of `python -m mountlab`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mountlab.__main__ import main as run_verb
+from mountlab.cli.shared import Arguments, verb
+from mountlab.core import disk
+
+
+def parser() -> argparse.ArgumentParser:
+    """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
+    made = argparse.ArgumentParser(prog="mountlab_dev", description="What those need who develop Mountlab.")
+    verbs = made.add_subparsers(required=True, metavar="VERB")
+    calibrate = verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
+    bench = verb(verbs, "bench", _bench, "what Mountlab itself costs, beside others that do the same")
+    bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
+    bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
+    bench.add_argument("--tests", action="store_true", help="also time `make check` and `make test` there")
+    bench.add_argument("--only", action="append", default=[], metavar="SUBJECT", help="measure only this (repeatable)")
+    bench.add_argument("--box", default="local", help="the box whose trials are measured")
+    docs = verb(verbs, "docs", _docs, "make docs/reference again from the code")
+    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+    audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
+    audit.add_argument("--database", type=Path, help="an export of OSV for PyPI (all.zip), in the place of its service")
+    audit.add_argument("--offline", action="store_true", help="ask nobody")
+
+    return made
+
+
+def _bench(arguments: Arguments) -> int:
+    from mountlab_dev.bench import bench
+
+    bench(
+        repeats=arguments.repeats,
+        demo=arguments.demo,
+        tests=arguments.tests,
+        only=arguments.only,
+        box=arguments.box,
+        say=lambda line: print(line, flush=True),
+    )
+    return 0
+
+
+def _calibrate(arguments: Arguments) -> int:
+    from mountlab.stats.calibration import FULL, SHORT, TABLES, put
+
+    tables = []
+    for make in TABLES:
+        tables.append(make(SHORT if arguments.short else FULL))
+        print(f"{tables[-1].markdown()}\n", flush=True)
+    if not arguments.short:
+        methods = disk.ROOT / "METHODS.md"
+        disk.replace_file(methods, put(methods.read_text(), tables, where=disk.shown(methods)).encode())
+        print(f"put into {disk.shown(methods)}")
+    return 0
+
+
+def _docs(arguments: Arguments) -> int:
+    import mountlab
+    from mountlab import cli
+    from mountlab.results import store
+    from mountlab.results.tables import columns
+
+    from mountlab_dev import reference
+
+    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    made = reference.pages(cli.parser(), public, columns())
+    directory = disk.ROOT / "docs" / "reference"
+    kept = {path.name: path.read_text() for path in directory.glob("*.md")}
+    changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
+    if not arguments.check:
+        store.write_files(directory, {name: made[name].encode() for name in changed if name in made})
+    for name in changed:
+        state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
+        print(f"{state}: {disk.shown(directory / name)}")
+    return 1 if arguments.check and changed else 0
+
+
+def _audit(arguments: Arguments) -> int:
+    from mountlab_dev.audit import audit
+
+    outcomes = audit(disk.ROOT, database=arguments.database, offline=arguments.offline)
+    for outcome in outcomes:
+        print(outcome)
+    return 1 if any(outcome.findings for outcome in outcomes) else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    return run_verb(arguments, made_by=parser)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

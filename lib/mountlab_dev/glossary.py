@@ -1,0 +1,147 @@
+"""What every metric, every column and every file of a run means, a sentence each: for the reference in docs/, and for
+whoever meets one of these names in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mountlab.core.metrics import METRICS
+
+_PARTS = {
+    "mean": "the mean over all I/Os of a trial",
+    "p50": "the median over all I/Os of a trial",
+    **{f"p{text.replace('.', '_')}": f"{text} % of a trial's I/Os took less" for text in ("95", "99", "99.9")},
+}
+_WHOLE, _ANSWER = "from asking to being answered", "from the kernel's taking it to its answer"
+_SIDES = {"read": "a read", "write": "a write"}
+
+
+def _latencies() -> dict[str, str]:
+    """Every latency in the names of `METRICS`, with what it spans and how its I/Os are summed up."""
+    found: dict[str, str] = {}
+    for part, counts in _PARTS.items():
+        spans = {
+            "": _WHOLE if part == "mean" else _ANSWER,
+            "submission_": "until the kernel has taken it",
+            "completion_": _ANSWER,
+            "total_": f"{_WHOLE}, where fio's `lat_percentiles` asks for it",
+        }
+        for side, noun in _SIDES.items():
+            found |= {
+                f"{side}_{kind}latency_{part}": f"How long {noun} takes, {span}: {counts}."
+                for kind, span in spans.items()
+            }
+        calls = counts.replace("I/Os", "calls")
+        found[f"sync_latency_{part}"] = f"How long an fsync or fdatasync takes: {calls}."
+    return {name: text for name, text in found.items() if name in METRICS}
+
+
+METRIC_MEANINGS: Mapping[str, str] = {
+    "read_bandwidth": "Bytes read by time.",
+    "write_bandwidth": "Bytes written by time, the flush included where the workload asks for one.",
+    "bandwidth": "Bytes read and written by time, where the tool does not tell the two apart.",
+    "read_iops": "Reads by time.",
+    "write_iops": "Writes by time.",
+    "read_ios": "Reads whose latency was counted: percentiles are of so many; the label names a job or a client.",
+    "write_ios": "Writes whose latency was counted.",
+    "sync_ios": "Calls of fsync and fdatasync whose latency was counted.",
+    **_latencies(),
+    "user_cpu": "Time of a processor in the tool itself, as a share of the trial; 1 is one processor the whole time.",
+    "system_cpu": "Time of a processor in the kernel for the tool, as a share of the trial.",
+    "context_switches": "How often the kernel put another task in the tool's place.",
+    "major_faults": "Pages that had to be read before they could be used.",
+    "minor_faults": "Pages that were mapped without being read.",
+    "disk_utilization": "Share of the trial in which the disk had something to do; the label names the disk.",
+    "file_rate": "Files made by time; the label names an iteration.",
+    "operation_rate": "Operations by time; the label names the operation.",
+    "sync_rate": "Flushes by time; the label names the method.",
+    "operation_latency": "How long an operation takes, on average; the label names it.",
+    "operation_latency_min": "How long the quickest one took.",
+    "operation_latency_max": "How long the slowest one took.",
+    "operations": "How many were done; the label names the operation.",
+    "app_overhead": "Time that the tool spent on itself, and not in calls of the file system.",
+    "space_used": "Used share of the file system at the end.",
+    "elapsed": "How long the measured part took, by the tool's own clock; of `tool: command` with `from: clock`, "
+    "by the box's.",
+    "bytes": "Bytes moved; the label says whether read or written.",
+    "mkfs_time": "How long mkfs took, by the box's clock. One figure a mount.",
+    "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
+}
+"""Every metric of `model.METRICS`."""
+
+COLUMN_MEANINGS: Mapping[str, str] = {
+    "run_id": "The run: time, sweep and box.",
+    "box": "The name of the box file.",
+    "trial_id": "The trial: its number in the order of the plan.",
+    "block": "Which block it ran in; those of the warm-up are numbered 0 and below.",
+    "warmup": "Whether it belongs to the warm-up, and so does not count.",
+    "cell": "The cell: file system / workload factor=level.",
+    "filesystem": "The name in the sweep.",
+    "workload": "The name in the sweep.",
+    "tool": "The tool that ran.",
+    "factors": "Each swept option and its level; in files for spreadsheets a column each.",
+    "metric": "One of the metrics.",
+    "label": "Tells rows of one metric apart; empty where there is one only.",
+    "unit": "The base unit: B/s, 1/s, s, B or 1.",
+    "step": "To what the value is rounded, where its own trial says so (a percentile in a bin of fio's); else 0.",
+    "value": "The figure, in base units.",
+    "n": "How many trials the figure rests on; of a comparison how many blocks hold both sides.",
+    "censored": "How many of the n ran into their time limit, and count as worse than all others; of a comparison the "
+    "blocks in which a side did.",
+    "mean": "The mean over the trials, or the other figure that `method` names.",
+    "low": "The lower end of the interval; empty for n = 1.",
+    "high": "The upper end of the interval; empty for n = 1.",
+    "sd": "The standard deviation of the trials, with n - 1.",
+    "cv": "The coefficient of variation: sd by mean.",
+    "level": "What the interval covers, as a share.",
+    "method": "How figure and interval were made.",
+    "stopped": "With a stopping rule: why the cell has no more trials.",
+    "baseline": "The file system that it is compared with.",
+    "candidate": "The file system that is compared.",
+    "ratio": "Candidate by baseline: the mean of the logarithms, transformed back.",
+    "p": "Of this comparison alone: the chance of such a ratio, or one farther from 1, where nothing differs.",
+    "p_adjusted": "The same, corrected over all comparisons of the sweep.",
+    "verdict": "faster, slower, same or undecided; by the corrected tests.",
+    "low_all": "The lower end of the interval that holds together with those of all other comparisons.",
+    "high_all": "The upper end of it.",
+    "low_same": "Of the verdict `same`: the lower end of the interval that its two one-sided tests use.",
+    "high_same": "The upper end of it.",
+    "level_same": "The level of that interval: 90 % where the comparison stands alone at 95 %.",
+    "better": "Of a metric that the sweep defines: `higher` or `lower`. The column is there where a sweep defines one.",
+    "needed": "Blocks that would decide an undecided comparison with a chance of 80 %.",
+    "scope": "What the caveat is about: run, filesystem, cell or trial.",
+    "subject": "Which of them; empty for the run.",
+    "code": "Which caveat.",
+    "severity": "note, warning or error.",
+    "message": "What was seen, why it matters, what to do.",
+    "metrics": "How the names of the metrics begin that it weakens; empty for all of the cell.",
+    "seq": "Its place in the order in which trials ran.",
+    "mount": "The directory of raw/ with the evidence of the mount that it ran on.",
+    "status": "ok, timeout (it ran into its time limit), failed, invalid, skipped or excluded.",
+    "reason": "Why it is not ok; empty where it is.",
+    "attempts": "How often it was tried: the last time counts.",
+    "set_aside": "Whether its cell had no more trials because of it.",
+    "seed": "What the tool drew random places, sizes and data from; empty where it was given no seed.",
+    "started_at": "When the first effect on the box began, in UTC.",
+    "elapsed_s": "Seconds from the first to the last effect on the box, preparation and counters included.",
+    "raw": "SHA-256 over the names and hashes of the trial's raw output.",
+    "chain": "SHA-256 of this line and of the hash in the line before: a later change is noticed.",
+}
+"""Every column of the files of a run."""
+
+RUN_FILES: Mapping[str, str] = {
+    "run.json": "The parameters as resolved, the facts of the box, versions, git commit, seed, order, status.",
+    "sweep.yml": "The same parameters as a sweep file, from which the run can be repeated.",
+    "trials.jsonl": "The journal: one line a trial, synced to disk as soon as it ends. The truth about what ran.",
+    "raw/mNNN-NAME/": "One directory a mount: what each step printed, and what the kernel says of the file system.",
+    "raw/tNNNN/": "One directory a trial: argv, output, and the kernel's counters before and after. Never changed.",
+    "exclude.yml": "Written by you, if at all: trials that do not count, each with the reason.",
+    "measurements.parquet": "Every figure of every trial. Derived.",
+    "estimates.csv": "Every cell and metric with its interval. Derived.",
+    "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",
+    "caveats.csv": "Every reason to doubt a figure. Derived.",
+    "derived.json": "Checksums of the derived files, and of what they were made from.",
+    "notebooks/": "The notebook that made the report, executed.",
+    "report.html": "The report: one page that opens anywhere.",
+}
+"""What a directory below results/ holds."""

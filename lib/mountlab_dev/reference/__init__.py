@@ -1,0 +1,45 @@
+"""The reference in docs/reference/: pages of Markdown made from the code, so that they cannot go stale.
+
+What a page says stands where the thing itself stands: the docstring below a key of a parameter file, the help of an
+option, the advice of a check, the help text of a verb; for metrics, columns and files in mountlab_dev.glossary.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from mountlab_dev.reference import files, registries, surface
+from mountlab_dev.reference.markdown import page, table
+
+_ABOUT = {
+    "sweep-file.md": "every key of a sweep file",
+    "box-file.md": "every key of a box file",
+    "other-files.md": "imports, published figures, batches, exclusions",
+    "tools.md": "every tool and its options",
+    "filesystems.md": "every file system type: keys, how it is made, what is read back",
+    "metrics.md": "every metric: unit, meaning, which way is better, who gives it",
+    "caveats.md": "every caveat: severity, what it is about, what to do",
+    "command-line.md": "every verb and exit code",
+    "run-directory.md": "the files of a run and their columns",
+    "python.md": "the public names of `mountlab`",
+}
+
+
+def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns: surface.Columns) -> dict[str, str]:
+    """File name to text of every page. `parser`: of the command line; `public`: the names that notebooks use;
+    `columns`: file of a run to its columns."""
+    made = {
+        **files.pages(),
+        **registries.pages(),
+        "command-line.md": surface.verbs_page(parser),
+        "run-directory.md": surface.runs_page(columns),
+        "python.md": surface.names_page(public),
+    }
+    rows = [(f"[{name}]({name})", _ABOUT[name]) for name in made]
+    index = page(
+        "Reference",
+        "Made from the code by `make docs`; a test fails where the two differ.",
+        table(("Page", "What it holds"), rows),
+    )
+    return {"README.md": index, **made}

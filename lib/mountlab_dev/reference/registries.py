@@ -1,0 +1,262 @@
+"""What is registered in code: tools, file system types, metrics, caveats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
+from mountlab.checks.base import Check
+from mountlab.core.errors import ParameterError
+from mountlab.core.metrics import METRICS, higher_is_better
+from mountlab.core.model import Filesystem, Place, Program, Step
+from mountlab.core.options import Option
+from mountlab.core.units import GIB, format_bytes, format_seconds
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
+from mountlab.filesystems.device import DeviceFamily
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Tool
+
+from mountlab_dev.glossary import METRIC_MEANINGS
+from mountlab_dev.reference.markdown import code, codes, one_line, page, paragraph, prose, table
+
+_ANY = "whatever the sweep has a pattern for, the wall time (`from: clock`), and metrics that the sweep defines"
+_FURTHER = {"command": "Any other option is a value for its `{name}` in the command lines."}
+_OF_EVERY_MOUNT = ("mkfs_time", "mount_time")
+_KINDS = {
+    "size": "size", "duration": "time", "int": "whole number", "flag": "`true` or `false`", "text": "text",
+    "any": "text or number", "mapping": "mapping",
+}  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    """File name to page."""
+    return {
+        "tools.md": tools_page(),
+        "filesystems.md": filesystems_page(),
+        "metrics.md": metrics_page(),
+        "caveats.md": caveats_page(),
+    }
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def tools_page() -> str:
+    """Every tool with its options, what it gives, and what it needs."""
+    return page(
+        "Tools",
+        "The options of each tool in the `workloads` of a [sweep file](sweep-file.md). Sizes and times have their unit "
+        "spelled out. A list of values makes an option a factor. Of every tool the plan shows the commands, and a "
+        "[how-to](../how-to/own-tool.md) says how one is added.",
+        *(_tool(tool) for tool in TOOLS.values()),
+    )
+
+
+def _tool(tool: Tool) -> str:
+    rows = [
+        (code(name), _kind(option), _default(option), one_line(option.help)) for name, option in tool.options.items()
+    ]
+    files = [
+        f"`{option.file_key}: PATH` in the place of `{name}` names a file that holds its text."
+        for name, option in tool.options.items()
+        if option.file_key
+    ]
+    more = "" if not tool.any_option else _FURTHER.get(tool.name, "Any other option of the program is handed to it.")
+    gives = _ANY if len(tool.gives) == len(METRICS) else codes(tool.gives)
+    return "\n\n".join(
+        part
+        for part in (
+            f"## {tool.name}",
+            prose(type(tool).__doc__),
+            table(("Option", "Type", "Without it", "Meaning"), rows),
+            " ".join([*files, more]).strip(),
+            f"Gives: {gives}.",
+            _programs(tool.programs),
+            f"Its clock: steps of {_rounded(tool.clock_s)}." if tool.name != "command" else "",
+            _reserved(tool.reserved),
+        )
+        if part
+    )
+
+
+def _kind(option: Option) -> str:
+    return "one of " + codes(option.choices) if option.kind == "choice" else _KINDS[option.kind]
+
+
+def _default(option: Option) -> str:
+    if option.default is None:
+        return ""
+    if option.kind == "size" and isinstance(option.default, int):
+        return code(format_bytes(option.default))
+    if option.kind == "duration" and isinstance(option.default, float):
+        return code(f"{option.default:g}s")
+    return code(str(bool(option.default)).lower() if option.kind == "flag" else option.default)
+
+
+def _rounded(seconds: float) -> str:
+    """'1 ms' for 0.001."""
+    return format_seconds(seconds).replace(".00", "")
+
+
+def _programs(programs: Iterable[Program]) -> str:
+    rows = [f"{code(each.name)} ({_packages(each)})" for each in programs]
+    return f"Needs on the box: {'; '.join(rows)}." if rows else ""
+
+
+def _packages(program: Program) -> str:
+    by_name: dict[str, list[str]] = {}
+    for manager, package in program.packages.items():
+        by_name.setdefault(package, []).append(manager)
+    named = [f"{code(package)} with {', '.join(managers)}" for package, managers in by_name.items()]
+    return ", ".join(named) + (f"{'. ' if named else ''}{program.hint}" if program.hint else "")
+
+
+def _reserved(reserved: Mapping[str, str]) -> str:
+    why: dict[str, list[str]] = {}
+    for name, reason in reserved.items():
+        why.setdefault(reason, []).append(name)
+    rows = [(codes(names), reason) for reason, names in why.items()]
+    return "Not for a sweep to set:\n\n" + table(("Option", "Why, or what to write"), rows) if rows else ""
+
+
+# --- file systems -----------------------------------------------------------------------------------------------------
+
+
+def filesystems_page() -> str:
+    """Every type with its keys, the steps that make it, and what is read back."""
+    return page(
+        "File systems",
+        "The types of `filesystems` in a [sweep file](sweep-file.md#filesystems), which says what each key means. Of "
+        "each: how it is made on a box, and what is read back after the mount. In the commands `DEVICE` stands for "
+        "the loop device, scratch device or zram device, `MOUNTPOINT` for a directory below the run's own. "
+        "[How one is added](../how-to/own-file-system.md).",
+        *(_family(family) for family in FAMILIES.values()),
+    )
+
+
+def _family(family: Family) -> str:
+    lines = [
+        f"- Keys: {codes(['type', *sorted(family.keys)])}.",
+        f"- Rights: {'root, or password-less sudo' if family.needs_root else 'those of an ordinary user'}.",
+        *(_mkfs_lines(family) if isinstance(family, DeviceFamily) else ()),
+        *([f"- {_programs(family.programs)}"] if family.programs else []),
+        *([f"- Kernel file system: {codes(family.kernel_types)}."] if family.kernel_types else []),
+        f"- Read back: {_evidence(family)}.",
+    ]
+    made = "\n".join(f"{number}. {_step(step)}" for number, step in enumerate(_steps(family), start=1))
+    return f"## {family.type}\n\n{prose(type(family).__doc__)}\n\n" + "\n".join(lines) + f"\n\nMade so:\n\n{made}"
+
+
+def _mkfs_lines(family: DeviceFamily) -> list[str]:
+    smallest = f"- Smallest image: {format_bytes(family.smallest_bytes)}."
+    if not family.mkfs_with_argument:
+        return [smallest]
+    alone = f"; alone: {codes(sorted(family.mkfs_alone))}" if family.mkfs_alone else ""
+    return [smallest, f"- `mkfs` takes, with an argument: {codes(sorted(family.mkfs_with_argument))}{alone}."]
+
+
+def _evidence(family: Family) -> str:
+    mounted = family.mounted_as(_example(family))
+    if mounted == BLOCK_DEVICE:
+        return "what `/sys` says of the device; it has no mount"
+    if mounted == NOT_MOUNTED:
+        return "`/proc/self/mountinfo` and `df` of the file system that holds the directory; no option is asked for"
+    more = ", its super block by its own tools, `/sys/fs` and the device's `queue`"
+    devices = more if family.evidence_devices(_example(family)) else ""
+    control = "" if family.controlled else "; it is not mounted once more without options to compare with"
+    return f"`/proc/self/mountinfo`, `df`, the kernel's log{devices}{control}"
+
+
+def _example(family: Family) -> Filesystem:
+    """A file system of the family with no more than it needs."""
+    below = Filesystem(name="below", type="ext4", image_bytes=GIB)
+    candidates = [
+        Filesystem(name=family.type, type=family.type, image_bytes=GIB),
+        Filesystem(name=family.type, type=family.type, size_bytes=GIB),
+        Filesystem(name=family.type, type=family.type, size_bytes=GIB, device="data"),
+        Filesystem(name=family.type, type=family.type, over=below),
+        Filesystem(name=family.type, type=family.type),
+    ]
+    usable = [each for each in candidates if _given(each) <= family.keys and _accepted(family, each)]
+    return usable[0]
+
+
+def _given(fs: Filesystem) -> set[str]:
+    given = {"image": fs.image_bytes, "size": fs.size_bytes, "device": fs.device, "over": fs.over}
+    return {key for key, value in given.items() if value is not None}
+
+
+def _accepted(family: Family, fs: Filesystem) -> bool:
+    try:
+        family.check(fs, where="")
+    except ParameterError:
+        return False
+    return True
+
+
+def _steps(family: Family) -> tuple[Step, ...]:
+    place = Place(
+        run_id="RUN",
+        run_dir="RUN_DIR",
+        mountpoint="MOUNTPOINT",
+        image="IMAGE",
+        uuid="UUID",
+        journal_uuid="UUID",
+        device="DEVICE",
+    )
+    return family.steps(_example(family), place)
+
+
+def _step(step: Step) -> str:
+    argv = [word.replace("{device}", "DEVICE") for word in step.argv]
+    if argv[:2] == ["sh", "-c"]:  # a script of ours: its text is long, and what it runs comes after it
+        argv = argv[4:] if argv[3] == "timed.sh" else []
+    shown = f": `{' '.join(argv)}`" if argv else ""
+    return f"{step.why}{shown}"
+
+
+# --- metrics and caveats ----------------------------------------------------------------------------------------------
+
+
+def metrics_page() -> str:
+    """Every metric."""
+    rows = [
+        (code(metric), unit, METRIC_MEANINGS[metric], "more" if higher_is_better(metric) else "less", _tellers(metric))
+        for metric, unit in METRICS.items()
+    ]
+    return page(
+        "Metrics",
+        "Base units in files, readable units in reports. From which figure of a tool's output each is taken stands in "
+        "[METHODS.md](../../METHODS.md#metrics).",
+        table(("Metric", "Unit", "Meaning", "Better", "Given by"), rows),
+    )
+
+
+def _tellers(metric: str) -> str:
+    if metric in _OF_EVERY_MOUNT:
+        return "every mount"
+    own = [name for name, tool in TOOLS.items() if metric in tool.gives and name != "command"]
+    return ", ".join([*own, "command"])
+
+
+def caveats_page() -> str:
+    """Every caveat."""
+    return page(
+        "Caveats",
+        "Reasons to doubt a figure, as they stand in `caveats.csv` and beside the figures. When exactly each is raised "
+        "stands in [METHODS.md](../../METHODS.md#caveats). With `strict: true` in the design a warning is an error. "
+        "*Plan*: it is foreseen by `make plan`, where the sweep and the box alone tell it.",
+        "## Of a run",
+        table(("Caveat", "Severity", "What it is about", "What to do", "Plan"), map(_check, CHECKS.values())),
+        "## Of runs that are compared",
+        table(
+            ("Caveat", "Severity", "What it is about", "What to do"),
+            [(code(name), each.severity, each.about, each.advice) for name, each in OF_SEVERAL_RUNS.items()],
+        ),
+    )
+
+
+def _check(check: Check) -> tuple[str, ...]:
+    foreseen = "yes" if check.foresee else ""
+    return (code(check.code), " or ".join(check.severities), paragraph(check.find.__doc__), check.advice, foreseen)

@@ -1,0 +1,132 @@
+"""What people type and import: the verbs of the command line, the files of a run, the public names of `mountlab`."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mountlab.core.errors import EXIT_CODES
+
+from mountlab_dev.glossary import COLUMN_MEANINGS, RUN_FILES
+from mountlab_dev.reference.markdown import code, codes, one_line, page, prose, table
+
+Columns = Mapping[str, Sequence[str]]
+"""File of a run to the columns that it has."""
+
+
+def verbs_page(parser: argparse.ArgumentParser) -> str:
+    """Every verb of the command line, and what it ends with."""
+    return page(
+        "Command line",
+        "`.venv/bin/python -m mountlab VERB`; most verbs are targets of `make` as well (`make help`).",
+        "## Exit codes",
+        table(("Code", "Meaning"), [(str(number), text) for number, text in EXIT_CODES.items()]),
+        "`make` reports every failure as its own exit code 2.",
+        *(_verb(name, verb, text) for name, verb, text in _verbs(parser, "")),
+    )
+
+
+def _verbs(parser: argparse.ArgumentParser, before: str) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """Every verb with its parser and its text, those below another verb in its place."""
+    for action in _subparsers(parser):
+        helps = {each.dest: each.help or "" for each in action._choices_actions}
+        for name, verb in action.choices.items():
+            below = list(_verbs(verb, f"{before}{name} "))
+            yield from below or [(f"{before}{name}", verb, helps.get(name, ""))]
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> list[Any]:
+    return [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+
+
+def _verb(name: str, parser: argparse.ArgumentParser, text: str) -> str:
+    actions = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
+    rows = [(_words(each), _allowed(each)) for each in actions]
+    sentence = f"{text[:1].upper()}{text[1:]}."
+    return f"## {name}\n\n{sentence}" + (f"\n\n{table(('Argument', 'Meaning'), rows)}" if rows else "")
+
+
+def _words(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest)
+    if not action.option_strings:
+        return code(name.upper() + ("..." if action.nargs == "+" else ""))
+    value = f" {name.upper() if not action.metavar else name}" if action.nargs != 0 else ""
+    return ", ".join(code(word + value) for word in action.option_strings)
+
+
+def _allowed(action: argparse.Action) -> str:
+    choices = f"one of {codes(action.choices)}" if action.choices else ""
+    default = "" if action.default in (None, False, [], argparse.SUPPRESS) else f"default {code(action.default)}"
+    return "; ".join(part for part in (one_line(action.help or ""), choices, default) if part)
+
+
+def runs_page(columns: Columns) -> str:
+    """Every file of a run, and the columns of its tables."""
+    files = [(code(name), text) for name, text in RUN_FILES.items()]
+    return page(
+        "The directory of a run",
+        "`results/<run_id>/`, or below `MOUNTLAB_RESULTS`. What is measured is never changed; what is derived can be "
+        "made again by `python -m mountlab reparse RUN`. The columns of files are names of one vocabulary.",
+        table(("File", "What it holds"), files),
+        *(_columns(file, names) for file, names in columns.items()),
+    )
+
+
+def _columns(file: str, names: Sequence[str]) -> str:
+    rows = [(code(name), COLUMN_MEANINGS[name]) for name in names if name in COLUMN_MEANINGS]
+    factors = [("one for each factor", "The level of that swept option.")] if set(names) - {*COLUMN_MEANINGS} else []
+    return f"## {file}\n\n" + table(("Column", "Meaning"), [*rows, *factors])
+
+
+def names_page(public: Mapping[str, object]) -> str:
+    """Every public name of the package with its docstring."""
+    return page(
+        "Python names",
+        "What `import mountlab` offers to notebooks and scripts. [Own plots](../how-to/own-plot.md) and "
+        "[custom figures](../how-to/custom-figures.md) use them.",
+        *(_name(name, each) for name, each in sorted(public.items(), key=lambda pair: pair[0].lower())),
+    )
+
+
+def _name(name: str, what: object) -> str:
+    doc = inspect.getdoc(what) or ""
+    if inspect.ismodule(what):
+        return f"## {name}\n\nA module. {prose(doc)}\n\n{table(('Name', 'Meaning'), _of_module(what))}"
+    call = "" if inspect.isclass(what) else f"\n\n```python\n{name}{_signature(what)}\n```"
+    fields = _of_class(what) if inspect.isclass(what) else []
+    more = f"\n\n{table(('Name', 'Meaning'), fields)}" if fields else ""
+    return f"## {name}{call}\n\n{prose(doc)}{more}"
+
+
+def _signature(what: Any) -> str:
+    """Without the quotes of annotations, and without paths of this machine."""
+    return re.sub(r"= PosixPath\([^)]*\)", "= ...", str(inspect.signature(what)).replace("'", ""))
+
+
+def _of_module(module: Any) -> list[tuple[str, str]]:
+    own = [
+        (name, each)
+        for name, each in inspect.getmembers(module)
+        if not name.startswith("_")
+        and (inspect.isfunction(each) or inspect.isclass(each))
+        and each.__module__.startswith(module.__name__)
+    ]
+    return [(code(name), first_sentence(inspect.getdoc(each))) for name, each in own]
+
+
+def _of_class(what: type[Any]) -> list[tuple[str, str]]:
+    methods = [
+        (code(f"{name}()"), first_sentence(inspect.getdoc(each)))
+        for name, each in inspect.getmembers(what, inspect.isfunction)
+        if not name.startswith("_")
+    ]
+    fields = [(code(name), "") for name in getattr(what, "__dataclass_fields__", {})]
+    return [*fields, *methods]
+
+
+def first_sentence(doc: str | None) -> str:
+    """Up to the first blank line."""
+    return one_line((doc or "").split("\n\n")[0])

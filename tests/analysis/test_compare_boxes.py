@@ -1,0 +1,304 @@
+"""One sweep on several boxes: what holds over them, on each, on a further one; and what is the box's share."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from mountlab.analysis import verdicts
+from mountlab.analysis.cells import by_block, counted
+from mountlab.analysis.compare.boxes import Across, across_boxes
+from mountlab.core.errors import PlanError
+from mountlab.core.model import Until
+from mountlab.report import sections
+from mountlab.report.views import boxes as across_view
+from mountlab.stats import OVER_BOXES_METHOD, holm
+from mountlab.stats.between import spread
+from mountlab.stats.sequential import nominal_level, true_p
+from pages import Page
+from scipy import stats
+from synthetic_run import SyntheticRun, synthetic_run
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def on(
+    box: str, *, factor: float = 1.0, ratio: float = 1.0, blocks: int = 5, hostile: str = "", **facts: Any
+) -> SyntheticRun:
+    """A synthetic run on a box that is `factor` times as fast, and on which each ratio is `ratio` times the usual."""
+    made = synthetic_run(blocks=blocks, caveats=False, hostile=hostile)
+    rng = np.random.default_rng(sum(box.encode()))
+    noise = np.exp(rng.normal(0, 0.01, len(made.measurements)))
+    made.measurements = made.measurements.assign(value=made.measurements["value"] * factor * noise)
+    facts = {**made.info["facts"], "hostname": box, **facts}
+    made.info = {**made.info, "run_id": f"run-{box}", "box": {"name": box}, "facts": facts}
+    made.comparisons = [
+        replace(each, ratio=each.ratio * ratio * float(np.exp(rng.normal(0, 0.01)))) for each in made.comparisons
+    ]
+    return made
+
+
+@pytest.fixture(scope="module")
+def across() -> Across:
+    boxes = [on("db1"), on("db2", factor=1.3), on("db3", factor=0.8, kernel="6.19"), on("db4", ratio=1.05)]
+    return across_boxes(boxes, {"db5": "cannot be reached"})
+
+
+def test_the_mean_on_a_box_whose_run_a_rule_ended_has_the_interval_of_the_rule() -> None:
+    until = Until(half_width=0.03, min=3, max=5)
+    runs = [on("db1"), on("db2")]
+    for each in runs:
+        each.sweep = replace(each.sweep, design=replace(each.sweep.design, until=until))
+    found = across_boxes(runs)
+    for own in found.cells[0].estimates:
+        assert own
+        half = stats.t.ppf((1 + nominal_level(until, 0.95)) / 2, own.n - 1) * own.sd / math.sqrt(own.n)
+        assert (own.low, own.high) == pytest.approx((own.mean - half, own.mean + half))
+    for part in (found.cells, found.ratios):
+        assert [each.p_adjusted for each in part] == pytest.approx(holm(true_p([s.spread.p for s in part], until)))
+
+
+# ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_ratio_over_boxes_is_the_t_interval_of_one_value_a_box(across: Across) -> None:
+    assert across.boxes == ("db1", "db2", "db3", "db4")
+    assert len(across.ratios) == len(across.runs[0].comparisons)
+    for each in across.ratios:
+        logs = np.log([one.ratio for one in each.on_each if one])
+        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+        assert (math.log(each.over.low), math.log(each.over.high)) == pytest.approx((expected.low, expected.high))
+        assert (each.over.n, each.over.method) == (4, OVER_BOXES_METHOD)
+        assert each.over.low_all <= each.over.low < each.over.ratio < each.over.high <= each.over.high_all
+        assert each.further_low < each.over.low
+        assert each.further_high > each.over.high
+
+
+def test_the_verdict_over_boxes_is_that_of_its_interval(across: Across) -> None:
+    assert {each.over.verdict for each in across.ratios} == {"faster", "undecided"}
+    for each in across.ratios:
+        beyond = each.over.low_all > 1 or each.over.high_all < 1
+        assert beyond == (each.over.verdict in ("faster", "slower"))
+        assert (each.over.needed is None) == (each.over.verdict != "undecided")
+
+
+def test_the_ratio_of_a_box_is_that_of_its_own_run_with_the_interval_that_holds_together(across: Across) -> None:
+    for place, run in enumerate(across.runs):
+        own = {(c.candidate, c.workload, *c.factors.items(), c.metric): c for c in run.comparisons}
+        for each in across.ratios:
+            one = each.on_each[place]
+            assert one
+            kept = own[one.candidate, one.workload, *one.factors.items(), one.metric]
+            assert (one.ratio, one.verdict, one.low, one.high) == (
+                kept.ratio,
+                kept.verdict,
+                kept.low_all,
+                kept.high_all,
+            )
+
+
+def test_how_a_ratio_varies_is_told_from_the_ratios_of_blocks(across: Across) -> None:
+    each = across.ratios[0]
+    one = each.over
+    samples = []
+    for run in across.runs:
+        blocks = by_block(counted(run.measurements))
+        ours, theirs = (
+            blocks[verdicts.cell_id(name, one), one.metric, one.label] for name in (one.candidate, one.baseline)
+        )
+        samples.append([ours[block] / theirs[block] for block in ours])
+    found = spread(samples)
+    assert (each.spread.between, each.spread.within, each.spread.p) == pytest.approx(
+        (found.between, found.within, found.p)
+    )
+    known = [each.spread.p for each in across.ratios if not math.isnan(each.spread.p)]
+    assert [each.p_adjusted for each in across.ratios if not math.isnan(each.p_adjusted)] == pytest.approx(holm(known))
+
+
+def with_verdicts(made: SyntheticRun, verdict: str) -> SyntheticRun:
+    first, *others = made.comparisons
+    made.comparisons = [replace(first, verdict=verdict), *others]  # type: ignore[arg-type]
+    return made
+
+
+def test_a_ratio_that_turns_round_is_named() -> None:
+    found = across_boxes([with_verdicts(on("a"), "faster"), with_verdicts(on("b"), "slower"), on("c")])
+    assert [each.turns for each in found.ratios[:2]] == [True, False]
+    assert not found.ratios[0].holds
+    said = across_view.sentences(found)
+    total = len(found.ratios)
+    assert any(
+        each.startswith("It turns round: tmpfs to ext4, dd-write: write bandwidth is faster on a") for each in said
+    )
+    held = sum(each.holds for each in found.ratios)
+    assert (
+        f"Box by box, {held} of {total} comparisons have the same verdict, faster, slower or the same, on every box."
+        in said
+    )
+    assert "slower on b" in " ".join(said)
+
+
+def test_undecided_on_every_box_does_not_hold() -> None:
+    found = across_boxes([with_verdicts(on("a"), "undecided"), with_verdicts(on("b"), "undecided")])
+    assert not found.ratios[0].holds
+    assert not found.ratios[0].turns
+
+
+# ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_figure_has_its_parts(across: Across) -> None:
+    assert [each.cell.id for each in across.cells] == [cell.id for cell in across.runs[0].sweep.cells]
+    for each in across.cells:
+        frames = [run.measurements[~run.measurements["warmup"]] for run in across.runs]
+        own = [list(f[(f["cell"] == each.cell.id) & (f["metric"] == each.metric)]["value"]) for f in frames]
+        assert each.spread == spread(own)
+        assert each.spread.share > 0.5
+        assert [one.mean for one in each.estimates if one] == pytest.approx([np.mean(values) for values in own])
+
+
+def test_a_cell_that_a_box_lacks_is_named_and_the_rest_is_said_without_it() -> None:
+    """Also where it is the first box that lacks it."""
+    lacking = on("a")
+    lacking.measurements = lacking.measurements[lacking.measurements["cell"] != "ext4/dd-write"]
+    lacking.comparisons = [each for each in lacking.comparisons if each.workload != "dd-write"]
+    found = across_boxes([lacking, on("b"), on("c")])
+    (cell,) = [each for each in found.cells if each.cell.id == "ext4/dd-write"]
+    assert [each is None for each in cell.estimates] == [True, False, False]
+    assert cell.spread.runs == 2
+    (caveat,) = [each for each in found.caveats if each.code == "not-on-all-boxes"]
+    assert caveat.message.startswith("a has no figure of ext4/dd-write: ")
+    ratio = next(each for each in found.ratios if each.over.workload == "dd-write")
+    assert (ratio.on_each[0], ratio.over.n) == (None, 2)
+    assert "n/a" in Page(across_view.ratios(found).text).words
+
+
+def test_a_box_without_figures_is_told_with_its_reason(across: Across) -> None:
+    (caveat,) = [each for each in across.caveats if each.code == "box-missing"]
+    assert caveat.message == "db5 has no figures, and nothing here is about it: cannot be reached"
+    assert across_view.sentences(across)[-1] == "Without db5: there are no figures of it (see the caveats)."
+    assert "db5  no figures: cannot be reached" in across_view.across_text(across)
+
+
+def test_a_run_without_a_single_figure_is_a_missing_box() -> None:
+    empty = on("c")
+    empty.measurements = empty.measurements[:0]
+    found = across_boxes([on("a"), on("b"), empty])
+    assert found.boxes == ("a", "b")
+    assert dict(found.missing) == {"c": "its run has no figure"}
+
+
+@pytest.mark.parametrize(
+    ("boxes", "missing", "said", "got"),
+    [
+        ("a", {"b": "gone"}, "one box says nothing of others", "figures of a (b: gone)"),
+        ("", {"a": "gone"}, "one box says nothing of others", "figures of none (a: gone)"),
+        ("aba", {}, "a box has two runs here", "a"),
+    ],
+)
+def test_fewer_than_two_boxes_and_two_runs_of_one_are_refused(
+    boxes: str, missing: dict[str, str], said: str, got: str
+) -> None:
+    with pytest.raises(PlanError, match=said) as error:
+        across_boxes([on(box) for box in boxes], missing)
+    assert error.value.got == got
+
+
+@pytest.mark.slow
+def test_few_boxes_and_one_run_a_box_are_caveats() -> None:
+    assert {each.code for each in across_boxes([on(box) for box in "abcd"]).caveats} == {"few-boxes", "one-run-a-box"}
+    assert {each.code for each in across_boxes([on(box) for box in "abcde"]).caveats} == {"one-run-a-box"}
+
+
+def test_boxes_that_are_one_machine_are_a_caveat() -> None:
+    """Trap: three names of one server, counted as three servers."""
+    found = across_boxes(
+        [on("a", hostname="db"), on("b"), on("c", hostname="db"), on("d", hostname="db", cpu_model="x")]
+    )
+    (caveat,) = [each for each in found.caveats if each.code == "one-machine"]
+    assert caveat.message.startswith("a and c have the same host name (db) and processor. ")
+    assert {(each.area, each.what) for each in found.differences if each.known} == {
+        ("machine", "hostname"),
+        ("machine", "cpu_model"),
+    }
+
+
+def test_two_boxes_of_one_block_say_what_they_can() -> None:
+    found = across_boxes([on("a", blocks=1), on("b", blocks=1)])
+    assert all(each.over.n == 2 for each in found.ratios)
+    assert all(math.isnan(each.p_adjusted) for each in found.cells)
+    assert across_view.parts(found)
+    assert across_view.overview(found)
+
+
+def test_runs_without_comparisons_have_figures_only() -> None:
+    boxes = [on("a"), on("b", factor=2.0)]
+    for each in boxes:
+        each.comparisons = []
+    found = across_boxes(boxes)
+    assert found.ratios == ()
+    said = across_view.sentences(found)
+    assert said[0].startswith("The runs have no comparison")
+    assert said[1].startswith(f"{len(found.cells)} of {len(found.cells)} figures differ from box to box by more than")
+    assert across_view.overview(found).text.count("<svg") == 1
+    assert "no comparison" in across_view.ratios(found).text
+
+
+# ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_answer_is_told_first(across: Across) -> None:
+    said = across_view.sentences(across)
+    assert said[0].startswith("Over 4 boxes, each counting alike: ")
+    assert "n = 4 boxes" in said[0]
+    further = next(each for each in said if each.startswith("On one more such box"))
+    first = verdicts.strongest_first([each.over for each in across.ratios])[0]
+    assert f"for {first.candidate} to {first.baseline}" in further
+
+
+def test_what_is_undecided_over_boxes_says_how_many_would_decide() -> None:
+    found = across_boxes([on("a"), on("b", ratio=1.5), on("c", ratio=0.7)])
+    said = " ".join(across_view.sentences(found))
+    assert "Over 3 boxes, each counting alike: nothing is shown to be faster or slower than ext4" in said
+    assert "n = 3 boxes" in said
+    undecided = [each.over for each in found.ratios if each.over.verdict == "undecided"]
+    assert any(each.needed and each.needed > 3 for each in undecided)
+    assert any("boxes or fewer would decide" in verdicts.needed(each) for each in undecided)
+
+
+def test_as_data_nothing_is_infinite_or_nan(across: Across) -> None:
+    read = json.loads(json.dumps(across_view.across_json(across), allow_nan=False))
+    assert read["boxes"] == {name: f"run-{name}" for name in across.boxes}
+    assert len(read["ratios"]) == len(across.ratios)
+    assert read["figures"][0]["spread"]["share"] == pytest.approx(across.cells[0].spread.share)
+
+
+@pytest.mark.slow
+def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
+    found = across_boxes(
+        [on(f"{HOSTILE}a", hostile=HOSTILE), on("b", hostile=HOSTILE, kernel=HOSTILE)], {HOSTILE: HOSTILE}
+    )
+    parts = [
+        getattr(across_view, part)(found)
+        for part in ("heading", "answer", "overview", "caveats", "which", "ratios", "parts", "differences")
+    ]
+    page = Page("".join(part.text for part in parts))
+    assert page.active() == set()
+    assert page.crossed == page.open == []
+    assert page.tags["svg"] == 2
+    assert HOSTILE in page.words
+
+
+@pytest.mark.slow
+def test_the_parts_of_the_sweep_notebook_show_all_boxes(across: Across) -> None:
+    assert sections.answer(across).text == across_view.answer(across).text
+    assert sections.caveats(across).text == across_view.caveats(across).text
+    assert sections.overview(across).text.count("<svg") == 2
+    order = Page(sections.run_order(across).text).words
+    assert all(name in order for name in across.boxes)
+    assert list(across.trials.index.get_level_values("box").unique()) == list(across.boxes)
+    assert sections.answer(across.runs[0]).text != sections.answer(across).text

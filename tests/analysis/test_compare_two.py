@@ -1,0 +1,391 @@
+"""Two runs beside each other: what differs, the ratios, and what may not be compared."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from mountlab.analysis.compare.two import Difference, RunComparison, compare_runs
+from mountlab.core.errors import PlanError
+from mountlab.core.findings import Caveat, OptionEvidence
+from mountlab.core.model import Filesystem, Until, Workload
+from mountlab.report.views import compare
+from mountlab.stats import compare_unpaired, sequential
+from scipy import stats
+from synthetic_run import SyntheticRun, synthetic_run
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def run(name: str, *, factor: float = 1.0, blocks: int = 5, seed: int = 1, **facts: Any) -> SyntheticRun:
+    """A synthetic run with another name; `factor` times as fast, with a noise of its own; and other facts."""
+    made = synthetic_run(blocks=blocks, caveats=False)
+    rng = np.random.default_rng(seed)
+    values = made.measurements["value"] * factor * np.exp(rng.normal(0, 0.01, len(made.measurements)))
+    made.measurements = made.measurements.assign(value=values)
+    made.info = {**made.info, "run_id": name, "facts": {**made.info["facts"], **facts}}
+    return made
+
+
+def compared(**changes: Any) -> RunComparison:
+    return compare_runs(run("a"), run("b", seed=2, **changes))
+
+
+def areas(found: RunComparison) -> dict[str, list[str]]:
+    named: dict[str, list[str]] = {}
+    for each in found.differences:
+        named.setdefault(each.area, []).append(each.what)
+    return named
+
+
+def values(made: SyntheticRun, cell: str, metric: str) -> list[float]:
+    frame = made.measurements
+    own = frame[(frame["cell"] == cell) & (frame["metric"] == metric) & ~frame["warmup"]]
+    return list(own["value"])
+
+
+def refusal(a: SyntheticRun, b: SyntheticRun) -> PlanError:
+    with pytest.raises(PlanError) as caught:
+        compare_runs(a, b)
+    return caught.value
+
+
+# ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
+    a, b = run("a"), run("b", factor=1.3, seed=2)
+    found = compare_runs(a, b)
+    assert [each.cell.id for each in found.ratios] == [cell.id for cell in a.sweep.cells]
+    for each in found.ratios:
+        metric = each.comparison.metric
+        ours, theirs = values(b, each.cell.id, metric), values(a, each.cell.id, metric)
+        logs = np.log(ours), np.log(theirs)
+        reference = stats.ttest_ind(*logs, equal_var=False)
+        assert each.comparison.ratio == pytest.approx(math.exp(logs[0].mean() - logs[1].mean()))
+        most = 2 * stats.t.sf(abs(reference.statistic), min(map(len, logs)) - 1)
+        assert reference.pvalue * (1 - 1e-9) <= each.comparison.p <= most * (1 + 1e-9)
+        alone = compare_unpaired(ours, theirs)
+        assert (each.comparison.low, each.comparison.high) == pytest.approx((alone.low, alone.high))
+        assert (each.n_a, each.n_b) == (len(theirs), len(ours))
+        assert (each.mean_a, each.mean_b) == pytest.approx((np.mean(theirs), np.mean(ours)))
+        assert compare_unpaired(ours, theirs).p == pytest.approx(each.comparison.p)
+
+
+def test_runs_of_different_length_are_compared() -> None:
+    found = compare_runs(run("a", blocks=3), run("b", blocks=8, factor=2.0, seed=2))
+    whole = next(each for each in found.ratios if each.cell.id == "tmpfs/dd-write")
+    assert (whole.n_a, whole.n_b, whole.comparison.n) == (3, 8, 3)
+    assert whole.comparison.verdict == "faster"
+
+
+def test_swapping_the_runs_inverts_every_ratio() -> None:
+    a, b = run("a"), run("b", factor=1.3, seed=2)
+    for there, back in zip(compare_runs(a, b).ratios, compare_runs(b, a).ratios, strict=True):
+        assert there.comparison.ratio == pytest.approx(1 / back.comparison.ratio)
+        assert there.comparison.low_all == pytest.approx(1 / back.comparison.high_all)
+        opposite = {"faster": "slower", "slower": "faster"}
+        assert there.comparison.verdict == opposite.get(back.comparison.verdict, back.comparison.verdict)
+
+
+def test_the_interval_for_all_together_agrees_with_the_verdict() -> None:
+    for factor in (1.0, 1.05, 1.3):
+        for each in compared(factor=factor).ratios:
+            leaves_out_1 = each.comparison.low_all > 1 or each.comparison.high_all < 1
+            assert leaves_out_1 == (each.comparison.verdict in ("faster", "slower"))
+
+
+@pytest.mark.slow
+def test_two_runs_of_the_same_seldom_differ() -> None:
+    """25 pairs of runs that are alike: a false verdict in at most 5 % of them, but for chance."""
+    false = 0
+    for seed in range(25):
+        found = compare_runs(run("a", seed=seed), _redrawn(run("b", seed=seed), seed))
+        false += any(each.comparison.verdict in ("faster", "slower") for each in found.ratios)
+    assert stats.binomtest(false, 25, 0.05, alternative="greater").pvalue > 0.01
+
+
+def _redrawn(made: SyntheticRun, seed: int) -> SyntheticRun:
+    """The trials of each cell drawn anew, around the means of the other run."""
+    rng = np.random.default_rng(1000 + seed)
+    frame = made.measurements
+    other = run("a", seed=seed).measurements
+    logs = np.log(other["value"]).groupby([other["cell"], other["metric"], other["warmup"]])
+    mean, spread = logs.transform("mean"), logs.transform("std").fillna(0)
+    made.measurements = frame.assign(value=np.exp(rng.normal(mean, spread)))
+    return made
+
+
+def test_a_time_that_grew_is_slower() -> None:
+    a, b = run("a"), run("b", factor=2.0, seed=2)
+    for made in (a, b):
+        made.answer_metrics = {w.label: ("read_latency_p99",) for w in made.sweep.workloads if w.tool == "fio"}
+    found = compare_runs(a, b)
+    assert found.ratios
+    assert all(each.comparison.ratio > 1 and each.comparison.verdict == "slower" for each in found.ratios)
+    assert {each.unit for each in found.ratios} == {"s"}
+
+
+def test_one_block_gives_ratios_without_intervals() -> None:
+    found = compare_runs(run("a", blocks=1), run("b", blocks=1, seed=2))
+    assert all(math.isnan(each.comparison.low) and each.comparison.verdict == "undecided" for each in found.ratios)
+    assert "none: n is below 2" in compare.comparison_text(found)
+    assert compare.summary(found) == f"Compared with A, B is without an interval in {len(found.ratios)} of " + (
+        f"{len(found.ratios)} ratios"
+    )
+
+
+def test_after_a_stopping_rule_intervals_are_wider() -> None:
+    rule = Until(half_width=0.05, min=3, max=20)
+    stopped = run("b", seed=2)
+    stopped.sweep = replace(stopped.sweep, design=replace(stopped.sweep.design, until=rule))
+    plain, corrected = compare_runs(run("a"), run("b", seed=2)), compare_runs(run("a"), stopped)
+    level = sequential.nominal_level(rule, 0.95)
+    assert level > 0.95
+    for before, after in zip(plain.ratios, corrected.ratios, strict=True):
+        assert after.comparison.high > before.comparison.high
+        assert after.comparison.level == 0.95
+
+
+def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
+    rule = Until(half_width=0.05, min=3, max=20)
+    stopped = run("b", seed=2)
+    stopped.sweep = replace(stopped.sweep, design=replace(stopped.sweep.design, until=rule, repeats=20))
+    text = compare.comparison_text(compare_runs(run("a"), stopped)).replace("\u00a0", " ")
+    assert "repeats: 5 in A, by the rule in B" in text
+    assert "until: no rule in A, until every mean is within ± 5 % at 95 %, 3 to 20 blocks in B" in text
+
+
+# ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_differs_but_seed_run_and_time() -> None:
+    b = run("b", seed=2, memory_available_bytes=1, boot_id="other", mount_root_free_bytes=5)
+    b.sweep = replace(b.sweep, design=replace(b.sweep.design, seed=99, trial_timeout_s=5.0))
+    b.info |= {"created_at": "2027-01-01T00:00:00+00:00"}
+    found = compare_runs(run("a"), b)
+    assert found.differences == ()
+    assert [each.code for each in found.caveats] == ["sides-alike", "runs-not-paired"]
+    assert "in nothing that was kept" in compare.comparison_text(found)
+
+
+@pytest.mark.parametrize(
+    ("facts", "area", "what"),
+    [
+        ({"kernel": "6.19.1"}, "system", "kernel"),
+        ({"cpu_model": "Xeon"}, "machine", "cpu_model"),
+        ({"memory_bytes": 1}, "machine", "memory_bytes"),
+        ({"virtualization": "none"}, "virtualisation", "virtualization"),
+        ({"mount_root_fstype": "xfs"}, "device", "mount_root_fstype"),
+        (
+            {"block_devices": [{"name": "vda", "type": "disk", "size_bytes": 2**39, "model": "fast"}]},
+            "device",
+            "disk vda",
+        ),
+        ({"programs": {"fio": {"version": "fio-3.40"}, "dd": {}}}, "tools", "fio"),
+    ],
+)
+@pytest.mark.slow
+def test_a_fact_that_differs_is_listed_in_its_area(facts: dict[str, Any], area: str, what: str) -> None:
+    a = run("a", block_devices=[{"name": "vda", "type": "disk", "size_bytes": 2**38, "model": "slow"}])
+    b = run("b", seed=2, **{"block_devices": a.info["facts"]["block_devices"], **facts})
+    found = compare_runs(a, b)
+    assert areas(found) == {area: [what]}
+    assert found.differences[0].known
+    assert "sides-differ" not in {each.code for each in found.caveats}, "one respect is what was to be compared"
+
+
+def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
+    b = run("b", seed=2)
+    filesystems = [replace(fs, options=("relatime",)) if fs.name == "ext4" else fs for fs in b.sweep.filesystems]
+    workloads = [replace(w, options={"count": 8}) if w.name == "dd-write" else w for w in b.sweep.workloads]
+    design = replace(b.sweep.design, drop_caches=False)
+    b.sweep = replace(b.sweep, filesystems=tuple(filesystems), workloads=tuple(workloads), design=design)
+    b.options = [OptionEvidence(filesystem="tmpfs", option="noswap", kind="mount", state="ignored", kernel_says="rw")]
+    a = run("a")
+    a.options = []
+    found = compare_runs(a, b)
+    assert areas(found) == {
+        "options of tmpfs in effect": ["noswap"],
+        "file system ext4": ["options"],
+        "workload dd-write": ["count"],
+        "design": ["drop_caches"],
+    }
+
+
+def test_more_than_one_respect_is_a_caveat() -> None:
+    found = compared(kernel="6.19.1", cpu_model="Xeon")
+    caveat = next(each for each in found.caveats if each.code == "sides-differ")
+    assert caveat.severity == "warning"
+    assert "A and B differ in 2 respects: system; machine." in caveat.message
+    assert "Change one at a time" in caveat.message
+
+
+def test_what_one_run_does_not_know_is_no_difference() -> None:
+    found = compared(power="mains", cpu_model=None)
+    assert [each for each in found.differences if each.known] == []
+    assert {each.what for each in found.differences} == {"cpu_model", "power"}
+    assert "not known of both: cpu model, power" in compare.comparison_text(found)
+    assert "sides-alike" in {each.code for each in found.caveats}
+
+
+# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_that_the_runs_share_no_blocks_is_always_said() -> None:
+    caveat = next(each for each in compared().caveats if each.code == "runs-not-paired")
+    assert caveat.severity == "warning"
+    assert "Run A and B again, in turns" in caveat.message
+
+
+def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
+    b = run("b", seed=2)
+    noisy = {"code": "noisy", "severity": "warning", "scope": "cell", "message": "varies"}
+    b.caveats = [
+        Caveat(**noisy, subject="tmpfs/dd-write", metrics="write_bandwidth"),
+        Caveat(**noisy, subject="xfs/dd-write"),
+        Caveat(**{**noisy, "severity": "note"}, subject="ext4/dd-write"),
+        Caveat(**{**noisy, "code": "emulated", "scope": "run"}),
+    ]  # type: ignore[arg-type]
+    found = compare_runs(run("a"), b)
+    carried = [each for each in found.caveats if each.message.startswith("in B: ")]
+    assert [(each.code, each.subject) for each in carried] == [("noisy", "tmpfs/dd-write"), ("emulated", "")]
+    page = compare.tables(found).text
+    assert page.count(">noisy<") == 1
+
+
+@pytest.mark.parametrize("status", ["interrupted", "running"])
+def test_a_run_that_is_not_complete_is_told(status: str) -> None:
+    b = run("b", seed=2)
+    b.info["status"] = status
+    caveat = next(each for each in compare_runs(run("a"), b).caveats if each.code == "unfinished")
+    assert caveat.message.startswith(f"B is {status}: ")
+
+
+def test_an_imported_run_is_told() -> None:
+    a = run("a")
+    a.sweep = replace(a.sweep, imported=True)
+    a.info["facts"] = {}
+    found = compare_runs(a, run("b", seed=2))
+    caveat = next(each for each in found.caveats if each.code == "imported")
+    assert caveat.message.startswith("A was imported: ")
+    assert {each.what for each in found.differences if each.known} == set()
+
+
+# ── what cannot be compared ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_is_not_compared_with_itself() -> None:
+    error = refusal(run("a"), run("a"))
+    assert (error.what, error.got) == ("a run is not compared with itself", "a")
+
+
+def test_runs_without_a_common_cell_are_refused() -> None:
+    b = run("b")
+    b.sweep = replace(b.sweep, filesystems=(Filesystem(name="xfs", type="xfs", image_bytes=2**30),), baseline=None)
+    error = refusal(run("a"), b)
+    assert error.what == "the two runs have no cell in common"
+    assert error.got.startswith("B has xfs/dd-read cache=cold, ")
+    assert error.allowed.startswith("cells of A: tmpfs/dd-write, ")
+    assert "same sweep twice" in error.next_step
+
+
+def test_runs_whose_answers_are_about_other_metrics_are_refused() -> None:
+    b = run("b")
+    b.answer_metrics = {w.label: ("elapsed",) for w in b.sweep.workloads}
+    error = refusal(run("a"), b)
+    assert (error.what, error.got) == (
+        "the two runs have no figure in common",
+        "their answers are about different metrics",
+    )
+
+
+def test_runs_with_other_units_are_refused() -> None:
+    b = run("b")
+    b.measurements = b.measurements.assign(unit="MB/s")
+    assert refusal(run("a"), b).got == "write_bandwidth of tmpfs/dd-write in B/s and in MB/s"
+
+
+def test_runs_in_which_nothing_succeeded_are_refused() -> None:
+    b = run("b")
+    b.measurements = b.measurements[b.measurements["warmup"]]
+    assert refusal(run("a"), b).got == "the cells that both have gave no figure in one of them"
+
+
+def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
+    b = run("b", seed=2)
+    more = Workload(name="new", tool="dd", options={})
+    b.sweep = replace(b.sweep, workloads=(*b.sweep.workloads[1:], more))
+    found = compare_runs(run("a"), b)
+    assert found.only_a == ("tmpfs/dd-write", "ramfs/dd-write", "ext4/dd-write")
+    assert found.only_b == ("tmpfs/new", "ramfs/new", "ext4/new")
+    assert "dd-write" not in {each.cell.workload.name for each in found.ratios}
+    text = compare.comparison_text(found)
+    assert "only in A    tmpfs/dd-write" in text
+    assert "only in B    tmpfs/new" in text
+
+
+def test_excluded_cells_are_not_compared() -> None:
+    b = run("b", seed=2)
+    b.sweep = replace(b.sweep, excluded=("tmpfs/dd-write",))
+    found = compare_runs(run("a"), b)
+    assert "tmpfs/dd-write" not in {each.cell.id for each in found.ratios}
+    assert found.only_a == ("tmpfs/dd-write",)
+
+
+# ── as text, data and a page ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
+    found = compared(factor=1.5, kernel="6.19.1")
+    lines = compare.comparison_text(found).splitlines()
+    assert lines[0].startswith("A            a (box local, Linux 6.18.5")
+    assert lines[1].startswith("B            b (box local, Linux 6.19.1")
+    differs = next(i for i, line in enumerate(lines) if line.startswith("differs"))
+    assert lines[differs] == "differs      system: kernel: 6.18.5 in A, 6.19.1 in B"
+    head = next(i for i, line in enumerate(lines) if line.startswith("cell "))
+    caveat = next(i for i, line in enumerate(lines) if line.startswith("warning: "))
+    assert differs < head < caveat
+    row = next(line for line in lines if line.startswith("tmpfs/dd-write "))
+    assert "5, 5" in row
+    assert row.endswith("faster")
+
+
+def test_the_sentences_sum_up_first_and_name_both_sides() -> None:
+    found = compared(factor=1.5)
+    said = compare.sentences(found)
+    assert said[0] == f"Compared with A, B is faster in {len(found.ratios)} of {len(found.ratios)} ratios."
+    assert " in B " in said[1]
+    assert " in A" in said[1]
+
+
+def test_json_holds_every_ratio_and_no_nan() -> None:
+    found = compare_runs(run("a", blocks=1), run("b", blocks=1, seed=2, kernel="6.19.1"))
+    read = json.loads(json.dumps(compare.comparison_json(found), allow_nan=False))
+    assert (read["a"], read["b"]) == ("a", "b")
+    assert read["differences"] == [{"area": "system", "what": "kernel", "a": "6.18.5", "b": "6.19.1", "known": True}]
+    assert len(read["ratios"]) == len(found.ratios)
+    assert read["ratios"][0]["low"] is None
+    assert read["ratios"][0]["ratio"] == pytest.approx(found.ratios[0].comparison.ratio)
+
+
+def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
+    found = compared(factor=1.5, kernel=HOSTILE)
+    parts = [compare.runs, compare.differences, compare.answer, compare.overview,
+             compare.caveats, compare.tables, compare.only_one]  # fmt: skip
+    page = "".join(part(found).text for part in parts)
+    assert HOSTILE not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<h1>") == 1
+    assert "<svg" in page
+    assert "Both runs have the same cells." in page
+    assert "1 difference in 1 respect" in page
+
+
+def test_a_difference_is_shown_with_its_unit() -> None:
+    found = replace(compared(), differences=(Difference("machine", "memory_bytes", 2**30, 2**31),))
+    assert "machine: memory: 1.00 GiB in A, 2.00 GiB in B" in compare.comparison_text(found)

@@ -1,0 +1,359 @@
+"""Batches: they go on after a failure, do again only what did not finish, and belong to one process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from mountlab.batch import commands
+from mountlab.batch.batch_file import Batch, Outcome, State, parse_batch
+from mountlab.batch.commands import Job, exit_code, plan_batch, resume_batch, run_batch
+from mountlab.batch.store import BatchDirectory, held_batch, parameters_of, read_view
+from mountlab.core.errors import KeepError, ParameterError, StoreError
+from mountlab.report import execute
+from mountlab.report.kernels import Kernels, own_loop
+from mountlab.results import paths
+from processes import soon
+
+NOW = "2026-11-20T10:00:00+00:00"
+
+
+def of_notebooks(count: int = 3, **more: Any) -> Batch:
+    """Items that need no box: a notebook with one other parameter each."""
+    groups = {
+        f"g{n}": {"notebook": "60_what_would_n_have_told", "parameters": {"n": n}, **more} for n in range(3, count + 3)
+    }
+    return parse_batch({"title": "Some", "groups": groups}, name="some", where="b.yml")
+
+
+class Fake:
+    """Does items at once, each ending as it is told; keeps which it was asked for."""
+
+    def __init__(self, *states: State | type[BaseException]) -> None:
+        self.states, self.asked = list(states), list[str]()
+
+    def __call__(self, job: Job) -> Outcome:
+        self.asked.append(job.item.id)
+        state = self.states.pop(0)
+        if not isinstance(state, str):
+            raise state
+        return Outcome(item=job.item.id, state=state, ended_at=NOW, elapsed_s=1.0, reason="because", error="PlanError")
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Batches whose page would have been written: a kernel takes seconds, and these tests look at something else."""
+    written: list[Path] = []
+
+    def write_page(directory: BatchDirectory) -> Any:
+        written.append(directory.path)
+        return directory.path / "report.html", read_view(directory.path)
+
+    monkeypatch.setattr(commands, "write_page", write_page)
+    return written
+
+
+def names(path: Path) -> list[str]:
+    return [item.id.partition("-")[0] for item in BatchDirectory(path).batch.items]
+
+
+def test_it_goes_on_after_a_failure_and_does_again_only_what_did_not_finish(
+    results_dir: Path, pages: list[Path]
+) -> None:
+    first = Fake("done", "failed", "left out")
+    _, view = run_batch(of_notebooks(), results=results_dir, execute=first)
+    assert [name[:2] for name in first.asked] == ["01", "02", "03"]
+    assert exit_code(view) == 1
+    assert json.loads((pages[0] / "batch.json").read_text())["status"] == "unfinished"
+    again = Fake("done")
+    _, view = run_batch(of_notebooks(), results=results_dir, execute=again)
+    assert [name[:2] for name in again.asked] == ["02"]
+    assert exit_code(view) == 0
+    assert pages[0] == pages[1], "it is the same batch"
+    assert json.loads((pages[0] / "batch.json").read_text())["status"] == "complete"
+
+
+def test_what_is_complete_begins_anew_and_so_does_another_batch(results_dir: Path, pages: list[Path]) -> None:
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "done", "done"))
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
+    run_batch(of_notebooks(2), results=results_dir, execute=Fake("done", "done"))
+    run_batch(of_notebooks(), results=results_dir, anew=True, execute=Fake("done", "done", "done"))
+    assert len(set(pages)) == 4
+
+
+def test_a_sweep_file_that_has_changed_makes_another_batch(
+    tmp_path: Path, results_dir: Path, pages: list[Path]
+) -> None:
+    sweep = tmp_path / "s.yml"
+    sweep.write_text((paths.PARAMS / "sweeps" / "tour.yml").read_text())
+    groups = {"g": {"notebook": "40_plan_repeats", "sweep": str(sweep)}}
+    made = parse_batch({"title": "T", "groups": groups}, name="s", where="b.yml")
+    run_batch(made, results=results_dir, execute=Fake("failed"))
+    run_batch(made, results=results_dir, execute=Fake("failed"))
+    sweep.write_text(sweep.read_text() + "# more\n")
+    run_batch(made, results=results_dir, execute=Fake("failed"))
+    assert pages[0] == pages[1] != pages[2]
+
+
+def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, pages: list[Path]) -> None:
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run_batch(of_notebooks(), results=results_dir, execute=Fake("done", KeyboardInterrupt))
+    (path,) = results_dir.glob("batch-some-*")
+    told, page = raised.value.args
+    assert told == f"go on with: python -m mountlab batch --resume {path}"
+    assert page == f"report so far: {path / 'report.html'}", "what is done is there to be read"
+    assert json.loads((path / "batch.json").read_text())["status"] == "unfinished"
+    rest = Fake("done", "done")
+    _, view = resume_batch(path, execute=rest)
+    assert [name[:2] for name in rest.asked] == ["02", "03"]
+    assert exit_code(view) == 0
+
+
+def test_a_disk_that_takes_no_more_ends_the_batch_and_not_only_its_item(results_dir: Path, pages: list[Path]) -> None:
+    """Each of the next items would measure, and nothing of it could be kept."""
+
+    def full(job: commands.Job) -> Outcome:
+        return replace(Fake("failed")(job), error="KeepError", reason="what is measured cannot be written any more")
+
+    with pytest.raises(KeepError) as caught:
+        run_batch(of_notebooks(), results=results_dir, execute=full)
+    (path,) = results_dir.glob("batch-some-*")
+    assert caught.value.next_step == f"make room; then: python -m mountlab batch --resume {path}"
+    assert list(BatchDirectory(path).outcomes) == [BatchDirectory(path).batch.items[0].id]
+    rest = Fake("done", "done", "done")
+    resume_batch(path, execute=rest)
+    assert [name[:2] for name in rest.asked] == ["01", "02", "03"]
+
+
+def test_a_damaged_line_of_the_journal_is_an_error_with_its_number(results_dir: Path, pages: list[Path]) -> None:
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
+    journal = pages[0] / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0] + b"garbage\n" + lines[2])
+    with pytest.raises(StoreError) as caught:
+        resume_batch(pages[0], execute=Fake())
+    assert caught.value.what == "a line of the journal is not the outcome of an item"
+    assert caught.value.where == f"{journal}, line 2"
+    assert caught.value.next_step.endswith(f"sed -i.bak 2d {journal}")
+
+
+def test_a_torn_line_of_the_journal_counts_as_nothing(results_dir: Path, pages: list[Path]) -> None:
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
+    journal = pages[0] / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes() + b'{"item": "02-')
+    rest = Fake("done")
+    resume_batch(pages[0], execute=rest)
+    assert [name[:2] for name in rest.asked] == ["02"]
+    assert [json.loads(line)["state"] for line in journal.read_text().splitlines()] == [
+        "done",
+        "failed",
+        "done",
+        "done",
+    ]
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from mountlab.batch.store import held_batch, load_batch
+with held_batch(load_batch(Path(sys.argv[1])), results=Path(sys.argv[2])) as directory:
+    print(directory.path, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, results_dir: Path) -> Iterator[Callable[[], tuple[Batch, Path]]]:
+    """Another process that works on a batch: gives the batch and its directory."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> tuple[Batch, Path]:
+        file = tmp_path / "some.yml"
+        file.write_text(json.dumps({"title": "Some", "groups": {"g": {"notebook": "60_what_would_n_have_told"}}}))
+        command = [sys.executable, "-c", HOLD, str(file), str(results_dir)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert started[0].stdout is not None
+        path = Path(started[0].stdout.readline().strip())
+        return parse_batch(json.loads(file.read_text()), name="some", where="b.yml"), path
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+@pytest.mark.slow
+def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
+    elsewhere: Callable[[], tuple[Batch, Path]], results_dir: Path, pages: list[Path]
+) -> None:
+    made, path = elsewhere()
+    for attempt in (lambda: run_batch(made, results=results_dir), lambda: resume_batch(path)):
+        with pytest.raises(StoreError) as raised:
+            attempt()
+        assert "another process is writing to this batch" in str(raised.value)
+        assert path.name in str(raised.value)
+    assert [each.name for each in results_dir.iterdir()] == [path.name]
+    holder = next(pid for pid in Path("/proc").glob("[0-9]*") if _runs(pid, str(results_dir)))
+    subprocess.run(["kill", "-9", holder.name], check=True)
+    assert soon(lambda: _free(made, results_dir))
+    _, view = run_batch(made, results=results_dir, execute=Fake("done"))
+    assert view.name == path.name, "what a killed process began is gone on with"
+
+
+def _runs(process: Path, text: str) -> bool:
+    try:
+        return (
+            b"batch_store" in (process / "cmdline").read_bytes() and text.encode() in (process / "cmdline").read_bytes()
+        )
+    except OSError:
+        return False
+
+
+def _free(made: Batch, results: Path) -> bool:
+    try:
+        with held_batch(made, results=results):
+            return True
+    except StoreError:
+        return False
+
+
+# --- what is wrong is said before anything runs -----------------------------------------------------------------------
+
+
+def broken(**group: Any) -> Batch:
+    return parse_batch({"title": "T", "groups": {"g": group}}, name="b", where="b.yml")
+
+
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        ({"sweep": "absent"}, "no such sweep file"),
+        ({"sweep": "tour", "box": "absent"}, "no such box file"),
+        ({"sweep": "tour", "overrides": {"repeets": 3}}, "'repeets'"),
+        ({"notebook": "99_absent", "sweep": "tour"}, "no such notebook"),
+        ({"notebook": "60_what_would_n_have_told", "sweep": "tour"}, "unknown parameter of this notebook"),
+        ({"sweep": "tour", "parameters": {"repeats": 3}}, "unknown parameter of this notebook"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_run(group: dict[str, Any], told: str, results_dir: Path) -> None:
+    with pytest.raises((ParameterError, StoreError)) as raised:
+        run_batch(broken(**group), results=results_dir, execute=Fake())
+    assert told in str(raised.value)
+    assert list(results_dir.iterdir()) == []
+
+
+def test_what_is_no_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such batch"):
+        resume_batch(tmp_path)
+    for text, told in (
+        ("{", "not whole"),
+        ("[]", "not a batch"),
+        ('{"schema": 9, "name": 1, "title": 1, "items": []}', "later"),
+    ):
+        (tmp_path / "batch.json").write_text(text)
+        with pytest.raises(StoreError, match=told):
+            resume_batch(tmp_path)
+
+
+def test_parameters_are_read_from_the_tagged_cell(tmp_path: Path) -> None:
+    assert parameters_of(paths.NOTEBOOKS / "15_resume_run.ipynb") == ["run"]
+    for text, told in (("nothing", "not a notebook"), (json.dumps(nbformat.v4.new_notebook()), "no cell tagged")):
+        path = tmp_path / "n.ipynb"
+        path.write_text(text)
+        with pytest.raises((StoreError, ParameterError), match=told):
+            parameters_of(path)
+
+
+def test_what_a_box_cannot_do_is_left_out_only_where_that_is_allowed(
+    results_dir: Path, pages: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A box whose file says nothing that can be reached: it is tried in the plan, and not again."""
+    groups = {"a": {"sweep": "tour", "optional": True}, "b": {"sweep": "ramdisk"}}
+    made = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml")
+    planned = [replace(each, problem="the box lacks fio", error="BoxError") for each in _plans(made)]
+    monkeypatch.setattr(commands, "plan_batch", lambda *_, **__: planned)
+    _, view = run_batch(made, results=results_dir, execute=Fake())
+    assert [outcome.state for outcome in view.outcomes.values()] == ["left out", "failed"]
+    assert exit_code(view) == 3
+    again = Fake()
+    monkeypatch.setattr(commands, "plan_batch", lambda *_, **__: [])
+    assert exit_code(resume_batch(pages[0], execute=again)[1]) == 3
+
+
+def _plans(made: Batch) -> list[commands.Planned]:
+    return [commands.Planned(item) for item in made.items]
+
+
+def test_items_without_a_box_are_planned_without_one() -> None:
+    planned = plan_batch(of_notebooks(2))
+    assert [(each.trials, each.problem) for each in planned] == [(0, ""), (0, "")]
+    assert all(each.expected_s > 0 for each in planned)
+
+
+# --- in a kernel ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_notebook_that_fails_is_kept_and_the_page_links_it(tmp_path: Path, results_dir: Path) -> None:
+    """The whole way, with kernels: one notebook that fails, one that does not, and the page on both."""
+    made = [
+        _notebook(tmp_path / f"{name}.ipynb", code) for name, code in (("fails", "1 / number"), ("works", "1 + number"))
+    ]
+    groups = {path.stem: {"notebook": str(path.with_suffix("")), "parameters": {"number": 0}} for path in made}
+    the_batch = parse_batch({"title": "Of <b>two</b>", "groups": groups}, name="two", where="b.yml")
+    page, view = run_batch(the_batch, results=results_dir)
+    assert exit_code(view) == 1
+    failed, done = (view.outcomes[item.id] for item in the_batch.items)
+    assert (failed.state, failed.error, failed.reason) == ("failed", "ZeroDivisionError", "division by zero")
+    assert (page.parent / failed.notebook).name == "01-fails.failed.ipynb"
+    assert "ZeroDivisionError" in (page.parent / failed.notebook).read_text()
+    assert (done.state, done.page) == ("done", "02-works.html")
+    text = page.read_text()
+    assert f'href="{failed.notebook}"' in text
+    assert 'href="02-works.html"' in text
+    assert "Of &lt;b&gt;two&lt;/b&gt;" in text
+    entry = json.loads((page.parent / "entry.json").read_text())
+    assert (entry["kind"], entry["title"], entry["runs"]) == ("batch", "Of <b>two</b>", [])
+
+
+def _notebook(path: Path, code: str) -> Path:
+    parameters = nbformat.v4.new_code_cell("number: int = 3  # some number", metadata={"tags": ["parameters"]})
+    notebook = nbformat.v4.new_notebook(cells=[parameters, nbformat.v4.new_code_cell(code)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    nbformat.write(notebook, path)
+    return path
+
+
+@pytest.mark.slow
+def test_a_running_cell_is_interrupted_from_outside(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    path = _notebook(
+        tmp_path / "sleeps.ipynb", f"open({str(tmp_path / 'up')!r}, 'w').close(); import time; time.sleep(60)"
+    )
+    kernels = Kernels({"MARK": "here"})
+    assert not kernels.interrupt(), "nothing is running yet"
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(_execute, path, tmp_path / "o" / "o.ipynb", kernels)
+        assert soon((tmp_path / "up").exists, timeout_s=30)
+        start = time.monotonic()
+        assert kernels.interrupt()
+        problem = future.exception()
+    assert time.monotonic() - start < 20
+    assert "KeyboardInterrupt" in str(problem)
+    assert not kernels.interrupt(), "its kernel is gone"
+
+
+def _execute(notebook: Path, executed: Path, kernels: Kernels) -> None:
+    with own_loop():
+        execute.execute(notebook, executed, {}, kernels=kernels)

@@ -1,0 +1,216 @@
+"""The reference in docs/ is that of this code, and says what is so."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import mountlab
+import pandas as pd
+import pytest
+from mountlab import cli
+from mountlab.__main__ import INTERRUPTED, PIPE_CLOSED
+from mountlab.analysis import gate
+from mountlab.batch.batch_file import BatchFile, GroupFile
+from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
+from mountlab.core import disk
+from mountlab.core.errors import EXIT_CODES, MountlabError
+from mountlab.core.metrics import METRICS
+from mountlab.core.model import COLUMNS
+from mountlab.filesystems import FAMILIES
+from mountlab.results import store, tables
+from mountlab.results.import_file import ImportedFilesystem, ImportFile
+from mountlab.sweep.box_file import BoxFile
+from mountlab.sweep.filesystem_entry import FilesystemFile
+from mountlab.sweep.published_file import PublishedFile, PublishedRow
+from mountlab.sweep.sweep_file import DesignFile, ExcludeFile, SweepFile
+from mountlab.sweep.until_entry import UntilFile
+from mountlab.tools import TOOLS
+from mountlab.tools.logs import FORMATS, read_log
+from mountlab_dev import glossary
+from mountlab_dev.__main__ import main
+from mountlab_dev.reference import pages
+from mountlab_dev.reference.files import kind
+from pydantic import BaseModel
+
+REFERENCE = disk.ROOT / "docs" / "reference"
+DATA = Path(__file__).parents[1] / "data"
+MODELS: list[type[BaseModel]] = [
+    SweepFile, DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedFile,
+    PublishedRow, ExcludeFile, BatchFile, GroupFile,
+]  # fmt: skip
+NOT_IN_LOGS: dict[str, set[str]] = {
+    "dd": {"read_bandwidth", "write_bandwidth"},
+    "filebench": {"bytes"},
+    "fs_mark": set(),
+    "pg_test_fsync": set(),
+    "fio": {
+        *(f"{side}_total_latency_{part}" for side in ("read", "write") for part in ("p50", "p95", "p99", "p99_9")),
+        *(f"{side}_submission_latency_{part}" for side in ("read", "write") for part in ("p95", "p99", "p99_9")),
+        "sync_latency_p99_9",
+    },
+}
+"""What no recording has; some percentiles since the recordings have too few I/Os for them."""
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    return pages(cli.parser(), public, tables.columns())
+
+
+def test_the_pages_are_of_this_code(made: dict[str, str]) -> None:
+    kept = {path.name: path.read_text() for path in REFERENCE.glob("*.md")}
+    stale = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
+    assert not stale, "run `make docs`"
+
+
+def test_the_verb_says_which_pages_differ_and_writes_them(
+    made: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "docs" / "reference"
+    shutil.copytree(REFERENCE, directory)
+    found = tables.columns()
+    monkeypatch.setattr(tables, "columns", lambda: found)
+    monkeypatch.setattr(disk, "ROOT", tmp_path)
+    (directory / "tools.md").write_text("stale")
+    assert main(["docs", "--check"]) == 1
+    assert re.fullmatch(r"differs: \S*docs/reference/tools\.md\n", capsys.readouterr().out)
+    assert (directory / "tools.md").read_text() == "stale"
+    assert main(["docs"]) == 0
+    assert (directory / "tools.md").read_text() == made["tools.md"]
+    capsys.readouterr()
+    assert main(["docs", "--check"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_no_page_names_a_path_of_the_machine_it_was_made_on(made: dict[str, str]) -> None:
+    assert not [name for name, text in made.items() if str(disk.ROOT) in text or "PosixPath" in text]
+
+
+# --- nothing is left out, nothing is unsaid ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_key_of_a_parameter_file_is_explained_in_the_reference(
+    model: type[BaseModel], made: dict[str, str]
+) -> None:
+    text = "\n".join(made.values())
+    for name, field in model.model_fields.items():
+        assert field.description, f"{model.__name__}.{name}: a docstring below it"
+        assert f"| `{name}` |" in text
+        assert " ".join(field.description.split()).replace("|", "\\|") in text
+
+
+def test_every_option_of_every_tool_says_what_it_is(made: dict[str, str]) -> None:
+    for tool in TOOLS.values():
+        section = made["tools.md"].split(f"\n## {tool.name}\n")[1].split("\n## ")[0]
+        for name, option in tool.options.items():
+            assert option.help, f"{tool.name}: {name}"
+            assert f"| `{name}` |" in section
+        assert all(f"`{name}`" in section for name in tool.reserved)
+
+
+def test_every_type_of_file_system_has_its_keys_and_steps(made: dict[str, str]) -> None:
+    for family in FAMILIES.values():
+        section = made["filesystems.md"].split(f"\n## {family.type}\n")[1].split("\n## ")[0]
+        assert all(f"`{key}`" in section for key in family.keys)
+        assert "\n1. " in section
+    assert "`mount -t tmpfs -o size=1073741824 mountlab MOUNTPOINT`" in made["filesystems.md"]
+    assert re.search(r"`mke2fs -t ext4 .*lazy_itable_init=0\S* DEVICE`", made["filesystems.md"])
+
+
+def test_every_metric_and_column_has_its_meaning(made: dict[str, str]) -> None:
+    assert set(glossary.METRIC_MEANINGS) == set(METRICS)
+    assert COLUMNS - {"residual"} <= set(glossary.COLUMN_MEANINGS), "residual is a row of the analysis of variance"
+    assert all(f"| `{metric}` | {unit} |" in made["metrics.md"] for metric, unit in METRICS.items())
+
+
+def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) -> None:
+    for code, check in CHECKS.items():
+        assert check.find.__doc__, code
+        assert check.advice.endswith("."), code
+        assert f"| `{code}` | {' or '.join(check.severities)} |" in made["caveats.md"]
+    assert all(f"| `{code}` | {each.severity} |" in made["caveats.md"] for code, each in OF_SEVERAL_RUNS.items())
+
+
+def test_every_caveat_in_the_code_is_in_one_of_the_two_tables() -> None:
+    sources = [path.read_text() for path in (disk.ROOT / "lib" / "mountlab").rglob("*.py")]
+    codes = {code for text in sources for code in re.findall(r'Caveat\(\s*code="([a-z-]+)"', text)}
+    assert codes
+    assert codes <= {*CHECKS, *OF_SEVERAL_RUNS}
+    methods = (disk.ROOT / "METHODS.md").read_text()
+    assert not [code for code in OF_SEVERAL_RUNS if f"| `{code}` |" not in methods]
+
+
+def test_every_verb_and_option_of_the_command_line_has_a_word_said_of_it(made: dict[str, str]) -> None:
+    rows = re.findall(r"^\| (`.*?`(?:, `.*?`)*) \| (.*) \|$", made["command-line.md"], re.MULTILINE)
+    assert rows
+    assert [row for row in rows if not row[1]] == []
+    helped = re.findall(r"^## ([a-z ]+)$", made["command-line.md"], re.MULTILINE)
+    assert {"run", "compare", "box check", "box clean", "export"} <= set(helped)
+
+
+def test_every_exit_code_of_an_error_is_explained() -> None:
+    def below(kind: type[MountlabError]) -> set[int]:
+        return {kind.exit_code}.union(*(below(each) for each in kind.__subclasses__()))
+
+    assert below(MountlabError) | {0, *gate.EXIT_CODES.values(), INTERRUPTED, PIPE_CLOSED} == set(EXIT_CODES)
+
+
+def test_every_public_name_is_there(made: dict[str, str]) -> None:
+    assert all(f"\n## {name}\n" in made["python.md"] for name in mountlab.__all__)
+
+
+# --- what it says is so -----------------------------------------------------------------------------------------------
+
+
+def test_the_columns_are_those_of_the_files_that_a_run_has(tmp_path: Path) -> None:
+    path = tmp_path / "tour"
+    shutil.copytree(disk.ROOT / "results" / "tour", path)
+    tables.write_derived(store.load_run(path))
+    told = tables.columns()
+    frames = {name: pd.read_csv(path / name) for name in ("estimates.csv", "comparisons.csv", "caveats.csv")}
+    frames["measurements.parquet"] = pd.read_parquet(path / "measurements.parquet")
+    for name, frame in frames.items():
+        assert [each for each in told[name] if each != "stopped"] == list(frame.columns), name
+
+
+def test_the_files_of_a_run_are_those_in_the_reference() -> None:
+    tour = disk.ROOT / "results" / "tour"
+    patterns = [name.replace("NNNN", "*").replace("NNN", "*").replace("NAME", "*") for name in glossary.RUN_FILES]
+    known = {found for pattern in patterns for found in tour.glob(pattern)}
+    tracked = {*(each for each in tour.iterdir() if each.name != "raw"), *(tour / "raw").iterdir()}
+    generated = {tour / name for name in ("export",)}
+    assert tracked - generated <= known
+
+
+@pytest.mark.parametrize("tool", FORMATS)
+def test_the_metrics_that_a_tool_gives_are_those_of_its_recordings(tool: str) -> None:
+    """Every metric of a recording is listed, and every one that is listed is met in some recording, or needs what only
+    a trial knows: which side dd was on, the text of filebench's workload."""
+    found: set[str] = set()
+    for path in sorted(each for each in (DATA / tool).rglob("*") if each.is_file()):
+        try:
+            outputs = read_log(tool, path.read_text(errors="replace"), where=path.name)
+        except MountlabError:  # what is damaged on purpose, or belongs to a recording beside it
+            continue
+        found |= {figure.measurement.metric for output in outputs for figure in output.figures}
+    assert found <= set(TOOLS[tool].gives)
+    assert set(TOOLS[tool].gives) - found <= NOT_IN_LOGS[tool]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (str | None, "text"),
+        (list[str] | None, "list of text"),
+        (dict[str, str | int], "mapping of names to text or whole number"),
+        (DesignFile.model_fields["seed"].annotation, "whole number, 0 or more"),
+        (FilesystemFile.model_fields["size"].annotation, "a size with its unit, such as `64KiB`"),
+        (BoxFile.model_fields["embedded"].annotation, "one of `loopback`, `vm`"),
+    ],
+)
+def test_types_are_said_as_people_say_them(annotation: object, said: str) -> None:
+    assert kind(annotation) == said

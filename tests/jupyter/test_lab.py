@@ -1,0 +1,115 @@
+"""`make lab`: what is started, with which kernel and settings, and the line for another machine. (A real JupyterLab:
+tests/browser/test_lab_*.py.)"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from mountlab.core import disk
+from mountlab.core.errors import InputError
+from mountlab.jupyter import lab
+from mountlab.jupyter.api import PageLink, sweep_from_notebook
+from mountlab.results import paths
+
+
+def test_the_tour_is_opened_below_the_repository(tmp_path: Path) -> None:
+    words = lab.command(8888, browser=True, root=disk.ROOT)
+    assert f"--ServerApp.root_dir={disk.ROOT}" in words
+    assert "--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb" in words
+    assert "--no-browser" not in words
+    assert "--no-browser" in lab.command(8888, browser=False, root=disk.ROOT)
+
+
+def test_only_this_machine_can_connect_and_the_token_stays() -> None:
+    words = lab.command(8890, browser=False)
+    assert "--ServerApp.ip=127.0.0.1" in words
+    assert "--ServerApp.port=8890" in words
+    assert not [word for word in words if "token" in word or "password" in word]
+
+
+def test_results_elsewhere_are_below_the_root_too(tmp_path: Path) -> None:
+    assert lab.server_root(disk.ROOT / "results") == disk.ROOT
+    root = lab.server_root(tmp_path / "results")
+    assert disk.ROOT.is_relative_to(root)
+    assert (tmp_path / "results").is_relative_to(root)
+    opened = paths.NOTEBOOKS.relative_to(root).as_posix()
+    assert f"--LabApp.default_url=/lab/tree/{opened}/00_tour.ipynb" in lab.command(8888, browser=False, root=root)
+
+
+def test_a_kernelspec_of_the_users_own_does_not_win() -> None:
+    variables = lab.environment({"HOME": "/home/user", "JUPYTER_CONFIG_PATH": "/etc/mine"})
+    assert variables["JUPYTER_PREFER_ENV_PATH"] == "1"
+    assert variables["HOME"] == "/home/user"
+    assert variables["JUPYTER_CONFIG_PATH"] == f"{lab.SETTINGS}:/etc/mine"
+
+
+def test_our_settings_are_ones_that_jupyterlab_knows() -> None:
+    overrides = json.loads((lab.SETTINGS / "labconfig" / "default_setting_overrides.json").read_text())
+    """Those of JupyterLab's own plugins, and those that an extension brings."""
+    shared = Path(sys.prefix) / "share" / "jupyter"
+    for plugin, settings in overrides.items():
+        extension, _, name = plugin.partition(":")
+        own, brought = shared / "lab" / "schemas", shared / "labextensions" / extension / "schemas"
+        (schema,) = (path for place in (own, brought) if (path := place / extension / f"{name}.json").exists())
+        known = json.loads(schema.read_text())["properties"]
+        assert set(settings) <= set(known)
+    assert overrides["@jupyterlab/apputils-extension:kernels-settings"] == {"commsOverSubshells": "perCommTarget"}
+    assert overrides["@jupyter-widgets/jupyterlab-manager:plugin"] == {"saveState": True}, "widgets outlive the kernel"
+
+
+def test_a_taken_port_is_passed_over_and_one_that_is_wanted_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError) as caught:
+            lab.free_port(port)
+        assert caught.value.got == str(port)
+    assert lab.free_port() >= lab.FIRST_PORT
+
+
+def test_the_line_for_another_machine_is_told_with_the_port() -> None:
+    told = "\n".join(lab.advice(8890))
+    assert f"ssh -N -L 8890:localhost:8890 {getpass.getuser()}@{socket.gethostname()}" in told
+    assert "token" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "remote"),
+    [
+        ({}, False),
+        ({"SSH_CONNECTION": "1 2 3 4"}, True),
+        ({"SSH_CONNECTION": "1 2 3 4", "DISPLAY": ":10"}, False),
+        ({"DISPLAY": ":0"}, False),
+    ],
+)
+def test_no_browser_is_started_where_nobody_would_see_it(given: dict[str, str], remote: bool) -> None:
+    assert lab.is_remote(given) is remote
+
+
+# --- what notebooks need ----------------------------------------------------------------------------------------------
+
+
+def test_parameters_may_have_types(tmp_path: Path) -> None:
+    cell = '# Parameters\nsweep_file: str = "params/sweeps/tour.yml"  # the sweep\nbox: str = None  # a box'
+    found = sweep_from_notebook({"In": ["", cell], "sweep_file": "params/sweeps/tour.yml", "box": None})
+    assert found.sweep.name == "tour"
+
+
+def test_a_typed_parameter_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown parameter"):
+        sweep_from_notebook({"In": ["# Parameters\nrepeets: int = 3  # blocks"], "sweep_file": "x"})
+
+
+def test_a_report_is_linked_from_the_notebook_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "results" / "a <run>" / "report.html"
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "notebooks" / "10_run_sweep.ipynb"))
+    assert 'href="../results/a%20%3Crun%3E/report.html"' in PageLink(page)._repr_html_()
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    assert "href" not in PageLink(page)._repr_html_(), "of a batch nobody knows from where it is opened"
+    assert repr(PageLink(page)) == str(page)

@@ -1,0 +1,78 @@
+"""`mountlab box check`, `prepare` and `clean` as a person types them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from mountlab import __main__
+from mountlab.box.embedded import open_box
+from mountlab.box.facts import roots
+from mountlab.core import disk
+from mountlab.results import paths
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
+
+
+def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["box", "check", "local"]) == 0
+    rows = {line.split()[1]: line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert {rows[name] for name in ("kernel", "memory", "fio", "dd", "tar")} == {"ok"}
+    assert "rights" in rows
+
+
+def test_prepare_installs_nothing_where_nothing_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["box", "prepare", "local", "--yes"]) == 0
+    assert capsys.readouterr().out == "nothing was installed\n"
+
+
+def test_clean_finds_nothing_on_a_clean_box(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["box", "clean", "local"]) == 0
+    assert capsys.readouterr().out == "nothing of ours is on the box\n"
+
+
+def test_clean_lists_and_then_removes_a_directory_that_a_crash_has_left_elsewhere(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A file system of type dir has its directory outside of our roots."""
+    with open_box(paths.load_box("local")) as connection:
+        mount_root, _ = roots(connection)
+    left = Path("/dev/shm") / f"mountlab-{tmp_path.name}-shm"
+    run = Path(mount_root) / f"20200101T000000-{tmp_path.name}"
+    run.mkdir(parents=True)
+    (run.parent / ".mountlab").touch()
+    left.mkdir()
+    (left / ".mountlab").touch()
+    foreign = tmp_path / "mountlab-foreign"
+    foreign.mkdir()
+    (run / "elsewhere").write_text(f"{left}\n{foreign}\n")
+    assert __main__.main(["box", "clean", "local", "--dry-run"]) == 0
+    assert f"found        files    {left}" in capsys.readouterr().out
+    assert left.is_dir()
+    assert __main__.main(["box", "clean", "local"]) == 0
+    assert f"removed      files    {left}" in capsys.readouterr().out
+    assert not left.exists()
+    assert not run.parent.exists()
+    assert foreign.is_dir(), "without our marker it is not ours"
+
+
+def test_an_unknown_verb_is_an_error_that_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        __main__.main(["box", "cleen", "local"])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "'cleen'" in error
+    assert all(verb in error for verb in ("check", "prepare", "clean"))
+
+
+def test_the_module_runs_from_anywhere() -> None:
+    done = subprocess.run(
+        [str(disk.ROOT / ".venv/bin/python"), "-m", "mountlab", "--help"],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "A research workbench for file systems." in done.stdout

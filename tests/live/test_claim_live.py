@@ -1,0 +1,202 @@
+"""Claiming a scratch device, from the command line to the mark. What it makes of each state: test_guard_states.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import disks
+import pytest
+from device_states import claim, guard
+from disks import MIB, THEIRS, Disks, command
+from mountlab import __main__
+from mountlab.results import paths
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("losetup"),
+    pytest.mark.requires_program("wipefs"),
+]
+STATE = Path("/run/mountlab-claim")
+GIB = 2**30
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Disks]:
+    with ExitStack() as undo:
+        yield Disks(tmp_path, undo)
+
+
+def position(device: str) -> Path:
+    return STATE / device.rpartition("/")[2]
+
+
+# --- reading all of it ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2 * GIB, 64 * GIB])
+def test_holes_of_the_file_below_a_loop_device_take_no_time(size: int, made: Disks) -> None:
+    device = made.loop(size=size)
+    began = time.monotonic()
+    assert claim(device).stdout.startswith("claimed ")
+    assert time.monotonic() - began < 15
+
+
+def test_data_far_inside_of_a_sparse_file_is_found(made: Disks) -> None:
+    """Among extents that hold zeros, and at no place that a list could name."""
+    device = made.loop(size=64 * GIB)
+    for at in (5 * GIB + 4096, 17 * GIB, 40 * GIB + 12_288):
+        disks.write(device, bytes(8192), at=at)
+    disks.write(device, b"x", at=41 * GIB + 77_777)
+    refused = claim(device)
+    assert f"there is data at byte {41 * GIB + 77_777} " in refused.stderr
+    disks.write(device, b"\0", at=41 * GIB + 77_777)
+    assert claim(device).returncode == 0
+
+
+def test_what_was_written_and_is_still_on_its_way_to_the_file_is_found(made: Disks) -> None:
+    device = made.loop(size=GIB)
+    descriptor = os.open(device, os.O_WRONLY)
+    os.pwrite(descriptor, b"x", 700 * MIB)
+    os.close(descriptor)
+    assert f"there is data at byte {700 * MIB} " in claim(device).stderr
+
+
+def test_all_of_a_file_with_an_offset_is_read(made: Disks) -> None:
+    """Its holes lie elsewhere than in the device."""
+    image = made.image(100 * MIB)
+    with image.open("r+b") as file:
+        file.seek(99 * MIB)
+        file.write(b"x")
+    device = made.loop(image, "--offset", str(10 * MIB))
+    assert f"there is data at byte {89 * MIB} " in claim(device).stderr
+
+
+# --- interrupted ------------------------------------------------------------------------------------------------------
+
+
+def full(made: Disks, size: int = GIB // 2) -> str:
+    """A device of zeros without a hole: all of it is read."""
+    image = made.image(size)
+    command("dd", "if=/dev/zero", f"of={image}", "bs=1M", f"count={size // MIB}", "conv=notrunc,fsync")
+    return made.loop(image)
+
+
+def test_reading_goes_on_where_it_stopped(made: Disks) -> None:
+    """One part of 64 MiB for each call, as a limit of no seconds has it."""
+    device, size = full(made), GIB // 2
+    seen = []
+    while (said := claim(device, seconds=0).stdout).startswith("reading ") and len(seen) < 20:
+        seen.append(int(said.split()[1]))
+        assert int(said.split()[2]) == size
+    assert said.startswith("claimed ")
+    assert seen == sorted(set(seen))
+    assert len(seen) >= 3
+    assert not position(device).exists()
+
+
+@pytest.mark.parametrize("writes", ["zeros", "data"])
+def test_a_device_that_was_written_to_in_between_is_read_from_the_beginning(writes: str, made: Disks) -> None:
+    device = full(made)
+    (first, second) = (claim(device, seconds=0).stdout.split()[1] for _ in range(2))
+    assert int(second) > int(first)
+    disks.write(device, b"x" if writes == "data" else b"\0", at=MIB)
+    again = claim(device, seconds=0)
+    if writes == "data":
+        assert f"there is data at byte {MIB} " in again.stderr
+    else:
+        assert again.stdout.split()[1] == first
+
+
+def test_a_position_is_not_that_of_another_file_on_the_same_loop_device(made: Disks) -> None:
+    device = full(made)
+    assert claim(device, seconds=0).stdout.startswith("reading ")
+    kept = position(device).read_text()
+    other = full(made)
+    position(other).write_text(kept)
+    disks.write(other, b"x", at=3 * MIB)
+    assert f"there is data at byte {3 * MIB} " in claim(other, seconds=0).stderr
+
+
+def test_a_kernel_that_does_not_count_what_is_written_gets_one_reading_of_all(made: Disks) -> None:
+    device = full(made)
+    counts = Path(f"/sys/block/{device.rpartition('/')[2]}/queue/iostats")
+    counts.write_text("0")
+    try:
+        assert claim(device, seconds=0).stdout.startswith("claimed ")
+    finally:
+        counts.write_text("1")
+
+
+def test_a_write_while_it_is_read_is_seen(made: Disks) -> None:
+    """To what was read before: it was blank then. Here to the file below, which no open device shows."""
+    device = full(made)
+    write = "while dd if=/dev/zero of=$0 bs=4096 count=1 conv=notrunc 2>/dev/null; do sleep 0.02; done"
+    writer = subprocess.Popen(["sh", "-c", write, str(made.images[-1])])
+    try:
+        done = claim(device)
+    finally:
+        writer.terminate()
+        writer.wait()
+    assert "was written to while it was read" in done.stderr
+
+
+# --- from the command line --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(made: Disks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device behind `data` of the box file of the local box."""
+    device = made.loop()
+    boxes = tmp_path / "params" / "boxes"
+    boxes.mkdir(parents=True)
+    text = f"embedded: loopback\nmount_root: {tmp_path}/mountlab-root\nscratch: {{data: {made.by_id(device)}}}\n"
+    (boxes / "local.yml").write_text(text)
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    return device
+
+
+def test_box_claim_claims_a_blank_device_and_box_check_names_it(
+    listed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    __main__.main(["box", "check", "local"])
+    shown = capsys.readouterr().out
+    assert "Mountlab has not claimed it" in shown
+    assert "mend: python -m mountlab box claim local data" in shown
+    assert __main__.main(["box", "claim", "local", "data"]) == 0
+    assert (
+        f"{listed} (64 MiB), every byte of it zero; the mark is bound to its size and file=" in capsys.readouterr().out
+    )
+    __main__.main(["box", "check", "local"])
+    assert "holds ext2 of Mountlab's own" in capsys.readouterr().out
+    assert guard(listed).returncode == 0
+
+
+def test_box_claim_refuses_data_and_names_the_id_that_erases_it(
+    listed: str, made: Disks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disks.ext4(listed)
+    before = made.digests()
+    assert __main__.main(["box", "claim", "local", "data"]) == 4
+    said = capsys.readouterr().err
+    assert f"holds ext4, id {THEIRS}" in said
+    assert f"python -m mountlab box claim local data --erase {THEIRS}" in said
+    assert __main__.main(["box", "claim", "local", "data", "--erase", THEIRS[:-1]]) == 4
+    assert made.digests() == before
+    assert __main__.main(["box", "claim", "local", "data", "--erase", THEIRS]) == 0
+    assert guard(listed).returncode == 0
+
+
+def test_a_device_that_the_box_file_does_not_list_is_not_claimed(
+    listed: str, made: Disks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = made.digests()
+    for name in ("other", listed):
+        assert __main__.main(["box", "claim", "local", name]) == 2
+        assert "lists no such scratch device" in capsys.readouterr().err
+    assert made.digests() == before

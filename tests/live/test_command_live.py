@@ -1,0 +1,115 @@
+"""The command tool, for real: a benchmark that nobody knows, from nothing but an entry in a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box import care
+from mountlab.box.embedded import open_box
+from mountlab.results import paths, store
+from mountlab.runner import workflow
+from ownbox import own_box
+from sweeps import EXT4, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+
+BENCHMARK = """#!/bin/sh
+# Writes $2 KiB into the directory $1, and makes a rate of it.
+[ "$1" = "" ] && exit 7
+echo "$@" > "$3/said"
+head -c "$2" /dev/zero > "$1/file" || exit 3
+cat "$1/seed" || exit 4
+printf 'wrote %s KiB\\nrate: 2.5 MiB/s\\nrate: 3.5 MiB/s\\n' "$2" >&2
+"""
+METRICS = {
+    "write_bandwidth": {"pattern": r"rate: (?P<value>[\d.]+) (?P<unit>\S+)", "from": "stderr", "all": "mean"},
+    "file_rate/of the seed": {"pattern": r"^seed (\d+)$", "unit": "1/min"},
+    "bytes/write": {"pattern": r"^wrote (\d+)", "unit": "KiB", "from": "stderr"},
+}
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    own_box(tmp_path, monkeypatch)
+    program = tmp_path / "my bench"
+    program.write_text(BENCHMARK)
+    program.chmod(0o755)
+    return {
+        "tool": "command",
+        "argv": f"'{program}' {{directory}} {{size}} {{output}}",
+        "size": [100, 200],
+        "space": "1MiB",
+        "metrics": METRICS,
+        "prepare": "sh -c 'echo seed 120 > \"$1/seed\"' prepare {directory}",
+    }
+
+
+def measure(tmp_path: Path, entry: dict[str, Any], **design: Any) -> store.Run:
+    resolved = sweep(
+        filesystems={"tmpfs": TMPFS, "ext4": EXT4}, workloads={"mine": entry}, design={"repeats": 1, **design}
+    )
+    path = workflow.run(resolved, results=tmp_path / "results")
+    with open_box(paths.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []
+    return store.load_run(path)
+
+
+def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, entry)
+    assert [*run.trials["reason"]] == [""] * 4
+    found = run.measurements.set_index(["cell", "metric", "label"])["value"]
+    assert found["ext4/mine size=200", "write_bandwidth", ""] == 3 * 1024**2
+    assert found["tmpfs/mine size=100", "file_rate", "of the seed"] == 2.0
+    assert found["tmpfs/mine size=100", "bytes", "write"] == 100 * 1024
+    program = tmp_path / "my bench"
+    known = run.info["facts"]["programs"][str(program)]
+    assert known["version"].startswith(hashlib.sha256(program.read_bytes()).hexdigest())
+    raw = run.path / "raw" / run.trials["trial_id"].iloc[0]
+    assert (raw / "said").read_text().split()[1] in ("100", "200")
+
+
+def test_what_the_patterns_do_not_find_fails_the_trial(tmp_path: Path, entry: dict[str, Any]) -> None:
+    metrics = {"elapsed": {"pattern": "took (.*) s", "unit": "s"}}
+    run = measure(tmp_path, {**entry, "size": 1, "metrics": metrics})
+    assert set(run.trials["status"]) == {"failed"}
+    assert "elapsed was not found" in run.trials["reason"].iloc[0]
+
+
+def test_every_run_cleans_up_after_a_failed_preparation(tmp_path: Path, entry: dict[str, Any]) -> None:
+    run = measure(tmp_path, {**entry, "size": 1, "prepare": "false"})
+    assert all("the preparation failed" in reason for reason in run.trials["reason"])
+    shutil.rmtree(tmp_path / "results")
+
+
+def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
+    tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    """Sleeping longer takes longer by the clock: the figure is the time of the program, and less is better."""
+    silent = {"tool": "command", "argv": "sh -c 'sleep \"$1\"' w {seconds} {directory}", "seconds": [0.1, 0.4],
+              "space": "1MiB", "metrics": {"elapsed": {"from": "clock"}}}  # fmt: skip
+    own = {"tool": "command", "argv": "sh -c 'echo score .4188 of 1,234.5' w {directory}", "space": "1MiB", "metrics": {
+        "score": {"pattern": r"score (\S+)", "unit": "points", "better": "higher"},
+        "goal": {"pattern": r"of (\S+)", "unit": "points", "better": "neither"}}}  # fmt: skip
+    resolved = sweep(
+        filesystems={"tmpfs": TMPFS, "ext4": EXT4},
+        workloads={"silent": silent, "own": own},
+        design={"repeats": 2, "warmup": 0},
+        baseline="ext4",
+    )
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    assert set(run.trials["status"]) == {"ok"}
+    rows = run.measurements.set_index(["cell", "metric"])
+    for seconds in (0.1, 0.4):
+        took = rows.loc[(f"tmpfs/silent seconds={seconds}", "elapsed")]
+        assert ((took["value"] > seconds) & (took["value"] < seconds + 1)).all()
+        assert ((took["step"] > 0) & (took["step"] < 1)).all()
+    assert set(rows.loc[("ext4/own", "score"), "value"]) == {0.4188}
+    assert set(rows.loc[("ext4/own", "goal"), "value"]) == {1234.5}
+    assert {(each.metric, each.more_is_better) for each in run.comparisons} == {("elapsed", False), ("score", True)}
+    assert "better" in (run.path / "comparisons.csv").read_text().splitlines()[0]
+    with open_box(paths.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []

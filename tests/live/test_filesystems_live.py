@@ -1,0 +1,154 @@
+"""Every family of file systems, for real: it is made, proven, measured by one trial of fio, and gone afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box import care
+from mountlab.box.embedded import open_box
+from mountlab.filesystems import FAMILIES
+from mountlab.results import paths, store
+from mountlab.runner import workflow
+from ownbox import own_box
+from sweeps import EXT4, RAMFS, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+
+HERE: dict[str, dict[str, Any]] = {
+    "tmpfs": {**TMPFS, "options": ["noatime", "nodiratime", "nr_inodes=10000", "huge=never", "mpol=local"]},
+    "ramfs": RAMFS,
+    "shmfs": {"type": "shmfs", "size": "64MiB"},
+    "shm": {"type": "shmfs"},
+    "hugetlbfs": {"type": "hugetlbfs", "size": "64MiB"},
+    "ext4-journal": {**EXT4, "options": ["noatime", "data=journal"]},
+    "ext4-async": {**EXT4, "options": ["data=writeback", "journal_async_commit"]},
+    "ext4-nobarrier": {**EXT4, "options": ["nobarrier", "commit=30", "lazytime"]},
+    "ext4-made": {**EXT4, "mkfs": ["-b", "4096", "-I", "512", "-O", "bigalloc", "-E", "stride=16,stripe_width=64"]},
+    "ext4-lazy": {"type": "ext4", "image": "128MiB", "mkfs": ["-E", "lazy_itable_init=1,lazy_journal_init=1"]},
+    "ext4-tuned": {"type": "ext4", "image": "128MiB", "tunables": {
+        "inode_readahead_blks": 64, "queue/read_ahead_kb": 512, "queue/scheduler": "none"}},
+    "ext4-external": {"type": "ext4", "image": "128MiB", "journal_image": "16MiB"},
+    "ext4-elsewhere": {"type": "ext4", "image": "64MiB"},
+    "ext3-sparse": {"type": "ext3", "image": "64MiB", "preallocate": False},
+    "ext2-cached": {"type": "ext2", "image": "64MiB", "direct_io": False},
+    "ext4-zram": {"type": "ext4", "zram": "128MiB", "zram_algorithm": "lz4"},
+    "xfs-zram": {"type": "xfs", "zram": "320MiB"},
+    "xfs": {"type": "xfs", "image": "512MiB", "mkfs": ["-m", "reflink=0", "-d", "sunit=128,swidth=256,agcount=2"]},
+    "xfs-external": {"type": "xfs", "image": "320MiB", "journal_image": "80MiB", "options": ["noatime"]},
+    "btrfs": {"type": "btrfs", "image": "256MiB", "mkfs": ["-d", "single", "-m", "dup"], "options": ["compress=zstd"]},
+    "btrfs-nocow": {"type": "btrfs", "image": "256MiB", "options": ["nodatacow"]},
+    "overlay-ext4": {"type": "overlay", "over": EXT4},
+    "overlay-tmpfs": {"type": "overlay", "over": TMPFS},
+    "raw": {"type": "raw", "image": "64MiB"},
+    "bind": {"type": "bind", "options": ["noatime"]},
+    "dir": {"type": "dir"},
+}  # fmt: skip
+ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd": {"type": "ext4", "pmbd": "pmbd16;"}}
+IN_THE_VM = {"nfs"}
+"""What only test_filesystems_vm.py has a kernel for."""
+FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "8MiB", "ioengine": ["psync", "mmap"]}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    """One run of all of them."""
+    missing = [name for name in ("mkfs.xfs", "mkfs.btrfs") if subprocess.run(["which", name], check=False).returncode]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    place = tmp_path_factory.mktemp("all")
+    with pytest.MonkeyPatch.context() as patch:
+        own_box(place, patch)
+        directory = place / "elsewhere"
+        directory.mkdir()
+        filesystems = {**HERE, **ELSEWHERE}
+        filesystems["ext4-elsewhere"] = {**HERE["ext4-elsewhere"], "image_dir": str(directory)}
+        resolved = sweep(filesystems=filesystems, workloads={"fio": FIO}, design={"repeats": 1})
+        path = workflow.run(resolved, results=place / "results")
+        assert list(directory.iterdir()) == []
+        with open_box(paths.load_box("local")) as connection:
+            assert care.clean(connection, dry_run=True) == []
+        return store.load_run(path)
+
+
+def status(run: store.Run, filesystem: str) -> dict[str, str]:
+    rows = run.trials[run.trials["filesystem"] == filesystem]
+    return dict(zip(rows["cell"].str.rpartition("=")[2], rows["status"] + ": " + rows["reason"], strict=True))
+
+
+def test_every_family_is_in_one_of_the_tables() -> None:
+    assert {entry["type"] for entry in (*HERE.values(), *ELSEWHERE.values())} == set(FAMILIES) - IN_THE_VM
+
+
+@pytest.mark.parametrize("name", [name for name in HERE if name != "hugetlbfs"])
+def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run, name: str) -> None:
+    assert status(run, name) == {"psync": "ok: ", "mmap": "ok: "}
+    own = [row for row in run.options if row.filesystem == name]
+    assert [row for row in own if row.state in ("ignored", "changed")] == []
+    asked = len(HERE[name].get("options", [])) + len(HERE[name].get("tunables", {}))
+    assert len([row for row in own if row.state in ("in effect", "not visible")]) >= asked
+
+
+def test_hugetlbfs_takes_mmap_and_nothing_else(run: store.Run) -> None:
+    """Trap: write() is refused."""
+    found = status(run, "hugetlbfs")
+    assert found["mmap"] == "ok: "
+    assert found["psync"].startswith("skipped: hugetlbfs has no write()")
+    caveat = next(caveat for caveat in run.caveats if caveat.code == "skipped" and caveat.subject == "hugetlbfs")
+    assert "fio ioengine=psync: not measured" in caveat.message
+
+
+@pytest.mark.parametrize("name", list(ELSEWHERE))
+def test_what_needs_another_kernel_is_skipped_and_says_which(run: store.Run, name: str) -> None:
+    found = status(run, name)
+    assert all(text.startswith(f"skipped: {name} needs a kernel with") and "memmap=" in text for text in found.values())
+
+
+def test_making_and_mounting_are_timed_once_for_each_mount(run: store.Run) -> None:
+    times = run.measurements[run.measurements["metric"].isin(["mkfs_time", "mount_time"])]
+    assert (times["value"] > 0).all()
+    assert (times["value"] < 30).all()
+    by_filesystem = times.groupby("filesystem")["metric"].agg(sorted).to_dict()
+    assert by_filesystem["ext4-lazy"] == ["mkfs_time", "mount_time"]
+    assert by_filesystem["tmpfs"] == ["mount_time"]
+    assert {"dir", "shm", "raw"} & by_filesystem.keys() == set()
+
+
+def test_what_the_kernel_adds_by_itself_is_in_the_table(run: store.Run) -> None:
+    """Trap: data=journal silently adds nodelalloc."""
+    added = {row.kernel_says for row in run.options if row.filesystem == "ext4-journal" and row.state == "added"}
+    assert "nodelalloc" in added
+    nocow = {row.kernel_says for row in run.options if row.filesystem == "btrfs-nocow" and row.state == "added"}
+    assert "nodatasum" in nocow
+
+
+def test_below_an_overlay_and_below_btrfs_the_device_is_known(run: store.Run) -> None:
+    """Or nobody could say whether the page cache answered."""
+    unchecked = {caveat.subject for caveat in run.caveats if caveat.code == "cache-not-checked"}
+    assert unchecked & {"btrfs", "btrfs-nocow", "overlay-ext4"} == set()
+
+
+def test_a_trial_on_a_raw_device_leaves_our_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_box(tmp_path, monkeypatch)
+    resolved = sweep(filesystems={"raw": HERE["raw"]}, workloads={"fio": {**FIO, "rw": "write", "direct": True}})
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    assert set(run.trials["status"]) == {"ok"}
+    bandwidth = run.measurements[run.measurements["metric"] == "write_bandwidth"]["value"]
+    assert (bandwidth > 0).all()
+
+
+def test_below_an_overlay_options_are_judged_as_they_are_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_box(tmp_path, monkeypatch)
+    below = {
+        "ramfs": {"type": "ramfs", "size": "16MiB", "options": ["nobarrier"]},
+        "ext4": {"type": "ext4", "image": "64MiB", "options": ["noatime", "oldalloc"]},
+    }
+    filesystems = {name: {"type": "overlay", "over": entry} for name, entry in below.items()}
+    resolved = sweep(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    states = {(row.filesystem, row.option): row.state for row in run.options}
+    assert states["ramfs", "nobarrier"] == "ignored"
+    assert states["ext4", "oldalloc"] == "ignored"
+    assert states["ext4", "noatime"] == "in effect"

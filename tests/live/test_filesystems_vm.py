@@ -1,0 +1,114 @@
+"""Every family of file systems in the virtual box, on its disks and its persistent memory: DAX is in effect there, and
+refused where the device has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import share_vm
+from mountlab.box.connection import BoxConnection
+from mountlab.filesystems import FAMILIES
+from mountlab.results import store
+from mountlab.runner import workflow
+from sweeps import EXT4, RAMFS, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
+
+FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap", "cache": "as_is"}
+MEMORY: dict[str, dict[str, Any]] = {
+    "tmpfs": TMPFS, "ramfs": RAMFS, "shmfs": {"type": "shmfs", "size": "64MiB"},
+    "hugetlbfs": {"type": "hugetlbfs", "size": "16MiB"}, "dir": {"type": "dir"}, "bind": {"type": "bind"},
+    "ext3": {"type": "ext3", "image": "32MiB"}, "ext2": {"type": "ext2", "image": "32MiB"},
+    "ext4-zram": {"type": "ext4", "zram": "64MiB"}, "overlay": {"type": "overlay", "over": TMPFS},
+    "btrfs": {"type": "btrfs", "image": "128MiB", "options": ["compress=zstd"]}, "nfs": {"type": "nfs"},
+}  # fmt: skip
+DISKS: dict[str, dict[str, Any]] = {
+    "ext4": {"type": "ext4", "device": "pmem", "mkfs": ["-b", "4096"]},
+    "ext4-dax": {"type": "ext4", "device": "pmem", "mkfs": ["-b", "4096"], "options": ["dax=always"]},
+    "xfs-dax": {"type": "xfs", "device": "pmem", "mkfs": ["-m", "reflink=0"], "options": ["dax=always"]},
+    "raw": {"type": "raw", "device": "pmem"},
+    "ext4-external": {"type": "ext4", "image": "64MiB", "journal_device": "journal"},
+    "xfs-external": {"type": "xfs", "image": "320MiB", "journal_device": "journal"},
+    "ext4-no-dax": {**EXT4, "options": ["dax=always"]},
+    "xfs-no-dax": {"type": "xfs", "image": "320MiB", "options": ["dax=always"]},
+}  # fmt: skip
+ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd": {"type": "ext4", "pmbd": "pmbd16;"}}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> store.Run:
+    filesystems = {**MEMORY, **DISKS, **ELSEWHERE}
+    resolved = sweep(filesystems=filesystems, workloads={"fio": FIO}, design={"repeats": 1, "drop_caches": False})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(vm_connection, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+
+
+def outcome(run: store.Run, filesystem: str) -> tuple[str, str]:
+    (row,) = run.trials[run.trials["filesystem"] == filesystem].to_dict("records")
+    return row["status"], row["reason"]
+
+
+def test_every_family_is_tried_in_the_virtual_box() -> None:
+    assert {entry["type"] for entry in (*MEMORY.values(), *DISKS.values(), *ELSEWHERE.values())} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", [name for name in (*MEMORY, *DISKS) if "no-dax" not in name])
+def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run, name: str) -> None:
+    assert outcome(run, name) == ("ok", "")
+    states = {row.option: row.state for row in run.options if row.filesystem == name}
+    assert {"ignored", "changed"} & set(states.values()) == set(), states
+    if name.endswith("-dax"):
+        assert states["dax=always"] == "in effect"
+
+
+def test_a_client_drives_nfs_and_server_and_export_are_gone_afterwards(
+    tmp_path: Path, vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest is server and client at once: it has no network but that to itself."""
+    share_vm(vm_connection, monkeypatch)
+    asked = {**FIO, "ioengine": "psync", "cache": "cold", "clients": ["vm"]}
+    given = sweep(
+        filesystems={"nfs": {"type": "nfs", "options": ["noatime"]}}, workloads={"fio": asked}, design={"repeats": 1}
+    )
+    run = store.load_run(workflow.run(given, box="vm", results=tmp_path))
+    assert outcome(run, "nfs") == ("ok", "")
+    assert {row.option: row.state for row in run.options}["noatime"] == "in effect"
+    left = vm_connection.run(("sh", "-c", "cat /var/lib/nfs/etab /proc/fs/nfsd/threads; pgrep rpc.mountd"))
+    assert left.text == "", "no export, no server, no files of its own"
+
+
+def test_without_a_device_that_has_it_dax_is_refused_and_the_kernel_says_why(run: store.Run) -> None:
+    status, reason = outcome(run, "ext4-no-dax")
+    assert status == "failed"
+    assert "DAX unsupported by block device" in reason
+
+
+def test_where_the_kernel_turns_dax_off_the_trial_is_not_run(run: store.Run) -> None:
+    status, reason = outcome(run, "xfs-no-dax")
+    assert status == "failed"
+    assert "xfs-no-dax: not in effect as asked: dax=always (changed)" in reason
+    assert "dax=always: changed" in reason
+    assert "Turning off DAX" in reason
+
+
+@pytest.mark.parametrize("name", list(ELSEWHERE))
+def test_what_needs_another_kernel_is_skipped(run: store.Run, name: str) -> None:
+    status, reason = outcome(run, name)
+    assert status == "skipped"
+    assert f"{name} needs a kernel with" in reason
+
+
+def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(run: store.Run) -> None:
+    """A pmem device counts no bytes: without that the page cache would seem to have answered every read."""
+    if run.info["facts"]["emulated"]:
+        assert [caveat.severity for caveat in run.caveats if caveat.code == "emulated"] == ["warning"]
+    checked = {caveat.subject for caveat in run.caveats if caveat.code in ("cache-served", "not-flushed")}
+    assert {subject.partition("/")[0] for subject in checked} & {"ext4-dax", "xfs-dax", "raw"} == set()
+    assert "raw" in {caveat.subject for caveat in run.caveats if caveat.code == "cache-not-checked"}
+
+
+def test_the_results_are_kept_outside_of_the_box(run: store.Run) -> None:
+    assert (Path(run.path) / "trials.jsonl").exists()

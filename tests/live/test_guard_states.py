@@ -1,0 +1,101 @@
+"""Each state of a scratch device, made for real, and what the guard and `box claim` make of it; what they refuse stays
+as it is to the last byte. The table of docs/safety.md is made of the same list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from device_states import CLAIM, ERASE, FORMATS, NEVER, SAFETY, STATES, Done, State, claim, guard, put
+from disks import OURS, Disks
+from mountlab.filesystems.guard import UNCLAIMED, mark_argv, read_permission, read_refusal
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("losetup"),
+    pytest.mark.requires_program("wipefs"),
+]
+
+ALL = [pytest.param(state, id=f"{group}: {name}") for group, states in STATES.items() for name, state in states.items()]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Disks]:
+    with ExitStack() as undo:
+        yield Disks(tmp_path, undo)
+
+
+def refused(done: Done, says: str) -> str:
+    """The id that would permit it."""
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
+    assert done.stderr.startswith("refused: "), done.stderr
+    refusal = read_refusal(done.stderr)
+    assert re.search(says, refusal.found), refusal.found
+    return refusal.permit
+
+
+@pytest.mark.parametrize("state", ALL)
+def test_what_the_guard_and_a_claim_make_of_a_device(state: State, made: Disks) -> None:
+    device = state.build(made)
+    before = made.digests()
+    if state.verdict == FORMATS:
+        formats(device, state)
+    elif state.verdict == CLAIM:
+        says = "Mountlab has not claimed it"
+        assert refused(guard(device), says) == refused(guard(device, *mark_argv(device)), says) == UNCLAIMED
+        claims(device, state, made, before)
+    else:
+        for argv in ((), mark_argv(device)):
+            assert re.fullmatch(state.permit, refused(guard(device, *argv), state.says))
+        if state.verdict == ERASE:
+            erases(device, state, made, before)
+        else:
+            assert state.verdict == NEVER
+            refused(claim(device), state.says)
+            refused(claim(device, OURS), state.says)
+            assert made.digests() == before
+
+
+def formats(device: str, state: State) -> None:
+    looked = guard(device)
+    assert (looked.returncode, looked.stdout.strip()) == (0, device), looked.stderr
+    identity, found = read_permission(looked.stderr)
+    assert re.search(state.says, found), found
+    assert re.fullmatch(r"boot=[0-9a-f]{8},\d+:\d+,sectors=\d+[!-~]*,bound=[0-9a-f]{8}", identity)
+    again = claim(device)
+    assert again.stdout.startswith("already "), again.stderr
+    assert guard(device).stderr == looked.stderr, "a second claim has changed it"
+    done = guard(device, "mke2fs", "-q", "-F", "-U", OURS, device, expected=identity)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert read_permission(guard(device).stderr)[0] == identity
+
+
+def claims(device: str, state: State, made: Disks, before: list[str]) -> None:
+    """What carries no signature is read; only where all of it is zero it is ours afterwards."""
+    if state.permit:
+        erases(device, state, made, before)
+        return
+    done = claim(device)
+    assert done.stdout.startswith(f"claimed {device} "), done.stderr
+    assert "every byte of it zero" in done.stdout
+    assert guard(device).returncode == 0
+
+
+def erases(device: str, state: State, made: Disks, before: list[str]) -> None:
+    permit = refused(claim(device), state.says)
+    assert re.fullmatch(state.permit, permit), permit
+    for wrong in ("99999999-2222-3333-4444-555555555555", permit[:-1]):
+        assert refused(claim(device, wrong), f"and its id is not {re.escape(wrong)}") == permit
+    assert made.digests() == before
+    done = claim(device, permit)
+    assert done.stdout.startswith(f"claimed {device} "), done.stderr
+    assert "holds ext2 of Mountlab's own" in guard(device).stderr
+
+
+def test_the_table_of_the_safety_page_is_made_of_these_states() -> None:
+    page = SAFETY.read_text()
+    assert put(page) == page, "python tests/support/device_states.py writes it"

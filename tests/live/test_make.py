@@ -1,0 +1,52 @@
+"""The targets of the Makefile that go to a box, by make itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from mountlab.core import disk
+from mountlab.results import journal
+from sweeps import DIR, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("make")]
+
+
+def make(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=disk.ROOT,
+        env={**os.environ, "MOUNTLAB_RESULTS": str(results)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_plan_run_report_and_resume_by_make(tmp_path: Path, results_dir: Path) -> None:
+    file = tmp_path / "x.yml"
+    file.write_text(yaml.safe_dump(sweep(filesystems={"disk": DIR}).parameters))
+    plan = make(results_dir, "plan", f"SWEEP={file}", "BOX=local")
+    assert plan.returncode == 0, plan.stderr
+    assert "trials       2: 1 cells x 2 blocks, and 0 warm-up trials" in plan.stdout
+    assert list(results_dir.iterdir()) == []
+
+    run = make(results_dir, "run", f"SWEEP={file}", "BOX=local", "ARGS=-p repeats=3")
+    assert run.returncode == 0, run.stderr
+    (path,) = (file.parent for file in results_dir.glob("*/run.json"))
+    assert len(journal.read_journal(path)) == 3
+    page = path / "report.html"
+    page.unlink()
+
+    report = make(results_dir, "report", f"RUN={path}")
+    assert report.returncode == 0, report.stderr
+    assert page.is_file()
+
+    resume = make(results_dir, "resume", f"RUN={path}")
+    assert resume.returncode == 2
+    assert "error: the run is complete" in resume.stderr

@@ -1,0 +1,81 @@
+"""papermill with no Makefile: a sweep file is a parameter file of the notebook, and unknown keys are errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from mountlab.results import paths, store
+from sweeps import DD_WRITE, DIR
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
+
+NOTEBOOK = paths.NOTEBOOKS / "10_run_sweep.ipynb"
+
+
+def papermill(directory: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Run the notebook from a directory that is not the repository's."""
+    out = directory / "out.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-m", "papermill", str(NOTEBOOK), str(out), *arguments, "--no-progress-bar", "-k", "python3"],
+        cwd=directory,
+        env={**os.environ, "MOUNTLAB_RESULTS": str(directory / "results")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    return done, out
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    path = tmp_path / "x.yml"
+    raw = {
+        "question": "Does papermill do the same as make run?",
+        "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
+        "workloads": {"dd-write": DD_WRITE},
+        "design": {"repeats": 2, "warmup": 0},
+        "baseline": "disk",
+    }
+    path.write_text(yaml.safe_dump(raw))
+    return path
+
+
+def test_a_sweep_file_is_a_parameter_file(sweep_file: Path, tmp_path: Path) -> None:
+    done, out = papermill(tmp_path, "-f", str(sweep_file), "-p", "box", "local", "-y", "overrides: {repeats: 3}")
+    assert done.returncode == 0, done.stderr
+    (path,) = (file.parent for file in (tmp_path / "results").glob("*/run.json"))
+    run = store.load_run(path)
+    assert run.sweep.design.repeats == 3
+    assert len(run.trials) == 6
+    assert (path / "report.html").is_file()
+    text = nbformat.writes(nbformat.read(out, as_version=4))
+    assert "times as fast as disk" in text or "Undecided" in text or "have the same" in text
+
+
+def test_a_parameter_that_nobody_knows_is_an_error(sweep_file: Path, tmp_path: Path) -> None:
+    """papermill itself only warns."""
+    done, _ = papermill(tmp_path, "-f", str(sweep_file), "-p", "repeets", "3")
+    assert done.returncode != 0
+    assert "unknown parameter" in done.stderr
+    assert "'repeets'" in done.stderr
+    assert list((tmp_path / "results").glob("*")) == []
+
+
+def test_a_box_is_checked_by_its_notebook(tmp_path: Path) -> None:
+    from mountlab.report.execute import execute
+
+    executed = tmp_path / "executed" / "check.ipynb"
+    execute(paths.NOTEBOOKS / "05_check_box.ipynb", executed, {"box": "local", "pause": 0.5, "rounds": 5})
+    text = executed.read_text()
+    assert "measured here" in text
+    assert "5 rounds of equal work took" in text
+    assert "In 0.5 s other programs ran on the processors for" in text

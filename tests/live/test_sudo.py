@@ -1,0 +1,48 @@
+"""A user with password-less sudo: mounting works as it does for root, and what is left is removed too."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from mountlab.results import store
+from ordinary import ordinary_user
+from sweeps import EXT4, TMPFS, sweep
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("sudo"),
+    pytest.mark.requires_program("useradd"),
+    pytest.mark.requires_program("setpriv"),
+]
+
+
+def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
+    with ordinary_user() as user:
+        rule = Path("/etc/sudoers.d/mountlab-sudo-test")
+        rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
+        rule.chmod(0o440)
+        try:
+            parameters = {**sweep(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
+            file = user.home / "x.yml"
+            file.write_text(yaml.safe_dump(parameters))
+            results = f"MOUNTLAB_RESULTS={user.home}/results"
+            command = [*user.python[:-1], results, user.python[-1], "-m", "mountlab"]
+            done = subprocess.run(
+                [*command, "run", str(file)], capture_output=True, text=True, check=False, cwd="/", timeout=120
+            )
+            clean = subprocess.run(
+                [*command, "box", "clean", "local"], capture_output=True, text=True, check=False, cwd="/", timeout=60
+            )
+        finally:
+            rule.unlink()
+        assert done.returncode == 0, done.stderr
+        (path,) = (file.parent for file in (user.home / "results").glob("*/run.json"))
+        run = store.load_run(path)
+        assert list(run.trials["status"].unique()) == ["ok"]
+        assert run.info["facts"]["rights"] == "sudo"
+        assert run.info["facts"]["user"] == user.name
+        assert clean.stdout == "nothing of ours is on the box\n"

@@ -1,0 +1,361 @@
+"""Every tool for real, as a table: on tmpfs and ext4, ended when it takes too long, on a full file system, and missing
+from the box. A new tool is one more entry of LIVE."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import find_program
+from mountlab import __main__
+from mountlab.box import care
+from mountlab.box.embedded import loopback, open_box
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Program, Workload
+from mountlab.core.units import MIB
+from mountlab.results import paths, store
+from mountlab.results.store import Run
+from mountlab.runner import workflow
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Tool, programs_for
+from ownbox import own_box
+from processes import processes_with
+from sweeps import DD_WRITE, EXT4, RAMFS, TMPFS, sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+
+LIMIT = "1s"
+ROOM = {"type": "tmpfs", "size": "1GiB"}
+FULL = {"type": "ext4", "image": "24MiB", "mkfs": ["-N", "30000"]}
+"""Its table of inodes takes what the plan cannot know of: 15 MB are left."""
+FIGURES = {
+    "bytes/write": {"pattern": r"^(\d+) bytes", "unit": "B", "from": "stderr"},
+    "elapsed": {"pattern": r"copied, ([\d.e-]+) s", "unit": "s", "from": "stderr"},
+}
+COPY = {"argv": "dd if=/dev/zero of={directory}/x bs=1k count={n}", "n": 500, "space": "18MiB", "metrics": FIGURES}
+FILES = "define fileset name=tree,path=$dir,size=1m,entries=18,prealloc=100"
+READ_FILES = f"""{FILES}
+define process name=reader {{
+  thread name=worker,memsize=2m {{
+    flowop openfile name=open-it,filesetname=tree,fd=1
+    flowop closefile name=close-it,fd=1
+  }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a tool is asked to do."""
+
+    short: Mapping[str, Any]
+    long: Mapping[str, Any]
+    """More than LIMIT."""
+    full: Mapping[str, Any]
+    """More than FULL has room for, and no more than it seems to have."""
+    words: tuple[str, ...]
+    """What it says of that."""
+    leaves: str = ""
+    """Files in /tmp, as a pattern, that it would leave where it is ended."""
+
+
+FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB"}
+FS_MARK = {"count": 40, "file_size": "6000B", "threads": 2}
+TREE = {"workload": "fileserver", "nfiles": 500, "filesize": "8KiB", "threads": 4, "runtime": "1s"}
+LIVE: dict[str, Live] = {
+    "command": Live(
+        COPY,
+        {
+            **COPY,
+            "argv": "sh -c 'sleep 300 & dd if=/dev/zero of=\"$1\" bs=1 count=$2' it {directory}/x {n}",
+            "n": 90_000_000,
+        },
+        {**COPY, "n": 18_000},
+        ("exit status 1", "No space left on device"),
+    ),
+    "dd": Live(
+        {"direction": "write", "bs": "1MiB", "count": 8},
+        {"direction": "write", "bs": "1B", "count": 90_000_000},
+        {"direction": "write", "bs": "1MiB", "count": 18},
+        ("dd failed with exit status 1", "No space left on device"),
+    ),
+    "filebench": Live(
+        TREE,
+        {**TREE, "runtime": "50s"},
+        {"wml": READ_FILES, "space": "18MiB", "runtime": "1s"},
+        ("No space left on device",),
+        leaves="filebench-shm-*",
+    ),
+    "fio": Live(
+        FIO,
+        {**FIO, "time_based": True, "runtime": "50s", "numjobs": 2},
+        {**FIO, "rw": "write", "size": "18MiB"},
+        ("fio failed with exit status 1", "No space left on device"),
+    ),
+    "fs_mark": Live(
+        FS_MARK,
+        {"count": 200_000, "file_size": "1B"},
+        {"count": 18, "file_size": "1MiB"},
+        ("fs_mark failed with exit status 1", "Insufficient free space"),
+    ),
+    "pg_test_fsync": Live(
+        {"time_per_test": "1s"},
+        {"time_per_test": "5s"},
+        {"time_per_test": "1s"},
+        ("pg_test_fsync failed with exit status 1", "write failed"),
+    ),
+}
+
+
+def entries(part: str) -> dict[str, dict[str, Any]]:
+    """That part of the table for every tool that is installed here: workloads of a sweep, by the names of tools."""
+    return {name: {"tool": name, **getattr(live, part)} for name, live in LIVE.items() if not missing(TOOLS[name])}
+
+
+def missing(tool: Tool) -> list[str]:
+    return [program.name for program in tool.programs if not where_is(program)]
+
+
+def where_is(program: Program) -> list[str]:
+    """Where it is on PATH, or else in the places where distributions hide it."""
+    found = find_program(program.name)
+    hidden = [str(path) for place in program.places for path in Path("/").glob(f"{place[1:]}/{program.name}")]
+    return [found] if found else hidden
+
+
+def need(tool: Tool) -> None:
+    if lacking := missing(tool):
+        pytest.skip(f"skipped: no {' and no '.join(lacking)} on this box")
+
+
+def ran(place: Path, part: str, filesystems: Mapping[str, Any], **more: Any) -> Run:
+    """One run of a part of the table, after which nothing of it is on the box."""
+    with pytest.MonkeyPatch.context() as patch:
+        root = own_box(place, patch)
+        before = elsewhere()
+        design = {"repeats": 1, "fresh_filesystem": "cell", **more.pop("design", {})}
+        resolved = sweep(filesystems=dict(filesystems), workloads=entries(part), design=design, **more)
+        path = workflow.run(resolved, results=place / "results")
+        with open_box(paths.load_box("local")) as connection:
+            assert care.clean(connection, dry_run=True) == []
+        assert (processes_with(str(root)), elsewhere() - before) == ([], set())
+        assert str(root) not in Path("/proc/self/mountinfo").read_text()
+        assert not root.exists() or not [*root.iterdir()]
+    return store.load_run(path)
+
+
+def elsewhere() -> set[Path]:
+    """What tools leave outside of their directory."""
+    return {path for live in LIVE.values() if live.leaves for path in Path("/tmp").glob(live.leaves)}
+
+
+def of(run: Run, tool: Tool) -> Workload:
+    return next(each for each in run.sweep.workloads if each.tool == tool.name)
+
+
+def trial(run: Run, filesystem: str, tool: Tool) -> Any:
+    (found,) = run.trials[(run.trials["filesystem"] == filesystem) & (run.trials["tool"] == tool.name)].itertuples()
+    return found
+
+
+each_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
+
+
+def test_every_tool_is_in_the_table() -> None:
+    assert set(LIVE) == set(TOOLS)
+
+
+# --- it works ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All tools at once: pg_test_fsync takes its sixteen seconds on each file system."""
+    filesystems = {"tmpfs": TMPFS, "ramfs": RAMFS, "ext4": EXT4}
+    return ran(tmp_path_factory.mktemp("tools"), "short", filesystems, baseline="ext4")
+
+
+@each_tool
+@pytest.mark.parametrize("filesystem", ["tmpfs", "ext4"])
+def test_a_trial_gives_the_main_figures(run: Run, filesystem: str, tool: Tool) -> None:
+    need(tool)
+    found = trial(run, filesystem, tool)
+    assert (found.status, found.reason) == ("ok", "")
+    own = run.measurements[run.measurements["trial_id"] == found.trial_id]
+    assert set(tool.main_metrics(of(run, tool))) <= set(own["metric"])
+    assert (own["value"] >= 0).all()
+
+
+@each_tool
+def test_path_and_version_of_its_programs_are_known(run: Run, tool: Tool) -> None:
+    """Trap: no tool version, no measurement."""
+    need(tool)
+    for program in programs_for(tool, of(run, tool)):
+        known = run.info["facts"]["programs"][program.name]
+        assert known["path"] in where_is(program)
+        assert any(digit in known["version"] for digit in "0123456789"), known["version"]
+
+
+def test_fs_mark_is_not_tried_where_it_would_see_no_space(run: Run) -> None:
+    need(TOOLS["fs_mark"])
+    found = trial(run, "ramfs", TOOLS["fs_mark"])
+    assert found.status == "skipped"
+    assert "ramfs tells of none" in found.reason
+
+
+# --- it takes too long ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def too_long(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return ran(tmp_path_factory.mktemp("long"), "long", {"tmpfs": ROOM}, design={"trial_timeout": LIMIT, "retries": 0})
+
+
+@each_tool
+def test_one_that_takes_too_long_is_ended_with_all_its_processes(too_long: Run, tool: Tool) -> None:
+    """That no process, mount and directory is left was seen when the run was over."""
+    need(tool)
+    found = trial(too_long, "tmpfs", tool)
+    assert found.status == "timeout"
+    assert found.reason.startswith("ran longer than 1 s and was ended (design.trial_timeout)")
+    assert not set(tool.main_metrics(of(too_long, tool))) & set(too_long.measurements["metric"])
+
+
+# --- it finds no room -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return ran(tmp_path_factory.mktemp("full"), "full", {"full": FULL})
+
+
+@each_tool
+def test_a_full_file_system_fails_the_trial_with_the_words_of_the_tool(full: Run, tool: Tool) -> None:
+    need(tool)
+    found = trial(full, "full", tool)
+    assert found.status == "failed"
+    assert all(words in found.reason for words in LIVE[tool.name].words), found.reason
+    assert not set(tool.main_metrics(of(full, tool))) & set(full.measurements["metric"])
+
+
+# --- it is not there --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is said of a plan that needs a program for each tool that no box has, whatever this one has."""
+    place = tmp_path_factory.mktemp("missing")
+    workloads: dict[str, Any] = {name: {"tool": name, **live.short} for name, live in LIVE.items()}
+    workloads["command"]["argv"] = f"{absent(TOOLS['command'])} {{directory}} {{n}}"
+    path = place / "x.yml"
+    path.write_text(yaml.safe_dump({"question": "?", "filesystems": {"tmpfs": TMPFS}, "workloads": workloads}))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as error:
+        root = own_box(place, patch)
+        for tool in TOOLS.values():
+            programs = tuple(replace(program, name=absent(tool)) for program in tool.programs[:1])
+            patch.setattr(tool, "programs", programs)
+        assert __main__.main(["plan", str(path)]) == 2
+    assert not root.exists()
+    return error.getvalue()
+
+
+def absent(tool: Tool) -> str:
+    return f"{tool.name}-that-nobody-has"
+
+
+@each_tool
+def test_a_box_without_it_is_told_by_the_plan_with_how_to_get_it(refused: str, tool: Tool) -> None:
+    said, _, next_step = refused.partition("next:")
+    assert said.startswith("error: the box lacks ")
+    assert absent(tool) in said
+    hint = tool.programs[0].hint if tool.programs else f"install {absent(tool)} on the box"
+    assert (hint or "python -m mountlab box prepare local") in next_step
+
+
+# --- pg_test_fsync ----------------------------------------------------------------------------------------------------
+
+BUFFERED = {"fdatasync", "fsync"}
+
+
+def labels(run: Run, filesystem: str) -> set[str]:
+    own = run.measurements[(run.measurements["filesystem"] == filesystem) & (run.measurements["metric"] == "sync_rate")]
+    return set(own["label"])
+
+
+def test_ext4_offers_every_method_and_ramfs_those_without_direct_io(run: Run) -> None:
+    """Trap: n/a rows."""
+    need(TOOLS["pg_test_fsync"])
+    assert len(labels(run, "ext4")) == 16
+    assert labels(run, "ramfs") == {
+        *(f"{times} 8kB: {method}" for times in ("one", "two") for method in BUFFERED),
+        "descriptor: write, fsync, close",
+        "descriptor: write, close, fsync",
+        "non-sync: write",
+    }
+    assert "ramfs/pg_test_fsync" in {caveat.subject for caveat in run.caveats if caveat.code == "figures-missing"}
+
+
+def test_methods_are_compared_each_with_itself(run: Run) -> None:
+    need(TOOLS["pg_test_fsync"])
+    assert ("ramfs", "one 8kB: fdatasync") in {(c.candidate, c.label) for c in run.comparisons}
+    rates = run.estimates[run.estimates["metric"] == "sync_rate"].set_index(["filesystem", "label"])["mean"]
+    assert rates["ramfs", "one 8kB: fdatasync"] > rates["ext4", "one 8kB: fdatasync"]
+
+
+# --- dd of BusyBox ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busybox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What BusyBox's dd says of a copy. The box of the test finds it before any other dd."""
+    program = shutil.which("busybox") or pytest.skip("skipped: no busybox on this box")
+    own_box(tmp_path, monkeypatch)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "dd").symlink_to(program)
+    plain = loopback.configuration
+
+    def with_path(*given: Any, **more: Any) -> str:
+        return plain(*given, **more).replace("SHLVL=2", f"SHLVL=2 PATH={tmp_path}/bin:/usr/bin:/bin")
+
+    monkeypatch.setattr(loopback, "configuration", with_path)
+    tried = [tmp_path / "bin" / "dd", "if=/dev/zero", "of=/dev/null", "bs=512", "count=1"]
+    return subprocess.run(tried, capture_output=True, text=True, check=True).stderr
+
+
+def copied(place: Path, **options: Any) -> Run:
+    entry = {**DD_WRITE, **options}
+    resolved = sweep(filesystems={"ext4": EXT4}, workloads={"dd": entry}, design={"repeats": 1})
+    return store.load_run(workflow.run(resolved, results=place / "results"))
+
+
+def test_the_dd_of_busybox_is_measured_where_it_tells_the_time_and_refused_where_not(
+    busybox: str, tmp_path: Path
+) -> None:
+    if "copied" not in busybox:
+        with pytest.raises(ParameterError, match="does not tell how long it took") as caught:
+            copied(tmp_path, conv="fsync")
+        assert "install coreutils on the box" in caught.value.next_step
+        return
+    run = copied(tmp_path, conv="fsync", direction=["write", "read"])
+    assert [*run.trials["reason"]] == ["", ""]
+    assert "BusyBox" in run.info["facts"]["programs"]["dd"]["version"]
+    found = run.measurements[run.measurements["tool"] == "dd"].set_index(["metric", "label"])["value"]
+    assert found["bytes", "write"] == found["bytes", "read"] == 8 * MIB
+    assert found["read_bandwidth", ""] > 0
+    assert found["write_bandwidth", ""] > 0
+
+
+def test_an_option_that_the_dd_of_busybox_lacks_is_refused_in_the_plan(busybox: str, tmp_path: Path) -> None:
+    """conv=fdatasync, the default, among them."""
+    with pytest.raises(ParameterError, match="the box's dd, which is BusyBox's") as caught:
+        copied(tmp_path)
+    assert ("has no such conv" in caught.value.what) == ("copied" in busybox)
+    assert not (tmp_path / "mountlab-root").exists()

@@ -1,0 +1,278 @@
+"""The virtual box, for real: DAX, disks by stable names, reboots, host keys, and nothing left behind."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from mountlab.box import facts
+from mountlab.box.connection import BoxConnection
+from mountlab.box.embedded import guest, vm
+from mountlab.box.ssh import connect
+from mountlab.core.errors import BoxError, HostKeyError
+from mountlab.core.model import Box
+from mountlab.report.execute import write_report
+from mountlab.results import store
+from mountlab.runner import workflow
+from ordinary import ordinary_user
+from processes import processes_with
+from processes import soon as soon_after
+from sweeps import sweep
+
+pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
+
+SCRATCH = "/dev/disk/by-id/virtio-mountlab-scratch"
+JOURNAL = "/dev/disk/by-id/virtio-mountlab-journal"
+PMEM = "/dev/disk/by-id/pmem-6d6f756e-746c-6162-0000-6e766469006d"
+STATX_ATTR_DAX = 0x200000
+
+
+def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
+    """What a script says in the guest; its standard error too, where it is meant to fail."""
+    done = box.run(("sh", "-c", script))
+    assert done.ok == ok, done.error_text
+    return done.text if ok else done.error_text
+
+
+soon = partial(soon_after, timeout_s=10.0)
+"""An emulated machine takes longer to go."""
+
+
+# --- what it is -------------------------------------------------------------------------------------------------------
+
+
+def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
+    gathered = facts.gather(vm_connection, [])
+    assert gathered["hostname"] == "mountlab-vm"
+    assert gathered["kernel"].endswith("-cloud-amd64")
+    assert gathered["emulated"] is ("tcg" in sh(vm_connection, "cat /proc/cmdline"))
+    assert gathered["virtualization"] not in (None, "none")
+    assert (gathered["rights"], gathered["cpus"]) == ("root", vm.CPUS)
+    assert gathered["mount_root_fstype"] == "ext4"
+    assert gathered["output_root_fstype"] == "tmpfs"
+    assert gathered["loop_devices"] is True
+    assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered["kernel_filesystems"])
+
+
+def test_the_disks_of_the_box_file(vm_connection: BoxConnection) -> None:
+    names = {scratch.name: scratch.device for scratch in vm_connection.box.scratch}
+    assert names == {"scratch": SCRATCH, "journal": JOURNAL, "pmem": PMEM}
+    sizes = {name: int(sh(vm_connection, f"blockdev --getsize64 {device}")) for name, device in names.items()}
+    assert (sizes["scratch"], sizes["journal"]) == (vm.SCRATCH_BYTES, vm.JOURNAL_BYTES)
+    assert vm.NVDIMM_BYTES - 4 * 2**20 <= sizes["pmem"] < vm.NVDIMM_BYTES  # the header of fsdax
+
+
+@pytest.mark.parametrize(
+    "module", ["zram", "loop", "overlay", "nd_pmem", "raid1", "dm_mod", "dm_snapshot", "xfs", "btrfs"]
+)
+def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnection, module: str) -> None:
+    assert vm_connection.run(("modprobe", "--dry-run", module)).ok
+
+
+def test_processes_that_nobody_waits_for_are_reaped(vm_connection: BoxConnection) -> None:
+    sh(vm_connection, "for i in 1 2 3; do (sleep 0.1 &) ; done")
+    counted = "grep -l '^State:.Z' /proc/[0-9]*/status | wc -l"
+    assert soon(lambda: sh(vm_connection, counted).strip() == "0")
+
+
+# --- DAX --------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def mounted(box: BoxConnection, device: str, options: str) -> Iterator[str]:
+    """What /proc/self/mountinfo says of the mount."""
+    sh(box, f"mkdir -p /run/m && mount -o {options} {device} /run/m")
+    try:
+        yield sh(box, "grep ' /run/m ' /proc/self/mountinfo")
+    finally:
+        sh(box, "umount /run/m")
+
+
+@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", "mkfs.xfs -q -f"])
+def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str) -> None:
+    sh(vm_connection, f"{mkfs} {PMEM}")
+    try:
+        with mounted(vm_connection, PMEM, "dax=always") as shown:
+            assert "dax=always" in shown
+            told = sh(vm_connection, "echo x >/run/m/file && xfs_io -r -c 'statx -r' /run/m/file")
+            (attributes,) = re.findall(r"stat.attributes = (0x[0-9a-f]+)", told)
+            assert int(attributes, 16) & STATX_ATTR_DAX  # the kernel's word on the file itself
+    finally:
+        sh(vm_connection, f"wipefs -q -a {PMEM}")
+
+
+def test_ext4_refuses_dax_on_a_disk_and_the_kernel_says_why(vm_connection: BoxConnection) -> None:
+    sh(vm_connection, f"mke2fs -q -F -t ext4 {SCRATCH}")
+    try:
+        sh(vm_connection, f"mkdir -p /run/m && mount -o dax=always {SCRATCH} /run/m", ok=False)
+        assert "DAX unsupported by block device" in sh(vm_connection, "dmesg | tail -3")
+    finally:
+        sh(vm_connection, f"wipefs -q -a {SCRATCH}")
+
+
+# --- members of arrays and volume groups ------------------------------------------------------------------------------
+
+
+def test_an_array_and_a_volume_group_can_be_made_of_its_disks(vm_connection: BoxConnection) -> None:
+    make = "mdadm --quiet --create /dev/md0 --run --level=1 --raid-devices=2 $(readlink -f {}) missing"
+    sh(vm_connection, make.format(JOURNAL))
+    assert "raid1" in sh(vm_connection, "cat /proc/mdstat")
+    sh(vm_connection, f"mdadm --quiet --stop /dev/md0; mdadm --zero-superblock {JOURNAL}")
+    sh(vm_connection, f"pvcreate -qy {JOURNAL} && vgcreate -q test {JOURNAL} && lvcreate -qy -L 64M -n one test")
+    assert "one" in sh(vm_connection, "lvs --noheadings -o lv_name test")
+    sh(vm_connection, f"vgremove -qfy test && pvremove -qy {JOURNAL} && wipefs -q -a {JOURNAL}")
+
+
+# --- it reaches nobody, and only the right one is reached -------------------------------------------------------------
+
+
+def test_the_guest_cannot_reach_this_machine(vm_connection: BoxConnection) -> None:
+    with socket.create_server((vm.HOST, 0)) as server:
+        server.settimeout(0.5)
+        port = server.getsockname()[1]
+        assert not vm_connection.run(("busybox", "nc", "-w", "2", "10.0.2.2", str(port)), timeout_s=10).ok
+        with pytest.raises(TimeoutError):
+            server.accept()
+        with socket.create_connection((vm.HOST, port)):  # the door was open
+            server.accept()[0].close()
+
+
+def test_a_second_one_beside_it_whose_host_key_is_checked(
+    vm_connection: BoxConnection, vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    sh(vm_connection, "touch /run/first")
+    with vm.virtual_box(vm_box) as endpoint:
+        (directory,) = tmp_path.glob("mountlab-vm-*")
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert endpoint.key_file.stat().st_mode & 0o777 == 0o600
+        second = connect(vm_box, endpoint)
+        assert not second.run(("test", "-e", "/run/first")).ok
+        sh(second, f"blkid -p {SCRATCH}", ok=False)  # blank: its disks are its own
+        second.close()
+        stranger = tmp_path / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
+        listed = tmp_path / "known_hosts"
+        key = stranger.with_suffix(".pub").read_text().split()[1]
+        listed.write_text(f"[{endpoint.host}]:{endpoint.port} ssh-ed25519 {key}\n")
+        with pytest.raises(HostKeyError, match="has CHANGED"):
+            connect(vm_box, replace(endpoint, known_hosts=listed))
+        with pytest.raises(BoxError, match="refused the login"):
+            connect(vm_box, replace(endpoint, key_file=stranger))
+    assert not directory.exists()
+    assert vm_connection.run(("test", "-e", "/run/first")).ok
+
+
+# --- starting, rebooting, stopping ------------------------------------------------------------------------------------
+
+
+def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -> None:
+    devices = (SCRATCH, JOURNAL, PMEM)
+    with vm.virtual_box(vm_box) as endpoint:
+        connection = connect(vm_box, endpoint)
+        for device in devices:
+            assert beginning(connection, device) == "." * 8
+            sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
+        sh(connection, "touch /run/before; (sleep 0.5; reboot -f) >/dev/null 2>&1 &")
+        connection.close()
+        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=60)
+        connection = connect(vm_box, endpoint)
+        assert not connection.run(("test", "-e", "/run/before")).ok
+        assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
+        assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
+        connection.close()
+
+
+def beginning(connection: BoxConnection, device: str) -> str:
+    return sh(connection, f"head -c 8 {device} | tr '\\0' .")
+
+
+def test_it_goes_with_us_even_when_we_are_killed_outright(vm_box: Box) -> None:
+    code = """
+import time
+from mountlab import store
+from mountlab.box.embedded.vm import virtual_box
+with virtual_box(store.load_box("vm")) as endpoint:
+    print(endpoint.log.parent, flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        directory = Path(process.stdout.readline().strip())
+        assert len(processes_with(str(directory))) == 2  # QEMU and the watchdog
+        process.kill()
+    assert soon(lambda: not directory.exists())
+    assert soon(lambda: not processes_with(str(directory)))
+
+
+@pytest.mark.parametrize(
+    ("part", "got"),
+    [("root.squashfs", "mountlab: gives up: no root image"), ("initrd", "Kernel panic")],
+)
+def test_a_guest_that_does_not_boot_shows_its_console(
+    vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, got: str
+) -> None:
+    good = guest.built(vm_box).directory
+    for file in good.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / part).unlink()
+    (tmp_path / part).write_bytes(bytes(1 << 20))
+    monkeypatch.setattr(vm, "built", lambda _: guest.Guest(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(BoxError) as caught, vm.virtual_box(vm_box):
+        pass
+    assert caught.value.what == "the virtual box did not boot"
+    assert got in caught.value.got
+    assert got in caught.value.evidence
+    assert f"rm -r {tmp_path} && python -m mountlab box prepare vm" in caught.value.next_step
+    assert list(tmp_path.glob("mountlab-vm-*")) == []
+
+
+# --- a sweep on it ----------------------------------------------------------------------------------------------------
+
+
+def test_every_report_says_that_figures_of_an_emulated_box_are_emulated(
+    vm_runs: BoxConnection, results_dir: Path
+) -> None:
+    small = sweep(filesystems={"ext4": {"type": "ext4", "image": "64MiB"}}, design={"repeats": 1})
+    run = store.load_run(workflow.run(small, box="vm", results=results_dir))
+    assert list(run.trials["status"]) == ["ok"]
+    emulated = "accelerator=tcg" in sh(vm_runs, "cat /proc/cmdline")
+    assert ("emulated" in {caveat.code for caveat in run.caveats}) is emulated
+    page = write_report(run.path).read_text()
+    assert ("the box is emulated" in page) is emulated
+
+
+# --- an ordinary user -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.requires_root
+@pytest.mark.requires_program("useradd")
+@pytest.mark.requires_program("setpriv")
+@pytest.mark.requires_program("newuidmap")
+@pytest.mark.requires_program("mmdebstrap")
+def test_an_ordinary_user_builds_and_runs_one() -> None:
+    code = """
+from mountlab import store
+from mountlab.box.embedded import open_box, prepare_here
+box = store.load_box("vm")
+prepare_here(box, yes=False, ask=lambda _: False, say=print)
+with open_box(box) as connection:
+    print(connection.run(("id", "-un")).text)
+"""
+    with ordinary_user() as user:
+        if not guest.has_range(Path("/etc/subuid"), user.name, -1):
+            pytest.skip("useradd gives no range of user numbers here")
+        done = subprocess.run([*user.python, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-2:] == ["root", ""]
+    assert not list(Path(guest.temporary_directory()).glob("mountlab-vm-*/mmdebstrap.*"))

@@ -1,0 +1,570 @@
+"""Plots over swept options, of latencies, courses and bytes: tested by their artists."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection
+from mountlab import plots
+from mountlab.core import numbers
+from mountlab.core.errors import InputError
+from mountlab.core.model import Workload
+from mountlab.plots import Course, Delivered, Plot
+from mountlab.plots.latency import nines
+from mountlab.plots.levels import kind_of, levels_of
+from mountlab.plots.panels import MOST_PANELS, apart
+from mountlab.plots.series import thinned
+from mountlab.stats.histograms import count
+from synthetic_run import SWEPT, SyntheticRun, comparison, synthetic_run
+
+HOSTILE = """<script>alert("x")</script>]]><!-- ' $\\frac & \x00"""
+RUN = synthetic_run(workloads=SWEPT)
+NAMES = ["tmpfs", "ramfs", "ext4"]
+ORDER: dict[str, Any] = {"filesystems": NAMES, "workloads": [w.label for w in RUN.sweep.workloads]}
+SVG = "{http://www.w3.org/2000/svg}"
+LATENCIES = {(w.label, name): RUN.latencies(f"{name}/{w.label}")["read.clat_ns"] for w in SWEPT for name in NAMES}
+COURSES = [
+    Course(name, "fio bs=4KiB", [(0.1 * i, 1e8 + i) for i in range(20)], steady=name != "ext4") for name in NAMES
+]
+DELIVERED = [
+    Delivered(name, work, "read", 1e8, 1e8 * share)
+    for name, work, share in (
+        ("ext4", "r cache=cold", 1.0),
+        ("ext4", "r cache=cold", 1.02),
+        ("ext4", "r cache=warm", 0.0),
+        ("xfs", "r cache=cold", 40.0),
+    )
+]
+
+
+def response(run: SyntheticRun = RUN, factor: str = "bs", **changes: Any) -> Plot:
+    values: dict[str, Any] = {"workload": "fio", "filesystems": NAMES, **changes}
+    estimates = with_factors(run)
+    return plots.plot_response(run.measurements, estimates, "read_bandwidth", factor, **values)
+
+
+def with_factors(run: SyntheticRun) -> pd.DataFrame:
+    """Estimates as a Run has them: a column for each swept option, between the workload and the metric."""
+    swept = {cell.id: cell.workload.factors for cell in run.sweep.cells}
+    names = list(dict.fromkeys(name for factors in swept.values() for name in factors))
+    columns = {name: [swept[cell].get(name, "") for cell in run.estimates["cell"]] for name in names}
+    frame = run.estimates.assign(**columns)
+    last = ["metric", "label", "unit", "n", "mean", "low", "high", "sd", "cv", "level", "method", "cell"]
+    return frame[["run_id", "box", "filesystem", "tool", "workload", *names, *last]]
+
+
+def heat(estimates: pd.DataFrame) -> Plot:
+    return plots.plot_heat(estimates, "read_bandwidth", ("bs", "numjobs"), workload="fio", filesystems=NAMES)
+
+
+PLOTS = {
+    "response": response(),
+    "heat": heat(with_factors(RUN)),
+    "ratio heat": plots.plot_ratio_heat(RUN.comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"),
+    "percentiles": plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER),
+    "latencies": plots.plot_latencies(LATENCIES, "read latency", filesystems=NAMES),
+    "distribution": plots.plot_distribution(RUN.measurements, "read_bandwidth", **ORDER),
+    "series": plots.plot_series(COURSES, "read_bandwidth", "B/s", filesystems=NAMES, workloads=["fio bs=4KiB"]),
+    "bytes": plots.plot_bytes(DELIVERED, filesystems=["ext4", "xfs"], workloads=["r cache=cold", "r cache=warm"]),
+    "bars": plots.plot_bars(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER),
+}
+each_plot = pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+
+
+def texts(plot: Plot) -> list[str]:
+    return [str(node.text) for node in ElementTree.fromstring(plot.svg()).iter(f"{SVG}text")]
+
+
+def whiskers(plot: Plot) -> list[tuple[float, float]]:
+    """Lower and upper end of every vertical line of a collection."""
+    found = [c for axes in plot.figure.axes for c in axes.collections if isinstance(c, LineCollection)]
+    return [(float(line[0][1]), float(line[1][1])) for each in found for line in each.get_segments()]
+
+
+def lines(plot: Plot, colour: str, *, joined: bool = True) -> list[list[tuple[float, float]]]:
+    """The points of each line of a colour; or of each cloud of dots."""
+    return [
+        list(zip(map(float, line.get_xdata()), map(float, line.get_ydata()), strict=True))
+        for axes in plot.figure.axes
+        for line in axes.lines
+        if line.get_color() == colour and (line.get_linestyle() != "None") == joined
+    ]
+
+
+def colour(name: str, among: Sequence[str] = NAMES) -> str:
+    return plots.colour_of(among)[name].colour
+
+
+# --- every plot -------------------------------------------------------------------------------------------------------
+
+
+@each_plot
+def test_says_what_it_shows(plot: Plot) -> None:
+    assert re.search(r"\d", plot.title), "the title states a finding"
+    assert plot.alt.endswith(".")
+    assert len(plot.alt) > 60
+    assert ElementTree.fromstring(plot.svg()).attrib["aria-label"] == plot.alt
+
+
+@each_plot
+def test_axes_have_names_and_units(plot: Plot) -> None:
+    named = " ".join(
+        [
+            *(axes.get_xlabel() for axes in plot.figure.axes),
+            plot.figure.get_supxlabel(),
+            plot.figure.get_supylabel(),
+            plot.title,
+        ]
+    )
+    assert re.search(r"GB/s|MB/s|[mµ]s\b|%|ratio", named)
+
+
+@each_plot
+def test_text_takes_the_colour_of_the_page(plot: Plot) -> None:
+    svg = plot.svg()
+    assert "currentColor" in svg
+    assert "#010203" not in svg
+    assert "DejaVu" not in svg
+    assert len(svg) < 150_000
+
+
+def test_no_plot_computes_an_interval() -> None:
+    """Nothing that could is imported by the package, and Matplotlib's own error bars are not used."""
+    for path in Path(plots.__file__).parent.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not {
+            name
+            for name in names
+            if re.match(
+                r"mountlab\.stats\.(?!histograms)|mountlab\.analysis\.(?!verdicts|run_view)|scipy|seaborn|statistics\b",
+                name,
+            )
+        } - ({"statistics"})
+        called = {
+            node.func.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        assert not called & {"errorbar", "std", "var", "sem", "ppf", "stdev", "quantile", "percentile", "bootstrap"}
+
+
+@pytest.mark.slow
+def test_the_same_data_give_the_same_text() -> None:
+    again = response()
+    assert again.svg() == response().svg()
+    assert plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER).svg() == PLOTS["percentiles"].svg()
+
+
+def test_hostile_text_stays_text() -> None:
+    hostile = synthetic_run(hostile=HOSTILE, workloads=SWEPT[:1], blocks=2)
+    order: dict[str, Any] = {"filesystems": NAMES, "workloads": [w.label for w in hostile.sweep.workloads]}
+    odd = [Course("ext4", HOSTILE, [(0.0, 1.0), (1.0, 2.0)])]
+    drawn = [
+        plots.plot_percentiles(hostile.percentiles, "read.clat_ns", **order),
+        plots.plot_distribution(hostile.measurements, "read_bandwidth", **order),
+        plots.plot_bars(hostile.measurements, hostile.estimates, "read_bandwidth", **order),
+        plots.plot_series(odd, "read_bandwidth", "B/s"),
+        plots.plot_bytes([Delivered(HOSTILE, HOSTILE, "read", 1.0, 1.0)]),
+    ]
+    for plot in drawn:
+        tags = {node.tag.removeprefix(SVG) for node in ElementTree.fromstring(plot.svg()).iter()}
+        assert tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "tspan"}
+        assert "<script" not in plot._repr_html_()
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered", "places", "kind"),
+    [
+        (["1MiB", "4KiB", "64KiB"], ["4KiB", "64KiB", "1MiB"], [12, 16, 20], "size"),
+        (["4", "1", "2"], ["1", "2", "4"], [1, 2, 4], "number"),
+        (["1", "64", "8"], ["1", "8", "64"], [0, 3, 6], "number"),
+        (["100ms", "2s"], ["100ms", "2s"], [math.log2(0.1), 1], "number"),
+        (["0", "32"], ["0", "32"], [0, 32], "number"),
+        (["write", "read"], ["write", "read"], [0, 1], "word"),
+        (["none", "4KiB"], ["none", "4KiB"], [0, 1], "word"),
+        (["1", "1.0"], ["1", "1.0"], [0, 1], "word"),
+        (["nan", "inf"], ["nan", "inf"], [0, 1], "word"),
+    ],
+)
+def test_levels_stand_where_their_values_say(
+    names: list[str], ordered: list[str], places: list[float], kind: str
+) -> None:
+    found = levels_of(names)
+    assert list(found.names) == ordered
+    assert list(found.places) == pytest.approx(places)
+    assert (found.kind, kind_of(names)) == (kind, kind)
+
+
+def test_a_single_level_is_no_axis() -> None:
+    assert kind_of(["4KiB"]) == "word"
+    assert levels_of(["4KiB"]).step == 1
+
+
+# --- response ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_response_draws_the_means_and_intervals_that_it_is_given() -> None:
+    plot = response()
+    own = RUN.estimates[(RUN.estimates.metric == "read_bandwidth")]
+    assert sorted(whiskers(plot)) == [
+        pytest.approx(ends) for ends in sorted(zip(own.low / 1e9, own.high / 1e9, strict=True))
+    ]
+    drawn = [y for name in NAMES for line in lines(plot, colour(name)) for _, y in line]
+    assert sorted(drawn) == pytest.approx(sorted(own["mean"] / 1e9))
+
+
+def test_every_counted_trial_is_a_dot_behind() -> None:
+    dots = [y for name in NAMES for cloud in lines(response(), colour(name), joined=False) for _, y in cloud]
+    counted = RUN.measurements[(RUN.measurements.metric == "read_bandwidth") & ~RUN.measurements.warmup]
+    assert sorted(dots) == pytest.approx(sorted(counted.value / 1e9))
+
+
+def test_the_other_option_makes_panels_and_sizes_stand_on_a_log_axis() -> None:
+    plot = response()
+    assert [axes.get_title(loc="left") for axes in plot.figure.axes] == ["numjobs=1", "numjobs=4"]
+    assert list(plot.figure.axes[0].get_xticks()) == [12, 16, 20]
+    assert {"4KiB", "64KiB", "1MiB"} <= set(texts(plot))
+    assert list(plot.legend) == NAMES
+    over_jobs = response(factor="numjobs")
+    assert list(over_jobs.figure.axes[0].get_xticks()) == [1, 4]
+    assert [axes.get_title(loc="left") for axes in over_jobs.figure.axes] == ["bs=4KiB", "bs=64KiB", "bs=1MiB"]
+
+
+def test_one_panel_is_labelled_at_its_lines() -> None:
+    one = synthetic_run(workloads=[w for w in SWEPT if w.factors["numjobs"] == "1"])
+    plot = response(one)
+    assert not plot.legend
+    assert set(NAMES) <= set(texts(plot))
+    marks = plots.colour_of(NAMES)
+    assert {marks[name].glyph for name in NAMES} <= set(texts(plot))
+
+
+def test_the_title_tells_the_strongest_change() -> None:
+    plot = response()
+    own = with_factors(RUN)
+    own = own[own.metric == "read_bandwidth"].set_index(["filesystem", "numjobs", "bs"])["mean"]
+    change = {
+        (fs, jobs): abs(math.log(own[fs, jobs, "1MiB"] / own[fs, jobs, "4KiB"])) for fs in NAMES for jobs in ("1", "4")
+    }
+    name, jobs = max(change, key=lambda key: change[key])
+    assert plot.title.startswith(f"Read bandwidth over bs under fio: {name}, numjobs={jobs} from ")
+
+
+def test_words_are_not_joined_by_a_line() -> None:
+    run = synthetic_run()
+    plot = response(run, factor="rw")
+    assert all(len(line) == 1 for name in NAMES for line in lines(plot, colour(name), joined=True))
+    assert len(lines(plot, colour("ext4"), joined=False)) == 2  # trials, and means
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_few_blocks_have_whiskers_only_where_there_are_intervals(blocks: int) -> None:
+    assert bool(whiskers(response(synthetic_run(workloads=SWEPT, blocks=blocks)))) == (blocks > 1)
+
+
+def test_endless_intervals_and_unknown_means_are_survived() -> None:
+    run = synthetic_run(workloads=SWEPT)
+    run.estimates = run.estimates.assign(low=-math.inf, high=math.inf)
+    assert whiskers(response(run)) == []
+    run.estimates.loc[run.estimates.index[::2], "mean"] = math.nan
+    plot = response(run)
+    assert "nan" not in re.split(r"\W+", plot.title + plot.svg())
+
+
+def test_more_panels_than_fit_are_said() -> None:
+    many = [
+        Workload(name="fio", tool="fio", options={}, factors={"bs": bs, "rw": "read", "k": str(k)})
+        for bs in ("4KiB", "8KiB")
+        for k in range(MOST_PANELS + 3)
+    ]
+    plot = response(synthetic_run(workloads=many, blocks=2))
+    assert len(plot.figure.axes) == MOST_PANELS
+    assert f"the first {MOST_PANELS} of {MOST_PANELS + 3}" in plot.figure.get_supxlabel()
+
+
+def test_nine_file_systems_have_a_line_each() -> None:
+    run = synthetic_run(workloads=SWEPT[:2], filesystems=9, blocks=2)
+    names = [fs.name for fs in run.sweep.filesystems]
+    plot = response(run, factor="numjobs", filesystems=names)
+    assert sum(len(lines(plot, each, joined=True)) for each in {colour(n, names) for n in names}) == 9
+    assert set(names) <= set(texts(plot))
+
+
+def test_what_was_not_measured_is_refused() -> None:
+    with pytest.raises(InputError, match="there is no estimate of write_bandwidth by bs"):
+        plots.plot_response(RUN.measurements, with_factors(RUN), "write_bandwidth", "bs", workload="fio")
+    with pytest.raises(InputError, match="there is no estimate of read_bandwidth by iodepth"):
+        response(factor="iodepth")
+
+
+def test_labels_are_moved_apart_and_stay_in_order() -> None:
+    moved = apart({"a": 0.5, "b": 0.51, "c": 0.1}, 0.1)
+    assert moved["b"] - moved["a"] == pytest.approx(0.1)
+    assert sum(moved.values()) == pytest.approx(1.11)
+    assert moved["c"] < moved["a"] < moved["b"]
+
+
+# --- maps -------------------------------------------------------------------------------------------------------------
+
+
+def squares(plot: Plot) -> list[mpl.patches.Rectangle]:
+    return [p for axes in plot.figure.axes for p in axes.patches if isinstance(p, mpl.patches.Rectangle)]
+
+
+def test_a_map_has_a_number_in_each_cell() -> None:
+    plot = PLOTS["heat"]
+    own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
+    wanted = [numbers.mean_figures(mean, math.nan, math.nan, factor=1e9).value for mean in own["mean"]]
+    written = [text.get_text() for axes in plot.figure.axes for text in axes.texts]
+    assert sorted(written) == sorted(wanted)
+    assert [axes.get_title(loc="left") for axes in plot.figure.axes] == NAMES
+
+
+def test_cells_without_a_figure_are_hatched_and_said() -> None:
+    estimates = with_factors(RUN)
+    plot = heat(estimates[~((estimates.filesystem == "ext4") & (estimates.bs == "4KiB"))])
+    assert sum(square.get_hatch() is not None for square in squares(plot)) == 2
+    assert "2 cells without a figure, hatched." in plot.alt
+    assert all(square.get_hatch() is None for square in squares(PLOTS["heat"]))
+
+
+def test_a_map_of_ratios_marks_what_is_undecided() -> None:
+    swept = {"bs": "4KiB", "numjobs": "1"}
+    plot = plots.plot_ratio_heat(
+        [
+            comparison(workload="fio", metric="read_bandwidth", factors=swept),
+            comparison(
+                workload="fio",
+                metric="read_bandwidth",
+                factors={**swept, "bs": "8KiB"},
+                ratio=1.01,
+                verdict="undecided",
+            ),
+        ],
+        "read_bandwidth",
+        ("bs", "numjobs"),
+        workload="fio",
+    )
+    (axes,) = plot.figure.axes
+    assert [text.get_text() for text in axes.texts] == ["6.9", "1.0?"]
+    assert "?: undecided" in plot.figure.get_supxlabel()
+    faces = [square.get_facecolor() for square in squares(plot)]
+    assert faces[0][2] < faces[1][2], "far from the baseline is a strong colour"
+
+
+def test_a_map_of_one_cell() -> None:
+    plot = plots.plot_ratio_heat(
+        [comparison(workload="w", factors={"a": "1", "b": "2"}, ratio=1.0)], "write_bandwidth", ("a", "b"), workload="w"
+    )
+    assert ElementTree.fromstring(plot.svg()).tag == f"{SVG}svg"
+    with pytest.raises(InputError, match="there is no ratio"):
+        plots.plot_ratio_heat([comparison(ratio=math.nan)], "write_bandwidth", ("a", "b"), workload="w")
+
+
+# --- latencies --------------------------------------------------------------------------------------------------------
+
+
+def test_percentiles_and_their_band_are_those_of_the_frame() -> None:
+    plot, label = PLOTS["percentiles"], SWEPT[0].label
+    own = RUN.percentiles[(RUN.percentiles.cell == f"ext4/{label}")]
+    (axes,) = [axes for axes in plot.figure.axes if axes.get_title(loc="left").startswith(label[:20])][:1]
+    (line,) = [line for line in axes.lines if line.get_color() == colour("ext4")]
+    assert list(line.get_xdata()) == pytest.approx([nines(percent) for percent in own.percent])
+    assert list(line.get_ydata()) == pytest.approx(list(own["mean"] * 1e6))
+    bands = [path.vertices for c in axes.collections for path in c.get_paths() if len(path.vertices) > 2 * len(own)]
+    edges = {round(float(y), 3) for band in bands for _, y in band}
+    assert {round(low * 1e6, 3) for low in own.low} | {round(high * 1e6, 3) for high in own.high} <= edges
+
+
+def test_a_percentile_without_an_interval_has_no_band() -> None:
+    once = synthetic_run(workloads=SWEPT[:1], blocks=1)
+    plot = plots.plot_percentiles(once.percentiles, "read.clat_ns", filesystems=NAMES)
+    assert not [path for axes in plot.figure.axes for c in axes.collections for path in c.get_paths()]
+    with pytest.raises(InputError, match="there is no latency percentile of sync"):
+        plots.plot_percentiles(once.percentiles, "sync.lat_ns")
+
+
+def test_the_distribution_of_latencies_ends_at_all_of_them() -> None:
+    plot = PLOTS["latencies"]
+    for line in lines(plot, colour("ext4")):
+        heights = [y for _, y in line]
+        assert heights[0] == 0
+        assert heights[-1] == pytest.approx(100)
+        assert heights == sorted(heights)
+        assert len(heights) < 200
+    total = sum(each.total for each in LATENCIES.values())
+    assert numbers.number(total, 0) in plot.title
+
+
+def test_a_histogram_of_one_io_is_drawn() -> None:
+    plot = plots.plot_latencies({("w", "ext4"): count([1000])}, "read latency")
+    assert ElementTree.fromstring(plot.svg()).tag == f"{SVG}svg"
+    with pytest.raises(InputError, match="there is no histogram"):
+        plots.plot_latencies({("w", "ext4"): count([])}, "read latency")
+
+
+# --- trials -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_distribution_has_a_step_for_each_trial() -> None:
+    plot = PLOTS["distribution"]
+    own = RUN.measurements[(RUN.measurements.cell == f"ext4/{SWEPT[0].label}") & ~RUN.measurements.warmup]
+    values = sorted(own[own.metric == "read_bandwidth"].value / 1e9)
+    steps = [line for line in lines(plot, colour("ext4")) if line[-1][0] == pytest.approx(values[-1])]
+    assert [x for x, _ in steps[0]] == pytest.approx([values[0], *values])
+    assert [y for _, y in steps[0]] == pytest.approx([0, 20, 40, 60, 80, 100])
+
+
+def test_bars_begin_at_zero_and_hide_no_trial() -> None:
+    plot = PLOTS["bars"]
+    (axes,) = plot.figure.axes
+    own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
+    assert axes.get_xlim()[0] == 0
+    assert {bar.get_x() for bar in axes.patches} == {0}
+    assert sorted(bar.get_width() for bar in axes.patches) == pytest.approx(sorted(own["mean"] / 1e9))
+    dots = [line for line in axes.lines if line.get_linestyle() == "None" and line.get_marker() == "o"]
+    assert sum(len(line.get_xdata()) for line in dots) == own.n.sum()
+    assert min(line.get_zorder() for line in dots) > max(bar.get_zorder() for bar in axes.patches)
+
+
+def test_some_of_the_workloads_are_drawn_alone() -> None:
+    few = [ORDER["workloads"][1]]
+    for draw in (plots.plot_trials, plots.plot_bars):
+        plot = draw(RUN.measurements, RUN.estimates, "read_bandwidth", groups=few, **ORDER)
+        assert few[0] in texts(plot)
+        assert ORDER["workloads"][0] not in texts(plot)
+    order = plots.plot_run_order(RUN.measurements, "read_bandwidth", groups=few, **ORDER)
+    assert len(order.figure.axes) == 1
+    assert order.figure.axes[0].lines[0].get_xdata()[0] is not None
+
+
+@pytest.mark.slow
+def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
+    cell = RUN.measurements[RUN.measurements.cell == f"ext4/{SWEPT[0].label}"]
+    many = pd.concat([cell.assign(block=i, trial_id=f"t{i}", warmup=False) for i in range(1, 401)], ignore_index=True)
+    for plot in (
+        plots.plot_trials(many, RUN.estimates, "read_bandwidth"),
+        plots.plot_run_order(many, "read_bandwidth"),
+    ):
+        svg = plot.svg()
+        assert svg.count("<image") >= 1
+        assert "data:image/png;base64" in svg
+        assert len(svg) < 200_000
+    assert "<image" not in PLOTS["bars"].svg()
+
+
+def test_run_order_names_its_blocks() -> None:
+    plot = plots.plot_run_order(RUN.measurements, "read_bandwidth", **ORDER)
+    assert [text.get_text() for text in plot.figure.axes[0].texts] == ["W", "1", "2", "3", "4", "5"]
+
+
+# --- courses ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_course_that_was_not_steady_is_dotted() -> None:
+    (axes,) = PLOTS["series"].figure.axes
+    styles = {line.get_color(): line.get_linestyle() for line in axes.lines}
+    assert styles == {colour("tmpfs"): "-", colour("ramfs"): "-", colour("ext4"): ":"}
+    assert "2 of 3 were steady" in PLOTS["series"].title
+    assert "ext4, fio bs=4KiB: 1 of 1 not steady" in PLOTS["series"].alt
+
+
+def test_whether_it_was_steady_may_be_unknown() -> None:
+    plot = plots.plot_series([Course("a", "w", [(1.0, 2.0), (2.0, 2.0)])], "read_bandwidth", "B/s")
+    assert "cannot be told" in plot.title
+    with pytest.raises(InputError, match="there is no log over time"):
+        plots.plot_series([Course("a", "w", [(1.0, 2.0)])], "read_bandwidth", "B/s")
+
+
+def test_long_courses_are_thinned_to_the_means_of_their_windows() -> None:
+    points = [(float(i), float(i % 7)) for i in range(1, 5001)]
+    few = thinned(points)
+    assert len(few) <= 120
+    assert few[-1][0] == 5000
+    assert np.mean([value for _, value in few]) == pytest.approx(np.mean([value for _, value in points]), rel=0.01)
+    assert thinned(points[:100]) == points[:100]
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
+    plot = PLOTS["bytes"]
+    two = ["ext4", "xfs"]
+    assert sorted(x for cloud in lines(plot, colour("ext4", two), joined=False) for x, _ in cloud) == pytest.approx(
+        [0, 100, 102]
+    )
+    assert plot.title == (
+        "In 1 of 3 rows the device moved less than 90\u00a0% of the tool's bytes: a cache answered or kept the rest"
+    )
+    assert {"101\u00a0MB of 100\u00a0MB", "0\u00a0B of 100\u00a0MB"} <= set(texts(plot))
+
+
+def test_far_more_bytes_than_asked_for_end_at_an_arrowhead() -> None:
+    (axes,) = PLOTS["bytes"].figure.axes
+    heads = [line for line in axes.lines if line.get_marker() == ">"]
+    assert [float(line.get_xdata()[0]) for line in heads] == [axes.get_xlim()[1]]
+    assert axes.get_xlim()[1] < 300
+
+
+def test_without_a_cache_the_title_says_so() -> None:
+    plot = plots.plot_bytes([Delivered("ext4", "w", "write", 1e6, 1e6)])
+    assert plot.title == "The device moved what was asked of it in every row: no cache answered"
+    with pytest.raises(InputError, match="there is no trial with counters"):
+        plots.plot_bytes([Delivered("ext4", "w", "write", 0.0, 0.0)])
+
+
+# --- paper ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "name"), [("svg", "response"), ("png", "heat"), ("pdf", "series")])
+def test_a_figure_for_a_paper_is_the_same_bytes_each_time(form: Any, name: str) -> None:
+    plot = PLOTS[name]
+    before = plot.svg()
+    made = plot.save_bytes(form, width_in=3.3)
+    assert made == plot.save_bytes(form, width_in=3.3)
+    assert made.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
+    assert plot.svg() == before, "the plot itself stays as it is"
+
+
+@pytest.mark.slow
+def test_a_figure_for_a_paper_is_black_on_white_and_as_wide_as_asked() -> None:
+    svg = PLOTS["response"].save_bytes("svg", width_in=3.3).decode()
+    assert f'width="{3.3 * 72:g}pt"' in svg
+    assert "#010203" not in svg
+    assert "<text" not in svg, "text is drawn as paths"
+    pixels = mpl.image.imread(io.BytesIO(PLOTS["response"].save_bytes("png", width_in=3.3)))
+    assert pixels.shape[1] == pytest.approx(3.3 * 300, abs=2)
+    assert pixels[0, 0][:3].tolist() == [1, 1, 1]
+
+
+def test_keys_of_the_page_are_drawn_into_the_figure() -> None:
+    with_keys = PLOTS["series"].save_bytes("svg")
+    assert all(f"<!-- {name} -->".encode() in with_keys for name in NAMES)
+    plain = plots.Plot(PLOTS["series"].figure, "t", "a").save_bytes("svg")
+    assert b"<!-- ext4 -->" not in plain
+
+
+def test_other_forms_and_widths_are_refused() -> None:
+    with pytest.raises(InputError, match="a figure is saved as one of these") as caught:
+        PLOTS["bars"].save_bytes("gif")
+    assert caught.value.allowed == "svg, png, pdf"
+    with pytest.raises(InputError, match="fits on a page"):
+        PLOTS["bars"].save_bytes("svg", width_in=0.1)

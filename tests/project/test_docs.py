@@ -1,0 +1,281 @@
+"""README, METHODS and docs/ do not rot: links lead somewhere, commands are run, names exist, YAML is accepted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mountlab import cli
+from mountlab.batch.batch_file import BatchFile, GroupFile, parse_batch
+from mountlab.core import disk
+from mountlab.core.metrics import METRICS
+from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_import
+from mountlab.sweep.box_file import BoxFile, parse_box
+from mountlab.sweep.filesystem_entry import RETIRED, FilesystemFile
+from mountlab.sweep.published_file import PublishedRow, parse_published
+from mountlab.sweep.sweep_file import SWEEP_KEYS, DesignFile, resolve
+from mountlab.sweep.until_entry import UntilFile
+from mountlab.sweep.workload_entry import DESIGN_KEYS
+from mountlab.tools import TOOLS
+from mountlab.tools.command import METRIC_KEYS
+from project.test_readme import COVERED_BY, commands, in_file_or_folder
+
+ROOT = disk.ROOT
+DOCS = ROOT / "docs"
+WRITTEN = [
+    ROOT / "README.md",
+    ROOT / "METHODS.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.glob("*.md")),
+    *sorted((DOCS / "how-to").glob("*.md")),
+]
+ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md"))]
+TYPED = [page for page in WRITTEN if page.is_relative_to(DOCS)]
+each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
+each_written = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""A file that a page shows whole: its name at the beginning of the line above."""
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as forges make them."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        numbered = (slug if not number else f"{slug}-{number}" for number in range(100))
+        found.add(next(each for each in numbered if each not in found))
+    return found
+
+
+@each_page
+def test_every_link_and_anchor_leads_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        there = (page.parent / name).resolve() if name else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if page.is_relative_to(DOCS)], ids=lambda page: page.name)
+def test_every_page_is_reached_from_the_index(page: Path) -> None:
+    reached, todo = set(), [DOCS / "README.md"]
+    while todo:
+        one = todo.pop()
+        if one not in reached and one.is_relative_to(DOCS):
+            reached.add(one)
+            names = re.findall(r"\]\(([^)#\s]+\.md)", one.read_text())
+            todo += [(one.parent / name).resolve() for name in names if "://" not in name]
+    assert page in reached
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+COVERED_IN_DOCS = [
+    *COVERED_BY,
+    (r"make bench ARGS=.*", "tests/dev/test_bench.py", '"--only", "startup", "--repeats"'),
+    (r"ssh mybox true", "tests/live/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
+    (
+        r"\.venv/bin/python -m mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",
+        "tests/analysis/test_gate.py",
+        '"gate"',
+    ),
+    (r"\.venv/bin/python -m mountlab run \S+ --box \S+", "tests/live", 'main(["run", '),
+    (r"\.venv/bin/python -m mountlab compare( --boxes \S+)? \S+ \S+", "tests/cli/test_compare_verb.py", '"compare"'),
+    (r"\.venv/bin/python -m mountlab reparse \S+", "tests/live/test_tutorial.py", '"reparse"'),
+    (r"\.venv/bin/python -m mountlab catalog", "tests/results/test_catalog.py", 'main(["catalog"'),
+    (r"\.venv/bin/python -m mountlab history.*", "tests/report/test_history.py", 'main(["history"'),
+    (r"\.venv/bin/python -m mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
+    (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
+]
+SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
+"""Shell blocks that are a file, by how they begin: a test runs the file."""
+
+
+@pytest.mark.parametrize("page", TYPED, ids=lambda page: page.name)
+def test_every_command_in_the_docs_is_run_somewhere(page: Path) -> None:
+    text = page.read_text()
+    if page.name in SCRIPTS:
+        text = re.sub(rf"^```sh\n{re.escape(SCRIPTS[page.name])}.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    typed = commands(text)
+    unknown = [each for each in typed if not any(re.fullmatch(pattern, each) for pattern, *_ in COVERED_IN_DOCS)]
+    assert not unknown, "a command without a test: add the test, then its line to COVERED_IN_DOCS"
+    for pattern, place, words in COVERED_IN_DOCS:
+        if any(re.fullmatch(pattern, each) for each in typed):
+            assert in_file_or_folder(place, words), f"{place} does not run {pattern}"
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def yaml_blocks() -> list[Any]:
+    found = []
+    for page in WRITTEN:
+        blocks = [body for language, body in FENCE.findall(page.read_text()) if language == "yaml"]
+        found += [pytest.param(body, id=f"{page.stem}-{number}") for number, body in enumerate(blocks)]
+    return found
+
+
+@pytest.mark.parametrize("text", yaml_blocks())
+def test_every_parameter_file_in_the_docs_is_accepted(text: str) -> None:
+    """A part of a sweep is completed with what it does not say."""
+    raw = yaml.safe_load(text)
+    if "groups" in raw:
+        assert parse_batch(raw, name="docs", where="docs").items
+    elif "rows" in raw:
+        assert parse_published({"study": "?", "source": "?", **raw}, where="docs")
+    elif "host" in raw:
+        assert parse_box(raw, name="mybox", where="docs").host == raw["host"]
+    elif any("files" in (entry or {}) for entry in (raw.get("filesystems") or {}).values()) or "files" in raw:
+        assert read_import({"name": "old", **raw}, where="docs").question
+    else:
+        base = {"name": "docs", "question": "?", "baseline": "ext4",
+                "filesystems": {"ext4": {"type": "ext4", "image": "2GiB"}, "tmpfs": {"type": "tmpfs", "size": "1GiB"}},
+                "workloads": {"w": {"tool": "dd", "direction": "write", "count": 8}}}  # fmt: skip
+        whole = raw if {"filesystems", "workloads"} <= raw.keys() else {**base, **raw}
+        own_tool = {
+            name: {**entry, "tool": "dd", "direction": "write", "count": 8} if entry["tool"] == "xfs_io" else entry
+            for name, entry in whole["workloads"].items()
+        }
+        shown = {
+            name: {key: value for key, value in entry.items() if entry["tool"] != "dd" or key != "size"}
+            for name, entry in own_tool.items()
+        }
+        assert resolve({"name": "docs", **whole, "workloads": shown}, where="docs").sweep.cells
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+KEYS = {
+    *SWEEP_KEYS,
+    *DESIGN_KEYS,
+    "tool",
+    "filesystem",
+    "workload",
+    *(
+        key
+        for model in (
+            DesignFile,
+            UntilFile,
+            FilesystemFile,
+            BoxFile,
+            ImportFile,
+            ImportedFilesystem,
+            PublishedRow,
+            BatchFile,
+            GroupFile,
+        )
+        for key in model.model_fields
+    ),
+    *(option for tool in TOOLS.values() for option in (*tool.options, *tool.reserved)),
+    *(option.file_key for tool in TOOLS.values() for option in tool.options.values() if option.file_key),
+    *RETIRED,
+    *METRIC_KEYS,
+}
+OF_FIO = {"invalidate", "lat_percentiles", "norandommap", "random_distribution"}
+"""Options that only fio itself knows."""
+FOLDERS = ("params/", "lib/", "tests/", "notebooks/", "docs/", "ci/")
+OF_THE_READER = {"params/boxes/mybox.yml", "params/sweeps/ci.yml", "params/sweeps/flush.yml", "ci/gate.sh",
+                 "params/boxes/NAME.yml", "params/sweeps/x.yml"}  # fmt: skip
+"""Files that a page tells its reader to write."""
+
+
+def words_in_code(page: Path) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text())))
+
+
+@each_written
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    shown = {name for name, _ in FILE.findall(page.read_text())}
+    named = {word for word in words_in_code(page) if word.startswith(FOLDERS) and re.fullmatch(r"[\w./-]+", word)}
+    named = {word.partition("::")[0] for word in named} - shown - OF_THE_READER
+    assert not sorted(name for name in named if not (ROOT / name).exists())
+
+
+@each_written
+def test_every_key_that_is_named_is_one(page: Path) -> None:
+    keys = {match[1] for word in words_in_code(page) if (match := re.match(r"([a-z_]+): ", word))}
+    assert not sorted(keys - KEYS - OF_FIO)
+
+
+@each_written
+def test_every_target_and_verb_that_is_named_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    known = {name for name, parser in _verbs(cli.parser())}
+    words = words_in_code(page)
+    assert not {match[1] for word in words if (match := re.match(r"make ([a-z-]+)", word))} - targets
+    said = {match[1] for word in words if (match := re.match(r"(?:python -m )?mountlab ([a-z]+)\b", word))}
+    assert not said - known
+
+
+def _verbs(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+    actions = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    return [pair for action in actions for pair in action.choices.items()]
+
+
+def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
+    """Keys, metrics, columns, functions: a name that no source, script or notebook holds is a dead one."""
+    suffixes = {".py", ".sh", ".yml", ".ipynb", ".toml"}
+    places = [ROOT / name for name in ("lib", "tests", "params", "notebooks", "pyproject.toml")]
+    files = [file for place in places for file in (place.rglob("*") if place.is_dir() else [place])]
+    source = "\n".join(
+        file.read_text(errors="replace")
+        for file in files
+        if file.suffix in suffixes and "data" not in file.parts and file.name != Path(__file__).name
+    )
+    dead = {
+        f"{page.relative_to(ROOT)}: {word}"
+        for page in WRITTEN
+        for word in words_in_code(page)
+        if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) and word not in source
+    }
+    assert not dead
+
+
+@pytest.mark.parametrize("page", [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))], ids=lambda p: p.name)
+def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
+    """In tables and prose of the docs: a code of two words with a dash, or a metric."""
+    known = (DOCS / "reference" / "caveats.md").read_text()
+    spoken = {word for word in words_in_code(page) if re.fullmatch(r"[a-z]+(-[a-z]+)+", word)}
+    made_here = {"in-a-burst"}
+    assert not sorted(word for word in spoken - made_here if f"`{word}`" not in known)
+    metrics = {word for word in words_in_code(page) if word.endswith(("_bandwidth", "_iops", "_rate"))}
+    assert metrics <= set(METRICS)
+
+
+# --- safety -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_claim_of_the_safety_page_names_a_test_that_exists() -> None:
+    text = re.sub("<!-- soak -->.*<!-- end -->", "", (DOCS / "safety.md").read_text(), flags=re.DOTALL)  # measured
+    text = re.sub("<!-- states -->.*<!-- end of states -->", "", text, flags=re.DOTALL)  # made by one test
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    claims = [row for row in rows if not row.startswith(("| claim |", "| what happens |"))]
+    assert len(claims) >= 30
+    for row in claims:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
+        assert named, f"a claim without a test: {row}"
+        for file, name in named:
+            assert f"def {name}(" in (ROOT / file).read_text(), f"{file} has no {name}"
+
+
+def test_every_notebook_is_listed_with_its_question() -> None:
+    page = (ROOT / "docs" / "jupyterlab.md").read_text()
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        title = "".join(json.loads(path.read_text())["cells"][0]["source"]).splitlines()[0].removeprefix("# ")
+        assert f"| `{path.stem}` | {title} |" in page

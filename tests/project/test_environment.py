@@ -1,0 +1,171 @@
+"""One list of dependencies, told three times: pyproject.toml, environment.yml and requirements.lock agree."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = (ROOT / "requirements.lock").read_text()
+
+RUN = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
+TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencies"]["test"]]
+
+ON_CONDA_FORGE = {
+    "duckdb": "python-duckdb", "jupyter-client": "jupyter_client", "lazy-loader": "lazy_loader",
+    "playwright": "playwright-python",
+}  # fmt: skip
+"""Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
+
+IMPORTED_AS = {
+    "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
+    "roc-validator": "rocrate_validator",
+}  # fmt: skip
+NOT_IMPORTED = {
+    "jupyterlab": "make lab",
+    "jupyterlab-execute-time": "make lab: shows beside each cell how long it took",
+    "uv": "make env, make lock",
+    "mypy": "make check",
+    "ruff": "make check",
+    "nbstripout": "for those who edit notebooks: strips their outputs",
+    "pandas-stubs": "types for mypy",
+    "types-pyyaml": "types for mypy",
+    "types-tqdm": "types for mypy",
+    "pytest-xdist": "pytest -n",
+}
+"""Direct dependencies that no source file imports, and what they are for."""
+
+
+def as_pairs(requirements: list[Requirement]) -> set[tuple[str, str]]:
+    """(canonical name, constraint) of each."""
+    return {(canonicalize_name(requirement.name), str(requirement.specifier)) for requirement in requirements}
+
+
+# --- environment.yml --------------------------------------------------------------------------------------------------
+
+
+def test_conda_has_the_same_list() -> None:
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    conda = {
+        (req.name, str(req.specifier)) for req in (Requirement(entry) for entry in entries if isinstance(entry, str))
+    }
+    expected = {(ON_CONDA_FORGE.get(name, name), constraint) for name, constraint in as_pairs(RUN + TEST)}
+    expected |= {("python", PYPROJECT["project"]["requires-python"]), ("pip", "")}
+    assert conda == expected
+    assert [entry for entry in entries if not isinstance(entry, str)] == [{"pip": ["--editable ."]}]
+
+
+def test_conda_asks_one_channel() -> None:
+    assert yaml.safe_load((ROOT / "environment.yml").read_text())["channels"] == ["conda-forge"]
+
+
+# --- requirements.lock ------------------------------------------------------------------------------------------------
+
+
+def locked() -> dict[str, list[str]]:
+    """Name to the versions pinned for it (more than one where Python versions or systems differ)."""
+    versions: dict[str, list[str]] = {}
+    for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^ \n]+)", LOCK, re.MULTILINE):
+        versions.setdefault(canonicalize_name(name), []).append(version)
+    return versions
+
+
+def test_lock_is_of_these_dependencies() -> None:
+    """The lock notes which packages pyproject.toml asked for: one added or dropped since then shows."""
+    entries = re.split(r"^(?=[A-Za-z])", LOCK, flags=re.MULTILINE)
+    direct = {canonicalize_name(entry.split("==")[0]) for entry in entries if "mountlab (pyproject.toml)" in entry}
+    assert direct == {name for name, _ in as_pairs(RUN + TEST)}, "run: make lock"
+
+
+@pytest.mark.parametrize("requirement", RUN + TEST, ids=lambda requirement: requirement.name)
+def test_lock_keeps_the_constraints(requirement: Requirement) -> None:
+    versions = locked()[canonicalize_name(requirement.name)]
+    assert all(requirement.specifier.contains(version) for version in versions), "run: make lock"
+
+
+def test_lock_has_exact_versions_and_hashes_only() -> None:
+    for entry in re.split(r"^(?=[A-Za-z0-9-])", LOCK, flags=re.MULTILINE)[1:]:
+        lines = [line.strip(" \\") for line in entry.splitlines() if not line.lstrip().startswith("#")]
+        assert re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", lines[0]), lines[0]
+        assert lines[1:], f"{lines[0]} has no hash"
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in lines[1:]), lines[0]
+
+
+def test_lock_names_no_address_and_no_path() -> None:
+    assert LOCK.splitlines()[1].strip() == "#    make lock"
+    assert not [line for line in LOCK.splitlines() if "://" in line or re.search(r"(^|\s)[/~.]/?\w+/", line)]
+
+
+def test_locked_uv_builds_the_project_itself() -> None:
+    """Outside this range uv would fetch the build backend, and `make env` would not work offline."""
+    (backend,) = map(Requirement, PYPROJECT["build-system"]["requires"])
+    assert backend.name == "uv_build"
+    assert all(backend.specifier.contains(version) for version in locked()["uv"])
+
+
+# --- what is used -----------------------------------------------------------------------------------------------------
+
+
+def imported(*folders: str) -> set[str]:
+    """Top-level third-party modules imported by the Python files and notebooks below some folders."""
+    trees = (ast.parse(source) for folder in folders for source in sources(ROOT / folder))
+    names: set[str] = set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    own = {path.stem for path in (ROOT / "tests").rglob("*.py")} | {"mountlab", "faults"}
+    return names - set(sys.stdlib_module_names) - own
+
+
+def sources(folder: Path) -> Iterator[str]:
+    yield from (path.read_text() for path in folder.rglob("*.py"))
+    for notebook in folder.rglob("*.ipynb"):
+        cells = json.loads(notebook.read_text())["cells"]
+        yield from ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def modules(requirements: list[Requirement]) -> set[str]:
+    names = {canonicalize_name(requirement.name) for requirement in requirements}
+    return {IMPORTED_AS.get(name, name) for name in names - set(NOT_IMPORTED)}
+
+
+@pytest.mark.slow
+def test_every_import_is_a_direct_dependency() -> None:
+    assert imported("lib", "notebooks") - modules(RUN) == set()
+    assert imported("tests") - modules(RUN + TEST) == set()
+
+
+@pytest.mark.slow
+def test_every_dependency_is_used() -> None:
+    assert modules(RUN) - imported("lib", "notebooks") == set()
+    assert modules(TEST) - imported("tests") == set()
+    assert set(NOT_IMPORTED) - {name for name, _ in as_pairs(RUN + TEST)} == set()
+
+
+def test_package_holds_templates_and_scripts(tmp_path: Path) -> None:
+    """Installed without -e, the library still finds the files that lie beside its modules."""
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists():
+        pytest.skip("uv is not in this environment's bin directory (conda has it elsewhere)")
+    command = [str(uv), "build", "--quiet", "--offline", "--wheel", "--out-dir", str(tmp_path), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        packed = {name for name in wheel.namelist() if name.startswith("mountlab/") and not name.endswith("/")}
+    files = {path for path in (ROOT / "lib" / "mountlab").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert packed == {str(path.relative_to(ROOT / "lib")) for path in files}

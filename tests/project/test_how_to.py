@@ -1,0 +1,200 @@
+"""What the how-to pages tell people to write is written, and works: in a copy of the repository, on recorded runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.core import disk
+from mountlab.results import store
+from project.test_docs import FENCE, FILE
+
+ROOT = disk.ROOT
+HOW_TO = ROOT / "docs" / "how-to"
+TOUR = ROOT / "results" / "tour"
+ADDITIONS = ("own-tool.md", "own-file-system.md", "own-caveat.md")
+
+
+def code(page: str, language: str) -> list[str]:
+    return [body for found, body in FENCE.findall((HOW_TO / page).read_text()) if found == language]
+
+
+# --- additions to the library -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository with all that the three pages add."""
+    copy = tmp_path_factory.mktemp("how-to") / "mountlab"
+    for name in ("lib", "tests", "params", "notebooks", "results/tour", "docs", "pyproject.toml", "METHODS.md"):
+        take = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        take(ROOT / name, copy / name)
+    subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
+    for page in ADDITIONS:
+        for name, body in FILE.findall((HOW_TO / page).read_text()):
+            assert not (copy / name).exists(), f"{page}: {name} is there already"
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_text(body)
+        for diff in code(page, "diff"):
+            done = subprocess.run(
+                ["git", "apply", "--recount", "-"], cwd=copy, input=diff, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{page}: {done.stderr}"
+    return copy
+
+
+@pytest.mark.slow
+def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suites(extended: Path) -> None:
+    """Run there, with the library of the copy in front of ours."""
+    suites = ["tools/test_tools_conformance.py", "filesystems/test_filesystems.py", "checks/test_checks.py",
+              "checks/test_checks_burst.py", "project/test_architecture.py"]  # fmt: skip
+    chosen = (
+        "xfs_io or f2fs or in_a_burst or burst or device.py or every_test or every_check or each_check or every_tool"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen, *suites],
+        cwd=extended / "tests",
+        env={**os.environ, "PYTHONPATH": str(extended / "lib")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 60, "the additions were not among the tests"
+    assert "failed" not in done.stdout
+
+
+def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
+    for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
+        files = ["lib/mountlab/tools/xfs_io.py", "lib/mountlab/filesystems/f2fs.py", "lib/mountlab/checks/device.py",
+                 "tests/checks/test_checks_burst.py"]  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *arguments, "--no-cache", *files],
+            cwd=extended,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+
+# --- plots ------------------------------------------------------------------------------------------------------------
+
+
+def executed(page: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names that the Python blocks of a page leave, run one after the other beside results/tour."""
+    (directory / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(directory)
+    namespace: dict[str, Any] = {}
+    for block in code(page, "python"):
+        exec(compile(block, page, "exec"), namespace)
+    return namespace
+
+
+def test_a_plot_of_ones_own_draws_the_estimates_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = executed("own-plot.md", tmp_path, monkeypatch)
+    (axes,) = names["figure"].axes
+    drawn = [float(y) for line in axes.get_lines() if line.get_linestyle() == "None" for y in line.get_ydata()]
+    means = names["rows"]["mean"] / 1e9
+    assert {round(mean, 9) for mean in means} <= {round(y, 9) for y in drawn}
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == names["names"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["cold", "warm"]
+    shown = names["plot"]._repr_html_()
+    assert names["plot"].title in shown
+    best = names["rows"].groupby("cache")["mean"].max()
+    assert f"{best['warm'] / best['cold']:.1f} times" in names["plot"].title
+
+
+@pytest.mark.slow
+def test_figures_for_a_paper_are_files_with_a_white_ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.image import imread
+
+    executed("custom-figures.md", tmp_path, monkeypatch)
+    assert (tmp_path / "ratios.pdf").read_bytes().startswith(b"%PDF")
+    picture = imread(tmp_path / "ratios.png")
+    assert picture.shape[1] > 1000, "300 dpi"
+    assert list(picture[0, 0][:3]) == [1, 1, 1]
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """The script of the page, beside the environment that it calls."""
+    (script,) = (body for name, body in FILE.findall((HOW_TO / "ci-gate.md").read_text()) if name == "ci/gate.sh")
+    (tmp_path / "ci").mkdir()
+    path = tmp_path / "ci/gate.sh"
+    path.write_text(script)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("times", "exit_code", "said"), [(20.0, 1, "does not pass"), (0.05, 0, "passes"), (1.05, 5, "cannot tell")]
+)
+def test_the_script_of_the_gate_ends_as_a_job_needs_it(
+    gate: Path, tmp_path: Path, times: float, exit_code: int, said: str
+) -> None:
+    after = tmp_path / "after"
+    shutil.copytree(TOUR, after)
+    info = json.loads((after / "run.json").read_text())
+    (after / "run.json").write_text(json.dumps({**info, "run_id": "after"}))
+    for file in after.glob("raw/t*/stderr"):
+        text = re.sub(r"copied, ([0-9.]+) s", lambda m: f"copied, {float(m[1]) * times:.6f} s", file.read_text())
+        file.write_text(text)
+    done = run_gate(gate, TOUR, after)
+    assert done.returncode == exit_code, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(said)
+    assert (tmp_path / "gate.txt").read_text() in done.stdout
+    assert (tmp_path / "gate.xml").read_text().startswith("<testsuites")
+    assert (tmp_path / "gate.md").read_text().startswith("## ")
+
+
+@pytest.mark.slow
+def test_the_script_says_that_there_is_no_answer_where_there_is_none(gate: Path) -> None:
+    done = run_gate(gate, TOUR, TOUR)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == "no answer: exit code 2"
+
+
+def run_gate(gate: Path, before: Path, after: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["ci/gate.sh", str(before), str(after)],
+        cwd=gate.parents[1],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_of_an_import_makes_a_run(tmp_path: Path, results_dir: Path) -> None:
+    from mountlab.results.imported import import_file
+
+    dd = "200+0 records in\n200+0 records out\n209715200 bytes (210 MB, 200 MiB) copied, {:.3f} s, {:.0f} MB/s\n"
+    (tmp_path / "logs").mkdir()
+    for number in (1, 2, 3):
+        for name, seconds in (("ext4", 0.4), ("tmpfs", 0.2)):
+            took = seconds + number / 1000
+            (tmp_path / "logs" / f"{name}-1M-{number}.txt").write_text(dd.format(took, 209.7152 / took))
+    ((name, text),) = FILE.findall((HOW_TO / "import-logs.md").read_text())
+    (tmp_path / name).write_text(text)
+    run = store.load_run(import_file(tmp_path / name, results=results_dir))
+    (ratio,) = run.comparisons
+    assert (ratio.candidate, ratio.verdict) == ("tmpfs", "faster")
+    assert ratio.ratio == pytest.approx(2.0, rel=0.01)

@@ -1,0 +1,396 @@
+"""make: its help, what it calls, what it says when something is missing; and how `make env` builds and mends .venv."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
+           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "soak", "lock")  # fmt: skip
+
+pytestmark = pytest.mark.requires_program("make")
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+def test_help_is_what_make_says_first() -> None:
+    assert make().stdout == make("help").stdout
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_help_lists_every_target(target: str) -> None:
+    assert re.search(rf"^  make {target} +\S", make("help").stdout, re.MULTILINE)
+
+
+def test_help_explains_exit_codes() -> None:
+    assert "0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe" in make("help").stdout
+
+
+def test_no_target_is_a_file() -> None:
+    """All targets are .PHONY: a file named `test` must not switch one off."""
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE.replace("\\\n", " "), re.MULTILINE)
+    assert phony is not None
+    assert targets == set(phony[1].split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["demo"], "mountlab demo"),
+        (["plan", "SWEEP=a.yml"], 'mountlab plan "a.yml"'),
+        (["plan", "SWEEP=a.yml", "ARGS=--json"], 'mountlab plan "a.yml" --json'),
+        (["run", "SWEEP=a.yml", "BOX=db1"], 'mountlab run "a.yml" --box "db1"'),
+        (["run", "SWEEP=a.yml", "ARGS=-p repeats=3"], 'mountlab run "a.yml" -p repeats=3'),
+        (["resume", "RUN=results/x"], 'mountlab resume "results/x"'),
+        (["report", "RUN=results/x"], 'mountlab report "results/x"'),
+        (["index"], "mountlab index"),
+        (["compare", "A=results/x", "B=results/y"], 'mountlab compare "results/x" "results/y"'),
+        (["batch", "BATCH=a.yml"], 'mountlab batch "a.yml"'),
+        (["batch", "BATCH=a.yml", "ARGS=--plan"], 'mountlab batch "a.yml" --plan'),
+        (["batch", "BATCH=a.yml", "SCHEDULER=tcp://h:8786"], 'mountlab batch "a.yml" --scheduler "tcp://h:8786"'),
+        (["studies"], "mountlab batch params/batches/studies.yml"),
+        (["publish", "RUNS=results/x results/y"], "mountlab publish results/x results/y"),
+        (["reproduce", "BUNDLE=b.zip", "BOX=local"], 'mountlab reproduce "b.zip" --box "local"'),
+        (["bench"], "mountlab_dev bench"),
+        (["lab"], "mountlab lab"),
+    ],
+)
+def test_target_calls_the_library_in_the_environment(arguments: list[str], command: str) -> None:
+    done = make("--dry-run", *arguments)
+    assert done.returncode == 0, done.stderr
+    lines = [re.sub(" +", " ", line).strip() for line in done.stdout.splitlines()]
+    assert lines[0] == "lib/env.sh"
+    assert f".venv/bin/python -m {command}" in lines[1]
+    assert len(lines) == 2
+
+
+VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch", "publish", "reproduce", "lab")
+DEV_VERBS = ("bench", "calibrate", "docs", "audit")
+
+
+@pytest.mark.parametrize(
+    ("program", "verb"), [*(("mountlab", verb) for verb in VERBS), *(("mountlab_dev", verb) for verb in DEV_VERBS)]
+)
+def test_library_knows_what_make_calls(program: str, verb: str) -> None:
+    command = [sys.executable, "-m", program, verb, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert verb in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("plan", "make plan: SWEEP is missing, for example: make plan SWEEP=params/sweeps/ramdisk.yml"),
+        ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
+        ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
+        ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        (
+            "publish",
+            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+        ),
+        (
+            "reproduce",
+            "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
+        ),
+        ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
+    ],
+)
+def test_missing_argument_is_named(target: str, said: str) -> None:
+    done = make(target)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == said
+    assert done.stdout == ""
+
+
+# --- the environment --------------------------------------------------------------------------------------------------
+
+PROGRAMS = ("sh", "awk", "cat", "chmod", "cksum", "cp", "dirname", "grep", "head", "mkdir", "mv", "rm", "tail")
+"""All that lib/env.sh may use besides a Python (cp, chmod and mkdir are for the stand-in)."""
+
+STAND_IN = """#!/bin/sh
+# A Python that runs what asks for its version, and only notes what it is told to install.
+case "$*" in
+    -) exec {python} -c 'import sys; sys.version_info = {version}; {more}; exec(sys.stdin.read())' ;;
+    "-m venv --clear "*) echo venv >>"$LOG"; rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
+    "-c import sys; print(sys.base_prefix"*) echo "{name} {version}" ;;
+    "-m pip install "*uv.lock) echo "pip installs uv" >>"$LOG"; cp "$UV" "${{0%/*}}/uv" ;;
+    "-m pip install "*) echo "pip installs all" >>"$LOG" ;;
+    "-c"*) echo "imports tried" >>"$LOG" ;;
+    "-m ipykernel install --sys-prefix "*"--name python3 "*) echo "kernel named" >>"$LOG" ;;
+    *) echo "unexpected: $*" >&2; exit 99 ;;
+esac
+"""
+UV_STAND_IN = """#!/bin/sh
+echo "uv $2" >>"$LOG"
+[ "$2" != sync ] || case "$UV_DOES" in
+    fail) exit 1 ;;
+    "be killed") kill -KILL $PPID ;;
+esac
+"""
+BUILD = ["pip installs uv", "uv sync", "uv install", "imports tried", "kernel named"]
+
+
+class Machine:
+    """A copy of what `make env` reads, on a machine whose PATH holds only what a test put there."""
+
+    def __init__(self, place: Path) -> None:
+        self.bin, self.log = place / "bin", place / "log"
+        self.project = place / "project"
+        (self.project / "lib").mkdir(parents=True)
+        for name in ("lib/env.sh", "requirements.lock", "pyproject.toml"):
+            shutil.copy(ROOT / name, self.project / name)
+        self.bin.mkdir()
+        for name in PROGRAMS:
+            (self.bin / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not on this machine"))
+        self._script(place / "uv", UV_STAND_IN)
+        self.environment = {"PATH": str(self.bin), "LOG": str(self.log), "UV": str(place / "uv"), "UV_DOES": ""}
+
+    def _script(self, path: Path, text: str) -> Path:
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def program(self, name: str) -> None:
+        self._script(self.bin / name, "#!/bin/sh\n")
+
+    def python(self, name: str, version: tuple[int, int, int], *, lacks: str = "") -> Path:
+        more = f'sys.modules["{lacks}"] = None' if lacks else "None"
+        text = STAND_IN.format(python=sys.executable, version=version, more=more, name=name)
+        return self._script(self.bin / name, text)
+
+    def env(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        self.log.write_text("")
+        command = [str(self.project / "lib" / "env.sh"), *arguments]
+        variables = self.environment | environment
+        return subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
+
+    @property
+    def steps(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def built(machine: Machine) -> Machine:
+    """A machine on which `make env` is done."""
+    machine.python("python3", (3, 12, 1))
+    done = machine.env()
+    assert done.returncode == 0, done.stderr
+    assert machine.steps == ["venv", *BUILD]
+    return machine
+
+
+def test_first_python_that_will_do_is_taken(machine: Machine) -> None:
+    (machine.bin / "python3.13").write_text("#!/bin/sh\necho 'python3.13: command not found' >&2\nexit 127\n")
+    (machine.bin / "python3.13").chmod(0o755)
+    machine.python("python3.12", (3, 12, 1), lacks="ensurepip")
+    machine.python("python3.11", (3, 11, 2))
+    machine.python("python3", (3, 12, 1))
+    assert machine.env("find").stdout == "python3.11\n"
+
+
+def test_user_chooses_the_python(machine: Machine) -> None:
+    machine.python("python3.13", (3, 13, 0))
+    mine = machine.python("my python", (3, 11, 0))
+    assert machine.env("find", PYTHON=str(mine)).stdout == f"{mine}\n"
+
+
+@pytest.mark.parametrize(
+    ("manager", "advice"),
+    [
+        ("apt-get", "apt install python3 python3-venv   (Debian 12, Ubuntu 24.04 or later)"),
+        ("dnf", "dnf install python3.12"),
+        ("zypper", "zypper install python312"),
+        ("pacman", "pacman -S python"),
+        ("", "install Python 3.11 or later, with its venv module, by this machine's package manager"),
+    ],
+)
+def test_too_old_a_python_is_named(machine: Machine, manager: str, advice: str) -> None:
+    machine.python("python3", (3, 9, 2))
+    if manager:
+        machine.program(manager)
+    done = machine.env()
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "make env: Python 3.11 or later is needed",
+        "  found: python3 (3.9.2)",
+        f"  next:  {advice}",
+        "  or:    make env PYTHON=/path/to/python3.11",
+    ]
+    assert not (machine.project / ".venv").exists()
+
+
+def test_no_python_at_all(machine: Machine) -> None:
+    done = machine.env()
+    assert done.returncode == 1
+    assert "found: none of python3.13 python3.12 python3.11 python3.14 python3" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_missing_venv_is_named(machine: Machine, module: str) -> None:
+    machine.python("python3", (3, 11, 2), lacks=module)
+    machine.program("apt-get")
+    done = machine.env()
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "make env: python3 cannot make virtual environments: its venv or ensurepip module is missing",
+        "  found: python3 (3.11.2)",
+        "  next:  apt install python3.11-venv   (for the distribution's own Python: python3-venv)",
+    ]
+
+
+def test_wrong_choice_of_python_is_named(machine: Machine) -> None:
+    machine.python("python3", (3, 12, 1))
+    machine.python("python3.8", (3, 8, 1))
+    done = machine.env(PYTHON="python3.8")
+    assert done.returncode == 1
+    assert "PYTHON=python3.8 is no Python 3.11 or later" in done.stderr
+    assert "found: python3.8 (3.8.1)" in done.stderr
+
+
+def test_uv_is_installed_by_its_hashes(built: Machine) -> None:
+    lines = (built.project / ".venv" / "uv.lock").read_text().splitlines()
+    assert lines[0].startswith("uv==")
+    assert len(lines) > 1
+    assert all(line.strip().startswith("--hash=sha256:") for line in lines[1:])
+
+
+def test_nothing_is_done_twice(built: Machine) -> None:
+    done = built.env()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert built.steps == []
+
+
+def test_changed_lock_is_followed(built: Machine) -> None:
+    with (built.project / "requirements.lock").open("a") as lock:
+        lock.write("# another\n")
+    assert built.env().returncode == 0
+    assert built.steps == BUILD
+
+
+def test_interrupted_build_is_made_anew(built: Machine) -> None:
+    with (built.project / "requirements.lock").open("a") as lock:
+        lock.write("# another\n")
+    assert built.env(UV_DOES="be killed").returncode == -9
+    done = built.env()
+    assert built.steps == ["venv", *BUILD]
+    assert "make env: .venv was interrupted, moved, or made by another Python: making it anew" in done.stderr
+    assert built.env().stderr == ""
+
+
+def test_moved_tree_is_made_anew(built: Machine) -> None:
+    built.project = built.project.rename(built.project.with_name("moved"))
+    assert built.env().returncode == 0
+    assert built.steps == ["venv", *BUILD]
+
+
+def test_vanished_python_is_replaced(built: Machine) -> None:
+    (built.project / ".venv" / "bin" / "python").unlink()
+    assert built.env().returncode == 0
+    assert built.steps == ["venv", *BUILD]
+
+
+def test_another_python_is_followed(built: Machine) -> None:
+    built.python("python3.13", (3, 13, 0))
+    assert built.env(PYTHON="python3").returncode == 0
+    assert built.steps == []
+    assert built.env(PYTHON="python3.13").returncode == 0
+    assert built.steps == ["venv", *BUILD]
+
+
+def test_pip_takes_over_where_uv_cannot(machine: Machine) -> None:
+    machine.python("python3", (3, 12, 1))
+    done = machine.env(UV_DOES="fail")
+    assert done.returncode == 0
+    assert "make env: uv could not; trying pip, which has settings of its own" in done.stderr
+    assert machine.steps == ["venv", "pip installs uv", "uv sync", "pip installs all", *BUILD[2:]]
+
+
+def test_unknown_argument_is_refused(machine: Machine) -> None:
+    done = machine.env("mend")
+    assert done.returncode == 1
+    assert "unknown argument: mend" in done.stderr
+
+
+# --- notebooks in git -------------------------------------------------------------------------------------------------
+
+CELL: dict[str, Any] = {
+    "id": "my-cell", "cell_type": "code", "source": ["1"], "execution_count": 3, "metadata": {"tags": ["parameters"]},
+    "outputs": [{"output_type": "stream", "name": "stdout", "text": "from a run"}],
+}  # fmt: skip
+KERNEL = {"name": "python3", "display_name": "Mountlab (.venv)", "language": "python"}
+
+
+@pytest.fixture
+def checkout(built: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of git in which `make env` is done, with an environment that can strip."""
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("needs git, which is not installed")
+    (built.bin / "git").symlink_to(git)
+    monkeypatch.setenv("HOME", str(built.bin.parent))
+    shutil.copy(ROOT / ".gitattributes", built.project)
+    subprocess.run(["git", "init", "--quiet"], cwd=built.project, check=True)
+    assert built.env().returncode == 0
+    assert built.steps == [], "the environment itself was in order"
+    (built.project / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    return built.project
+
+
+def git_of(checkout: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_outputs_are_taken_out_on_their_way_into_git(checkout: Path) -> None:
+    language = {"name": "python", "version": "3.11.2", "mimetype": "text/x-python"}
+    metadata = {"kernelspec": KERNEL, "language_info": language, "widgets": {"state": {}}}
+    notebook = {"cells": [CELL], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    (checkout / "notebooks").mkdir()
+    path = checkout / "notebooks" / "x.ipynb"
+    path.write_text(json.dumps(notebook))
+    git_of(checkout, "add", "notebooks")
+    kept = json.loads(git_of(checkout, "show", ":notebooks/x.ipynb"))
+    assert kept["cells"] == [{**CELL, "outputs": [], "execution_count": None}]
+    assert kept["metadata"] == {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    assert json.loads(path.read_text()) == notebook, "the file on disk stays as it is"
+
+
+def test_a_filter_of_the_users_own_is_left_alone(built: Machine, checkout: Path) -> None:
+    git_of(checkout, "config", "filter.nbstripout.clean", "mine")
+    built.env()
+    assert git_of(checkout, "config", "--get-all", "filter.nbstripout.clean") == "mine\n"
+
+
+# --- CI ---------------------------------------------------------------------------------------------------------------
+
+
+def test_scripts_can_be_executed() -> None:
+    assert all(os.access(ROOT / script, os.X_OK) for script in (".ci/run", "lib/env.sh"))
+
+
+def test_ci_runs_the_tests_that_the_readme_names() -> None:
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("\nmake test")

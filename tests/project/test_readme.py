@@ -1,0 +1,107 @@
+"""Whatever the README tells people to type is run by a test or by CI."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+SHELL = {"sh", "console", "bash", "shell"}
+
+COVERED_BY = [
+    # command, as a regular expression; where it is run; a text in there that runs it
+    (r"git clone \S+( \S+)?", ".ci/run", "fresh clone"),
+    (r"cd \S+", ".ci/run", "cd "),
+    (r"make test", ".ci/run", "make test"),
+    (r"make check", "Makefile", "check: env lint"),
+    (r"make( help)?", "tests/project/test_makefile.py", '"help"'),
+    (r"make env( PYTHON=\S+)?", "tests/project/test_makefile.py", "env.sh"),
+    (r"make lab", "tests/project/test_makefile.py", '"lab"'),
+    (r"make demo", "tests/live/test_demo.py", '"demo", "--yes"'),
+    (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/live/test_make.py", '"plan"'),
+    (r"make run SWEEP=\S+( BOX=\S+)?( ARGS=.+)?", "tests/live/test_make.py", '"run"'),
+    (r"make resume RUN=\S+", "tests/live/test_make.py", '"resume"'),
+    (r"make report RUN=\S+", "tests/live/test_make.py", '"report"'),
+    (r"make plan SWEEP=\S+( BOX=\S+)? ARGS=\"--pilot \S+\"", "tests/live/test_factors_live.py", '"--pilot"'),
+    (r"make compare A=\S+ B=\S+", "tests/project/test_makefile.py", '"compare", "A=results/x"'),
+    (r"make bench", "tests/project/test_makefile.py", '"bench"'),
+    (r"make batch BATCH=\S+", "tests/project/test_makefile.py", '"batch", "BATCH='),
+    (r"make batch BATCH=\S+ SCHEDULER=\S+", "tests/project/test_makefile.py", '"SCHEDULER=tcp://'),
+    (
+        r"\.venv/bin/python -m mountlab gate \S+ --against \S+ --worse-than \S+",
+        "tests/analysis/test_gate.py",
+        '["gate"',
+    ),
+    (r"\.venv/bin/python -m mountlab catalog", "tests/report/test_history.py", 'main(["catalog"'),
+    (r"\.venv/bin/python -m mountlab history", "tests/report/test_history.py", 'main(["history"'),
+    (r"\.venv/bin/python -m mountlab query \".+\"", "tests/results/test_catalog.py", 'main(["query"'),
+    (r"make studies", "tests/project/test_makefile.py", '"studies"'),
+    (r"make index", "tests/project/test_makefile.py", '["index"]'),
+    (r"make publish RUNS=.+", "tests/project/test_makefile.py", '"publish", "RUNS='),
+    (r"\.venv/bin/python -m mountlab reproduce BUNDLE", "tests/publish/test_reproduce.py", 'main(["reproduce"'),
+    (r"(\.venv/bin/)?python -m mountlab box (check|prepare|clean) \S+", "tests/live/test_box_verbs.py", '"prepare"'),
+    (r"(\.venv/bin/)?python -m mountlab fstab \S+ \S+", "tests/filesystems/test_fstab.py", '"fstab"'),
+    (
+        r"(\.venv/bin/)?python -m mountlab (parse|import|export) .+",
+        "tests/results/test_imported.py",
+        "PAGE.read_text()",
+    ),
+    (
+        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+",
+        "tests/live/test_papermill.py",
+        '"papermill"',
+    ),
+]
+
+
+def commands(markdown: str) -> list[str]:
+    """What is typed in the shell blocks of a page: lines of `sh`, lines after `$ ` of `console`; '\\\\' joins lines."""
+    found = []
+    for language, block in re.findall(r"^```(\w+)\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL):
+        if language in SHELL:
+            lines = re.sub(r"\s*\\\n(>)?\s*", " ", block).splitlines()
+            typed = [line[2:] for line in lines if line.startswith("$ ")] if language == "console" else lines
+            found += [re.sub(r"\s+#.*", "", line).strip() for line in typed if line.strip() and line[0] != "#"]
+    return found
+
+
+def in_file_or_folder(place: str, text: str) -> bool:
+    path = ROOT / place
+    files = path.rglob("*.py") if path.is_dir() else [path]
+    return any(text in file.read_text() for file in files)
+
+
+def test_every_command_is_run_somewhere() -> None:
+    typed = commands(README.read_text())
+    assert typed, "the README shows no command"
+    unknown = [command for command in typed if not any(re.fullmatch(pattern, command) for pattern, *_ in COVERED_BY)]
+    assert not unknown, "a command without a test: add the test, then its line to COVERED_BY"
+    for pattern, place, text in COVERED_BY:
+        if any(re.fullmatch(pattern, command) for command in typed):
+            assert in_file_or_folder(place, text), f"{place} does not run {pattern}"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("```sh\nmake demo   # two minutes\n# a remark\n\nmake test\n```\n", ["make demo", "make test"]),
+        ("```console\n$ make plan \\\n>     SWEEP=x.yml\n18 trials\n```\n", ["make plan SWEEP=x.yml"]),
+        ("```sh\nmake run \\\n    SWEEP=x.yml\n```\n", ["make run SWEEP=x.yml"]),
+        ("```yaml\nhost: db1\n```\n\n`make lab`\n", []),
+    ],
+)
+def test_commands_are_found(markdown: str, expected: list[str]) -> None:
+    assert commands(markdown) == expected
+
+
+def test_what_the_readme_quotes_of_the_soak_is_what_it_wrote() -> None:
+    (quoted,) = re.findall(r"Shown by breaking it.*?\n\n", README.read_text(), re.DOTALL)
+    counts = set(re.findall(r"(?<![\w-])\d[\d,]*(?= )", quoted))
+    table = (ROOT / "docs" / "safety.md").read_text().partition("<!-- soak -->")[2].partition("<!-- end -->")[0]
+    rows = re.findall(r"^\| `\w+`: .+? \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.MULTILINE)
+    assert len(counts) == 6
+    assert counts <= {tries for tries, *_ in rows}
+    assert {zero for _, *counted in rows for zero in counted} == {"0"}

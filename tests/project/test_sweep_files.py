@@ -1,0 +1,94 @@
+"""The sweep files that come with Mountlab: whole at every size; between them they use every family of file systems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mountlab.core.model import Box, ScratchDevice
+from mountlab.filesystems import FAMILIES
+from mountlab.results import paths
+from mountlab.results.paths import load_published, load_sweep
+from mountlab.sweep.plan import make_plan
+from sweep.test_plan import FACTS
+
+SWEEPS = sorted((paths.PARAMS / "sweeps").glob("*.yml"))
+STUDIES = ("c-", "d1-", "d2-", "d3-", "d4-", "d5-", "d6-", "d7-", "d8-", "e-")
+NAMES = ("scratch", "journal", "pmem", "nvm")
+DEVICES = {name: f"/dev/disk/by-id/{name}" for name in NAMES} | {"nvm": "memory:0x100000000"}
+BOX = Box(name="b", host="b", scratch=tuple(ScratchDevice(name=k, device=v) for k, v in DEVICES.items()))
+LARGE = 2**46
+
+
+def facts(sweep: Any) -> dict[str, Any]:
+    """Of a box that has everything, and room for all of it; its clients are like it."""
+    own = {
+        **FACTS,
+        "kernel_filesystems": None,
+        "mount_root_free_bytes": LARGE,
+        "memory_available_bytes": LARGE,
+        "kernel_features": ["zram", "pmbd"],
+        "room": dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
+    }
+    return {**own, "clients": dict.fromkeys(sweep.clients, own)}
+
+
+WITH_FILEBENCH = ("d4-external-journal", "d6-inode-readahead", "d7-atime")
+
+
+@pytest.mark.parametrize("name", WITH_FILEBENCH)
+@pytest.mark.parametrize("preset", [["filebench"], ["small", "filebench-small"]], ids=["full", "small"])
+def test_the_study_s_own_tool_is_a_preset(name: str, preset: list[str]) -> None:
+    sweep = load_sweep(paths.PARAMS / "sweeps" / f"{name}.yml", {"preset": preset}).sweep
+    assert {workload.tool for workload in sweep.workloads} == {"filebench"}
+    assert sweep.metrics == ("operation_rate",)
+    plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
+    assert plan.trials[0].command.argv[0] == "sh"
+
+
+def sizes() -> list[Any]:
+    return [
+        pytest.param(path, preset, id=f"{path.stem}-{preset or 'full'}")
+        for path in SWEEPS
+        for preset in ("", "small")
+        if not (preset and path.stem == "tour")
+    ]
+
+
+@pytest.mark.parametrize(("path", "preset"), sizes())
+@pytest.mark.slow
+def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: str) -> None:
+    sweep = load_sweep(path, {"preset": preset} if preset else {}).sweep
+    plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
+    assert len(plan.trials) == len(sweep.cells) * (sweep.design.repeats + sweep.design.warmup)
+    assert sweep.question.endswith("?")
+    assert sweep.expectation
+    assert sweep.baseline in {fs.name for fs in sweep.filesystems}
+    load_published(sweep.published)
+
+
+@pytest.mark.parametrize("path", [path for path in SWEEPS if path.stem != "tour"], ids=lambda path: path.stem)
+def test_its_small_size_needs_no_disk_of_its_own_and_little_time(path: Any) -> None:
+    sweep = load_sweep(path, {"preset": "small"}).sweep
+    scratch = {fs.device for fs in sweep.filesystems} - {None}
+    assert scratch <= ({"pmem", "nvm"} if sweep.box == "vm" else set())
+    assert (
+        make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1).expected_s
+        < 15 * 60
+    )
+
+
+def test_every_study_has_its_sweep() -> None:
+    assert all(any(path.stem.startswith(study) for path in SWEEPS) for study in STUDIES)
+
+
+def test_every_family_is_used_by_a_sweep() -> None:
+    used = {
+        fs.type
+        for path in SWEEPS
+        for fs in load_sweep(path).sweep.filesystems
+        for fs in (fs, *([fs.over] if fs.over else []))
+    }
+    without_root = load_sweep(paths.PARAMS / "sweeps" / "ramdisk.yml", {"preset": "no-root"}).sweep
+    assert used | {fs.type for fs in without_root.filesystems} == set(FAMILIES)

@@ -1,0 +1,86 @@
+"""Which plots a report shows: a table of shapes of sweeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mountlab.core.model import Design, Filesystem, Sweep, Workload
+from mountlab.report.sections.choice import Picture, Shape, chosen, shape_of
+
+W = "read_bandwidth"
+
+
+def swept(**levels: list[str]) -> Shape:
+    return Shape(levels={("fio", W, ""): levels})
+
+
+def told(shape: Shape) -> list[tuple[str, ...]]:
+    return [(picture.kind, *picture.factors) for picture in chosen(shape)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ({}, []),
+        ({"bs": ["4KiB"]}, []),
+        ({"bs": ["4KiB", "64KiB"]}, [("response", "bs")]),
+        ({"numjobs": ["1", "2", "4"]}, [("response", "numjobs")]),
+        ({"rw": ["read", "write"]}, []),
+        ({"rw": ["read", "randread"], "bs": ["4KiB", "1MiB"]}, [("response", "bs"), ("heat", "bs", "rw")]),
+        ({"numjobs": ["1", "2", "4"], "bs": ["4KiB", "1MiB"]}, [("response", "bs"), ("heat", "bs", "numjobs")]),
+        ({"numjobs": ["1", "2"], "qd": ["1", "8", "32"]}, [("response", "qd"), ("heat", "qd", "numjobs")]),
+        ({"cache": ["cold", "warm"], "rw": ["read", "randread"]}, [("heat", "cache", "rw")]),
+        (
+            {"a": ["x", "y"], "numjobs": ["1", "2"], "bs": ["4KiB", "8KiB"], "one": ["1"]},
+            [("response", "bs"), ("heat", "bs", "numjobs")],
+        ),
+    ],
+)
+def test_swept_options_ask_for_responses_and_maps(levels: dict[str, list[str]], expected: list[Any]) -> None:
+    assert told(swept(**levels)) == expected
+
+
+def test_with_a_baseline_a_map_is_of_the_ratios() -> None:
+    levels = {("fio", W, ""): {"bs": ["4KiB", "1MiB"], "numjobs": ["1", "2"]}}
+    assert told(Shape(levels=levels, compared=True))[1] == ("ratio heat", "bs", "numjobs")
+
+
+def test_what_was_kept_beside_the_figures_asks_for_its_plots() -> None:
+    shape = Shape(places=["read.clat_ns", "sync.lat_ns"], logged=["read_bandwidth"], counters=True)
+    assert chosen(shape) == [
+        Picture("percentiles", place="read.clat_ns"),
+        Picture("percentiles", place="sync.lat_ns"),
+        Picture("latencies", place="read.clat_ns"),
+        Picture("latencies", place="sync.lat_ns"),
+        Picture("series", metric="read_bandwidth"),
+        Picture("bytes"),
+    ]
+
+
+def test_of_a_metric_in_parts_the_whole_is_shown_or_the_first_parts() -> None:
+    sizes = {"bs": ["4KiB", "8KiB"]}
+    parts = {("pg", "sync_rate", f"m{i}"): sizes for i in range(6)}
+    assert [picture.label for picture in chosen(Shape(levels=parts))] == ["m0", "m1", "m2", "m3"]
+    assert [picture.label for picture in chosen(Shape(levels={**parts, ("pg", "sync_rate", ""): sizes}))] == [""]
+
+
+def test_the_shape_of_a_sweep_holds_what_has_a_figure_and_belongs_to_the_answer() -> None:
+    workloads = tuple(
+        Workload(name="fio", tool="fio", options={}, factors={"rw": rw, "bs": bs})
+        for rw in ("read", "write")
+        for bs in ("4KiB", "64KiB")
+    )
+    sweep = Sweep(
+        name="s",
+        question="?",
+        box="b",
+        filesystems=(Filesystem(name="a", type="tmpfs"),),
+        workloads=workloads,
+        design=Design(),
+    )
+    answers = {w.label: (f"{w.factors['rw']}_bandwidth",) for w in workloads}
+    measured = [(f"a/{w.label}", metric, "") for w in workloads[:3] for metric in ("read_bandwidth", "elapsed")]
+    shape = shape_of(sweep, answers, measured)
+    assert shape.levels == {("fio", "read_bandwidth", ""): {"rw": ["read"], "bs": ["4KiB", "64KiB"]}}
+    assert told(shape) == [("response", "bs")]

@@ -1,0 +1,69 @@
+"""Parts of a notebook that have nothing to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mountlab.report import html
+from mountlab.report.outline import without_empty_parts
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+
+def shown(text: Any) -> Any:
+    data = {"text/html": text._repr_html_() if isinstance(text, html.Html) else text, "text/plain": "x"}
+    return new_code_cell("part(run)", outputs=[new_output("execute_result", data=data, execution_count=1)])
+
+
+def sources(*cells: Any) -> list[str]:
+    return [cell.source for cell in without_empty_parts(new_notebook(cells=list(cells)), {})[0].cells]
+
+
+NOTHING = html.nothing("None was <kept> & asked for.")
+SOME = html.paragraph("Something.")
+
+
+def test_a_part_with_nothing_leaves_with_its_heading_and_is_listed_at_the_end() -> None:
+    told = sources(
+        new_markdown_cell("# What?"),
+        new_markdown_cell("## One\n\nText."),
+        shown(SOME),
+        new_markdown_cell("## Two\n\nText."),
+        shown(NOTHING),
+        new_markdown_cell("## Three"),
+        shown(SOME),
+    )
+    assert told == [
+        "# What?",
+        "## One\n\nText.",
+        "part(run)",
+        "## Three",
+        "part(run)",
+        "## Nothing to show\n\n- Two: None was <kept> & asked for.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [shown(NOTHING)],
+        [new_markdown_cell("# Title"), shown(NOTHING)],
+        [new_markdown_cell("## One"), shown(NOTHING), shown(SOME)],
+        [new_markdown_cell("## One"), new_code_cell("x = 1")],
+        [new_markdown_cell("## One"), shown("plain")],
+        [new_markdown_cell("## One"), new_code_cell("x", outputs=[new_output("stream", text="a warning")])],
+        [],
+    ],
+)
+def test_everything_else_stays(cells: list[Any]) -> None:
+    assert sources(*cells) == [cell.source for cell in cells]
+
+
+def test_a_hidden_heading_begins_no_part() -> None:
+    hidden = new_markdown_cell("## Hidden", metadata={"tags": ["notebook-only"]})
+    assert len(sources(new_markdown_cell("## One"), shown(SOME), hidden, shown(NOTHING))) == 4
+
+
+def test_several_parts_are_told_in_their_order() -> None:
+    cells = [each for name in "abc" for each in (new_markdown_cell(f"## {name}"), shown(html.nothing(f"No {name}.")))]
+    assert sources(*cells) == ["## Nothing to show\n\n- a: No a.\n- b: No b.\n- c: No c."]

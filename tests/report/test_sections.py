@@ -1,0 +1,465 @@
+"""The parts of a report, from a run that is made up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from mountlab.core import names, numbers
+from mountlab.core.findings import OptionEvidence
+from mountlab.core.model import Filesystem
+from mountlab.report import html, sections, sentences
+from mountlab.report.html import Html
+from mountlab.stats import explained
+from pages import Page
+from synthetic_run import SWEPT, SyntheticRun, synthetic_run
+
+PARTS = (
+    sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
+    sections.run_order, sections.published, sections.options, sections.left_out, sections.trials, sections.box,
+    sections.versions, sections.parameters, sections.reproduce, sections.stopping,
+    sections.not_checked, sections.explained, sections.responses, sections.distributions, sections.latencies,
+    sections.inside_trials, sections.device_bytes, sections.memory, sections.bar_charts,
+)  # fmt: skip
+each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+RUN = synthetic_run()
+
+
+def changed(run: SyntheticRun = RUN, **changes: Any) -> SyntheticRun:
+    return replace(run, **changes)
+
+
+def without_results() -> SyntheticRun:
+    """Every trial failed."""
+    trials = RUN.trials.assign(status="failed", reason="dd: exit status 1")
+    return changed(
+        trials=trials,
+        measurements=RUN.measurements[:0],
+        estimates=RUN.estimates[:0],
+        comparisons=[],
+        published=[],
+        options=[],
+    )
+
+
+# --- every part -------------------------------------------------------------------------------------------------------
+
+
+@each_part
+def test_shows_something(part: Any) -> None:
+    assert len(repr(part(RUN))) > 20
+
+
+@each_part
+@pytest.mark.slow
+def test_keeps_hostile_text_as_text(part: Any) -> None:
+    run = synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>")
+    assert Page(part(run)._repr_html_()).active() == set()
+
+
+@each_part
+def test_survives_a_run_in_which_everything_failed(part: Any) -> None:
+    assert part(without_results())._repr_html_()
+
+
+@each_part
+@pytest.mark.slow
+def test_survives_a_single_block(part: Any) -> None:
+    text = repr(part(synthetic_run(blocks=1)))
+    assert "nan" not in re.split(r"\W+", text.lower())
+
+
+@each_part
+@pytest.mark.slow
+def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
+    bare = changed(
+        info={"run_id": "r", "box": {"name": "local"}, "facts": {}},
+        sweep=replace(RUN.sweep, baseline=None, expectation=""),
+        comparisons=[],
+        caveats=[],
+        checks_passed=[],
+        options=[],
+        published=[],
+    )
+    assert isinstance(part(bare), Html)
+
+
+# --- the first screen -------------------------------------------------------------------------------------------------
+
+
+def test_the_question_with_where_when_and_how_often() -> None:
+    assert repr(sections.question(RUN)) == (
+        "How much faster than the disk is a RAM disk, and does it matter which? box local · kernel 6.18.5 · disk "
+        "/dev/vda (ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 12 s"
+    )
+
+
+def test_a_run_that_was_stopped_says_so() -> None:
+    design = replace(RUN.sweep.design, repeats=8)
+    stopped = changed(info={**RUN.info, "status": "interrupted"}, sweep=replace(RUN.sweep, design=design))
+    text = repr(sections.question(stopped))
+    assert "n = 5 of 8 blocks" in text
+    assert "This run is interrupted: what follows is from the trials so far." in text
+
+
+def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
+    text = repr(sections.answer(RUN))
+    assert "of 7 comparisons" in text
+    assert "latency" not in text
+    assert "Expected beforehand: tmpfs and ramfs write several times as fast as ext4." in text
+
+
+def test_the_first_screen_warns_of_the_caveats() -> None:
+    assert (
+        "Caveats : Do not use: Cache served read (1 cell): The application read 64 MiB and the device delivered 16 "
+        "KiB: this is the page cache. Doubt: Option not in effect (1 file system): ramfs was asked for data=writeback, "
+        "and "
+        "/proc/mounts does not show it: ramfs takes any… Note: Few trials (21 cells)."
+    ) in repr(sections.answer(RUN))
+    assert "No caveats: 2 checks passed." in repr(sections.answer(synthetic_run(caveats=False)))
+
+
+def test_the_overview_has_the_means_of_every_file_system() -> None:
+    text = sections.overview(RUN)._repr_html_()
+    own = RUN.estimates[(RUN.estimates.cell == "ext4/dd-write") & (RUN.estimates.metric == "write_bandwidth")].iloc[0]
+    figures = numbers.mean_figures(own["mean"], own.low, own.high, factor=1e9)
+    assert figures.value in text
+    assert f"<small>{figures.interval}</small>" in text
+    assert text.count("<svg") == 1
+
+
+def test_the_star_is_said_aloud() -> None:
+    assert 'role="img" aria-label="best"' in sections.overview(RUN)._repr_html_()
+
+
+def test_caveats_or_the_checks_that_passed() -> None:
+    assert "No caveats: 2 checks passed the directory of every trial was on its file system" in repr(
+        sections.caveats(synthetic_run(caveats=False))
+    )
+    told = repr(sections.caveats(RUN))
+    assert told.index("Do not use") < told.index("Doubt") < told.index("Note")
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_table_for_each_metric() -> None:
+    text = sections.tables(RUN)._repr_html_()
+    assert text.count("<table>") == RUN.estimates.metric.nunique()
+    assert "<summary>4 more metrics</summary>" in text
+    assert "Write bandwidth, GB/s" in text
+
+
+def test_a_row_has_mean_interval_ratio_verdict_and_caveats() -> None:
+    text = sections.tables(RUN)._repr_html_()
+    warm = text[text.index("dd-read cache=warm") :]
+    row = warm[warm.index("ext4</span>") : warm.index("</tr>", warm.index("ext4</span>"))]
+    assert "baseline" in row
+    assert "cache served read" in row
+    write = text[text.index("dd-write") :]
+    row = write[write.index("tmpfs</span>") : write.index("</tr>", write.index("tmpfs</span>"))]
+    ours = next(
+        c for c in RUN.comparisons if (c.candidate, c.workload, c.metric) == ("tmpfs", "dd-write", "write_bandwidth")
+    )
+    assert numbers.ratio_figures(ours.ratio, ours.low, ours.high).interval in row
+    assert "<td>faster</td>" in row
+
+
+def test_trials_that_failed_are_shown_with_the_reason() -> None:
+    text = repr(sections.trials(RUN))
+    assert "126 trials: 125 ok, 1 failed." in text
+    bad = text[text.index("Trials that gave no measurement") : text.index("All 126 trials")]
+    assert "fio: exit status 1: No space left on device" in bad
+    assert "ok, warm-up" in text
+
+
+def test_options_with_the_words_of_the_kernel() -> None:
+    text = sections.options(RUN)._repr_html_()
+    row = "<td>mount</td><td><code>data=writeback</code></td><td>✗ ignored</td>"
+    assert row in re.sub(r"\s*\n\s*", "", text)
+    assert "rw,relatime" in text
+
+
+def test_an_option_that_the_kernel_added_was_asked_for_by_nobody() -> None:
+    added = OptionEvidence(filesystem="ext4", option="", kind="mount", state="added", kernel_says="nodelalloc")
+    assert "ext4 mount added by the kernel + added nodelalloc" in repr(sections.options(changed(options=[added])))
+
+
+def test_what_was_left_out_and_why() -> None:
+    assert repr(sections.left_out(RUN)) == "scratch the box file names no scratch device"
+    nothing = changed(sweep=replace(RUN.sweep, left_out={}))
+    assert repr(sections.left_out(nothing)).startswith("Nothing was left out")
+
+
+def test_published_figures_with_their_source_and_a_warning() -> None:
+    text = Page(sections.published(RUN)._repr_html_()).words
+    assert "Absolute figures are of other machines" in text
+    assert "A: an article of 2013/2015, ext4-era hard disk" in text
+    assert "tmpfs 598\u00a0MB/s" in text
+    assert "not measured" in text
+
+
+# --- facts and parameters ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("memory_bytes", 2**34, "16.0 GiB"),
+        ("cpu_governor", None, "not known"),
+        ("rotational", False, "no"),
+        ("uid", 0, "0"),
+        ("kernel_filesystems", ["ext4", "xfs"], "ext4, xfs"),
+        ("kernel_filesystems", [], "none"),
+        ("limits", {"memory_bytes": 1024, "swap": True}, "memory_bytes: 1.00 KiB, swap: yes"),
+        ("uptime_s", 12.5, "12.5 s"),
+    ],
+)
+def test_facts_as_people_read_them(key: str, value: object, text: str) -> None:
+    assert sections.fact_text(key, value) == text
+
+
+def test_the_box_is_described() -> None:
+    text = repr(sections.box(RUN))
+    assert "CPU AMD EPYC 9R14" in text
+    assert "Memory 23.3 GiB" in text
+    assert "fio fio-3.33 /usr/bin/fio" in text
+
+
+def test_what_nobody_knows_of_a_device_takes_no_room() -> None:
+    assert "Size" in repr(sections.box(RUN))
+    assert "Model" not in repr(sections.box(RUN))
+
+
+def test_parameters_are_the_yaml_that_was_resolved() -> None:
+    text = repr(sections.parameters(RUN)).removeprefix("The whole sweep, resolved ")
+    assert "question: How much faster?" in text
+    run = synthetic_run(hostile="<b>: [x")
+    shown = sections.parameters(run)._repr_html_()
+    inner = (
+        shown[shown.index("<code>") + 6 : shown.index("</code>")]
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&#39;", "'")
+    )
+    assert yaml.safe_load(inner) == run.info["parameters"]
+
+
+def test_the_command_that_runs_it_again() -> None:
+    assert repr(sections.reproduce(RUN)) == "make run SWEEP=params/sweeps/ramdisk.yml BOX=local"
+
+
+# --- what could not be checked ----------------------------------------------------------------------------------------
+
+
+def test_checks_that_could_not_look_are_named_with_the_reason() -> None:
+    told = repr(sections.not_checked(changed(not_checked={"box-busy": "no such counters were kept"})))
+    assert "1 check could not be made" in told
+    assert "box busy: no such counters were kept" in told
+    assert "Every check could be made." in repr(sections.not_checked(changed(not_checked={})))
+
+
+def test_excluded_trials_are_counted_and_listed_with_their_reasons() -> None:
+    trials = RUN.trials.copy()
+    trials.loc[trials.index[3], ["status", "reason"]] = ["excluded", "the backup ran"]
+    told = repr(sections.trials(changed(trials=trials)))
+    assert "1 excluded" in told
+    assert "the backup ran" in told
+
+
+# --- cells that do not exist ------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_the_sweep_excludes_is_not_shown_as_missing() -> None:
+    """'n/a' is for what was planned and gave no figure."""
+    gone = "ramfs/fio rw=write"
+    estimates = RUN.estimates[RUN.estimates["cell"] != gone]
+    assert sentences.NOT_IN_SWEEP not in repr(sections.overview(changed(estimates=estimates)))
+    run = changed(estimates=estimates, sweep=replace(RUN.sweep, excluded=(gone,)))
+    assert repr(sections.overview(run)).count(sentences.NOT_IN_SWEEP) == 1
+    assert repr(sections.overview(changed(estimates=estimates))).count(numbers.MISSING) == (
+        repr(sections.overview(run)).count(numbers.MISSING) + 1
+    )
+
+
+def skipped(run: SyntheticRun, cell: str, reason: str) -> SyntheticRun:
+    """A run whose file system cannot take a workload: its trials are skipped, and there is no figure."""
+    trials = run.trials.copy()
+    trials.loc[trials["cell"] == cell, ["status", "reason"]] = ["skipped", reason]
+    return changed(run, trials=trials, estimates=run.estimates[run.estimates["cell"] != cell])
+
+
+@pytest.mark.parametrize("filesystems", [3, 6], ids=["columns", "rows"])
+def test_what_a_file_system_cannot_do_is_said_in_words_and_is_no_missing_figure(filesystems: int) -> None:
+    run = synthetic_run(filesystems=filesystems)
+    shown = skipped(run, "ramfs/fio rw=write", "ramfs has no write()")
+    told = repr(sections.overview(shown))
+    assert numbers.MISSING not in told
+    assert "Not measured: ramfs under fio rw=write. ramfs has no write()." in told
+    assert "Not measured" not in repr(sections.overview(run))
+
+
+def test_a_workload_that_was_set_aside_stays_a_missing_figure() -> None:
+    """It can be measured, and failed: that is no property of the file system."""
+    told = repr(sections.overview(skipped(RUN, "ramfs/fio rw=write", "set aside: t0003 failed: no space")))
+    assert numbers.MISSING in told
+    assert "Not measured" not in told
+
+
+def test_parts_of_a_metric_that_a_tool_did_not_give_are_no_rows() -> None:
+    """pg_test_fsync says n/a of a method for which a file system takes no direct I/O."""
+    run = synthetic_run(filesystems=6)
+    first = run.estimates[run.estimates["metric"] == run.answer_metrics["dd-write"][0]]
+    parts = [first[first["cell"].str.endswith("/dd-write")].assign(label=label) for label in ("fsync", "open_sync")]
+    without = parts[1][parts[1]["filesystem"] != "ramfs"]
+    told = repr(sections.overview(changed(run, estimates=pd.concat([parts[0], without]))))
+    assert numbers.MISSING not in told.partition("dd-read")[0]
+    assert "of ramfs under dd-write: the tool gave none for open_sync." in told
+
+
+def test_a_long_table_of_means_leaves_the_first_screen_its_room() -> None:
+    page = Page(sections.overview(synthetic_run(filesystems=12))._repr_html_())
+    assert "The other 5 of 7 groups" in page.words
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def memory_of(**values: Any) -> str:
+    (use, *_) = RUN.memory
+    return repr(sections.memory(changed(memory=[replace(use, **values)])))
+
+
+def test_the_memory_that_files_took_is_said_before_full_and_after() -> None:
+    told = repr(sections.memory(RUN))
+    assert "tmpfs: 512 MiB of files took 512 MiB of memory, and gave it back when they were removed." in told
+    assert "256.0 768.0 256.0 512.0" in told
+
+
+def test_memory_that_is_kept_is_said() -> None:
+    kept = 2.0**28
+    assert "took 512 MiB of memory; 256 MiB were still in use after they were removed." in memory_of(kept=kept)
+    (use, *_) = RUN.memory
+    zram = replace(use.cell, filesystem=Filesystem(name="zram", type="ext4", zram_bytes=2**30))
+    told = memory_of(kept=kept, cell=zram)
+    assert "zram: 512 MiB of files and what earlier trials left took 512 MiB of memory; 256 MiB were still" in told
+    assert "A zram device keeps a block until it is written again or discarded." in told
+
+
+def test_huge_pages_are_not_called_memory_of_the_box() -> None:
+    assert "took 512 MiB of the huge pages that were reserved at the mount, and gave" in memory_of(huge_pages=True)
+
+
+def test_a_run_without_files_in_memory_has_no_such_part() -> None:
+    assert html.NOTHING in sections.memory(changed(memory=[]))._repr_html_()
+
+
+# --- what explains how much, and all together -------------------------------------------------------------------------
+
+
+def test_the_shares_of_the_variance_are_those_of_the_statistics() -> None:
+    metric = next(m for m in RUN.answer_metrics["dd-write"])
+    shown = repr(sections.explained(RUN))
+    found = explained(RUN.measurements, workload="dd-write", metric=metric, level=RUN.sweep.design.level)
+    largest = max(found.to_dict("records"), key=lambda row: row["share"])
+    assert (
+        f"Of the differences in {names.metric_noun(metric)} under dd-write: {sentences.effect_name(largest['effect'])} "
+        in shown
+    )
+    assert "Analysis of variance" in shown
+
+
+def test_without_repeats_there_is_no_variance_to_share_out() -> None:
+    assert "no variance to share out" in repr(sections.explained(without_results()))
+
+
+def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> None:
+    wide = [replace(each, low_all=4.1, high_all=12.6) for each in RUN.comparisons]
+    for part in (sections.answer, sections.overview, sections.tables, sections.published):
+        assert "[4.1, 12.6]" in part(changed(comparisons=wide))._repr_html_().replace("\u2007", ""), part
+
+
+def test_the_table_says_how_many_blocks_would_decide() -> None:
+    waiting = [replace(each, verdict="undecided", needed=23) for each in RUN.comparisons]
+    assert "undecided; about 23 blocks or fewer would decide" in repr(sections.tables(changed(comparisons=waiting)))
+
+
+# --- plots by the shape of the sweep ----------------------------------------------------------------------------------
+
+SWEPT_RUN = synthetic_run(workloads=SWEPT)
+
+
+def figures(part: Html) -> list[str]:
+    """The titles of the plots of a part."""
+    return re.findall(r"<figcaption>(.*?)</figcaption>", part.text)
+
+
+def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
+    assert sections.responses(RUN).text.startswith(html.NOTHING)
+
+
+def test_two_numbers_have_a_response_and_a_map() -> None:
+    columns = {
+        name: [row.split(f"{name}=")[1].split()[0] for row in SWEPT_RUN.estimates["cell"]] for name in ("bs", "numjobs")
+    }
+    estimates = SWEPT_RUN.estimates.assign(**columns)
+    told = figures(sections.responses(replace(SWEPT_RUN, estimates=estimates)))
+    assert [title.split(" under")[0] for title in told] == ["Read bandwidth over bs", "Read bandwidth"]
+    assert "ratio to ext4" in told[1]
+
+
+def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
+    assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
+    assert len(figures(sections.inside_trials(RUN))) == 2
+    (told,) = figures(sections.device_bytes(RUN))
+    assert told.startswith("In 1 of ")
+    assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
+    bare = replace(RUN, series={}, moved=[], histograms={})
+    for part in (sections.latencies, sections.inside_trials, sections.device_bytes):
+        assert part(bare).text.startswith(html.NOTHING)
+
+
+def test_a_course_is_steady_where_the_checks_say_so() -> None:
+    told = figures(sections.inside_trials(RUN))[0]
+    fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
+    reads = fio[~fio.cell.str.contains("write")]
+    steady = (reads.filesystem != "ext4").sum()
+    assert f": {steady} of {len(reads)} were steady" in told
+
+
+def test_bars_wait_behind_a_summary() -> None:
+    assert sections.bar_charts(RUN).text.startswith("<details><summary>2 bar charts</summary>")
+
+
+def test_many_rows_become_several_plots_of_a_page_each() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
+    titles = figures(sections.every_trial(synthetic_run(workloads=many, blocks=2)))
+    assert [title[-13:] for title in titles] == ["(part 1 of 2)", "(part 2 of 2)"]
+
+
+def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
+    run = synthetic_run(workloads=many, blocks=2)
+    text = sections.overview(run).text
+    assert "The 12 workloads with the strongest effects, of 14." in text
+    assert "<summary>The other 2 workloads</summary>" in text
+    assert text.count("<figure") == 2
+
+
+@pytest.mark.slow
+def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> None:
+    """Side by side they would make the table wider than a page."""
+    run = synthetic_run(filesystems=6, blocks=2)
+    table = Page(sections.overview(run).text)
+    head = [text for _, name, text in table.attributes if name == "scope" and text == "col"]
+    assert len(head) == 3 * table.tags["table"]
+    own = run.estimates[(run.estimates.cell == "fs4/dd-write") & (run.estimates.metric == "write_bandwidth")].iloc[0]
+    figures_of = numbers.mean_figures(own["mean"], own.low, own.high, factor=1e9)
+    assert figures_of.value in table.words.replace("\u2007", "")
+    assert figures_of.interval in table.words
+    assert "dd-write: write bandwidth, GB/s" in table.words
+    assert 'aria-label="best"' in sections.overview(run).text

@@ -1,0 +1,547 @@
+"""Numbers and sentences of the reports, as text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mountlab.analysis import verdicts
+from mountlab.checks import caveats
+from mountlab.core import names, numbers
+from mountlab.core.findings import Caveat, OptionState, PublishedFigure
+from mountlab.core.metrics import METRICS, known_metric
+from mountlab.core.model import Stop, StopReason, Until
+from mountlab.report import sentences
+from mountlab.runner import progress
+from mountlab.stats import WELCH_METHOD
+from mountlab.sweep import plan_text
+from synthetic_run import comparison, synthetic_run
+
+NAN = math.nan
+finite = st.floats(min_value=1e-9, max_value=1e12)
+
+
+def sentence(**changes: Any) -> str:
+    return verdicts.comparison_sentence(comparison(**changes), smallest_effect=0.02)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (6.9, 6.5, 7.3, "6.9 [6.5, 7.3]"),
+        (1.0031, 0.9951, 1.0111, "1.003 [0.995, 1.011]"),
+        (0.1451, 0.1392, 0.1511, "0.145 [0.139, 0.151]"),
+        (46.2, 44.1, 48.4, "46 [44, 48]"),
+        (151.2, 140.0, 163.0, "151 [140, 163]"),
+        (6.9, NAN, NAN, "6.9"),
+        (NAN, NAN, NAN, "n/a"),
+        (2.18, 6.9e-06, 688743.3, "2.2 [<0.1, 690\u202f000]"),
+        (math.inf, math.inf, math.inf, "∞ [∞, ∞]"),
+        (6.9, 0.0, math.inf, "6.9 [0.0, ∞]"),
+    ],
+)
+def test_ratios_have_the_digits_of_their_interval(value: float, low: float, high: float, text: str) -> None:
+    assert str(numbers.ratio_figures(value, low, high)) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "factor", "text"),
+    [
+        (2.7e9, 2.61e9, 2.79e9, 1e9, "2.70 [2.61, 2.79]"),
+        (2.7123e9, 2.7093e9, 2.7153e9, 1e9, "2.712 [2.709, 2.715]"),
+        (598e6, 590e6, 606e6, 1e6, "598 [590, 606]"),
+        (1234567.0, 1200000.0, 1270000.0, 1.0, "1\u202f234\u202f567 [1\u202f200\u202f000, 1\u202f270\u202f000]"),
+        (1.89, -15.73, 19.51, 1.0, "1.89 [\u221215.73, 19.51]"),
+        (0.0, 0.0, 0.0, 1.0, "0 [0, 0]"),
+    ],
+)
+def test_means_have_three_digits_or_more(mean: float, low: float, high: float, factor: float, text: str) -> None:
+    assert str(numbers.mean_figures(mean, low, high, factor=factor)) == text
+
+
+@given(value=finite, below=st.floats(0, 0.99), above=st.floats(0, 10))
+def test_value_and_interval_share_their_decimals(value: float, below: float, above: float) -> None:
+    figures = numbers.ratio_figures(value, value * (1 - below), value * (1 + above))
+    decimals = {len(text.lstrip("<").partition(".")[2]) for text in (figures.value, figures.low, figures.high)}
+    assert len(decimals) == 1
+
+
+@given(value=finite)
+def test_a_shown_ratio_is_near_the_real_one(value: float) -> None:
+    shown = float(numbers.ratio_figures(value, NAN, NAN).value.replace(numbers.THIN_SPACE, ""))
+    assert shown == pytest.approx(value, rel=0.051)
+
+
+def test_decimals_are_aligned_by_filling_up() -> None:
+    texts = numbers.align_decimals(["60.1", "9000", "0.25", "n/a"])
+    assert [text.rstrip(numbers.FIGURE_SPACE + numbers.PUNCTUATION_SPACE) for text in texts] == [
+        "60.1",
+        "9000",
+        "0.25",
+        "n/a",
+    ]
+    widths = {
+        len(text) - len(text.partition(".")[0].rstrip(numbers.FIGURE_SPACE + numbers.PUNCTUATION_SPACE))
+        for text in texts
+    }
+    assert widths == {3}, "a point and two digits, or the spaces for them"
+
+
+def test_nothing_is_filled_up_without_decimals() -> None:
+    assert numbers.align_decimals(["5", "12"]) == ["5", "12"]
+    assert numbers.align_decimals([]) == []
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.02, "2 %"), (0.95, "95 %"), (0.0123, "1.2 %"), (0.005, "0.5 %"), (0.12, "12 %"), (0.0, "0 %")],
+)
+def test_percent(fraction: float, text: str) -> None:
+    assert numbers.percent(fraction) == text.replace(" ", "\u00a0")
+
+
+def test_lists_and_counts() -> None:
+    assert [numbers.listed(parts) for parts in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert [numbers.counted(n, "block") for n in (0, 1, 2)] == ["0 blocks", "1 block", "2 blocks"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(48.0, "48.0 s"), (132, "2 min 12 s"), (11400, "3 h 10 min"), (7200, "2 h"), (NAN, "n/a")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert numbers.duration_text(seconds) == text
+
+
+def test_quantities_take_the_unit_that_suits_them() -> None:
+    assert numbers.quantity(598e6, "B/s") == "598\u00a0MB/s"
+    assert numbers.quantity(46574.176, "1/s") == "46.6\u00a0k/s"
+    assert numbers.quantity(12.0, "furlongs") == "12.0\u00a0furlongs"
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_has_its_words() -> None:
+    assert set(names.METRIC_WORDS) == set(METRICS)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_makes_a_sentence(metric: str) -> None:
+    text = sentence(metric=metric)
+    assert "tmpfs" in text
+    assert "6.9 times [6.5, 7.3]" in text
+    assert "ext4" in text
+    assert "{" not in text
+
+
+def test_a_workload_is_named_with_its_factors_once() -> None:
+    assert names.workload_label("fio", {"rw": "read", "bs": "4KiB"}) == "fio rw=read bs=4KiB"
+    assert names.workload_label("fio rw=read", {"rw": "read"}) == "fio rw=read"
+    assert names.workload_label("dd-write", {}) == "dd-write"
+
+
+# --- one comparison ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd-write: faster; n = 5 blocks."),
+        (
+            {"ratio": 0.5, "low": 0.48, "high": 0.52, "verdict": "slower"},
+            "tmpfs writes 0.50 times [0.48, 0.52] as fast as ext4 under dd-write: slower; n = 5 blocks.",
+        ),
+        (
+            {"ratio": 1.003, "low": 0.995, "high": 1.011, "verdict": "same"},
+            "tmpfs and ext4 have the same write bandwidth within 2\u00a0% under dd-write: ratio 1.003 [0.995, 1.011]; "
+            "n = 5 blocks.",
+        ),
+        (
+            {"ratio": 1.04, "low": 0.93, "high": 1.16, "verdict": "undecided"},
+            "Undecided: whether the write bandwidth of tmpfs differs from that of ext4 under dd-write; ratio 1.04 "
+            "[0.93, 1.16]; n = 5 blocks.",
+        ),
+        (
+            {"metric": "read_latency_p99", "ratio": 0.145, "low": 0.139, "high": 0.151, "factors": {"rw": "read"}},
+            "tmpfs has 0.145 times [0.139, 0.151] the 99th-percentile read "
+            "completion latency of ext4 under dd-write rw=read: "
+            "faster, as less is better; n = 5 blocks.",
+        ),
+        (
+            {"low": NAN, "high": NAN, "n": 1, "verdict": "undecided"},
+            "tmpfs writes 6.9 times as fast as ext4 under dd-write; n = 1 block, so there is no interval and no "
+            "verdict.",
+        ),
+        (
+            {"ratio": NAN, "low": NAN, "high": NAN, "n": 0, "verdict": "undecided"},
+            "No block holds the write bandwidth of both tmpfs and ext4 under dd-write, so they cannot be compared.",
+        ),
+    ],
+)
+def test_a_comparison_as_a_sentence(changes: dict[str, Any], text: str) -> None:
+    assert sentence(**changes) == text
+
+
+def test_doubts_are_said_beside_the_number() -> None:
+    text = verdicts.comparison_sentence(comparison(), smallest_effect=0.02, doubts=["cache-served", "too-few"])
+    assert text.endswith("n = 5 blocks. Doubtful: cache served and too few (see the caveats).")
+
+
+def test_braces_in_a_name_stay_as_they_are() -> None:
+    assert "fs{0}{times} writes" in sentence(candidate="fs{0}{times}")
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def answer(*comparisons: Any, **options: Any) -> list[str]:
+    return verdicts.answer(comparisons, smallest_effect=0.02, **options)
+
+
+def test_one_workload_needs_no_name() -> None:
+    assert answer(comparison()) == ["tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4: faster; n = 5 blocks."]
+
+
+def test_the_strongest_effect_comes_first_and_undecided_last() -> None:
+    told = answer(
+        comparison(candidate="a", ratio=9.0, low=0.5, high=160.0, verdict="undecided"),
+        comparison(candidate="b", ratio=2.0, low=1.9, high=2.1),
+        comparison(candidate="c", ratio=1.0, low=0.99, high=1.01, verdict="same"),
+        comparison(candidate="d", ratio=0.1, low=0.09, high=0.11, verdict="slower"),
+    )
+    assert [text.split()[0] for text in told] == ["d", "b", "c", "Undecided:"]
+
+
+def test_many_comparisons_are_summed_up() -> None:
+    run = synthetic_run()
+    told = answer(*[c for c in run.comparisons if "bandwidth" in c.metric])
+    assert 2 <= len(told) <= 5
+    assert told[-1] == (
+        "Against ext4, in all: tmpfs and ramfs are each faster in 6 and undecided in 1 (dd-read cache=warm) "
+        "of 7 comparisons."
+    )
+
+
+def test_a_headline_does_not_hide_a_loss() -> None:
+    wins = [comparison(workload=f"w{i}", ratio=5.0 + i, low=4.5 + i, high=5.5 + i) for i in range(8)]
+    loss = comparison(workload="lost", ratio=0.9, low=0.88, high=0.92, verdict="slower")
+    told = answer(*wins, loss)
+    assert "under w7" in told[0]
+    assert any("under lost: slower" in text for text in told)
+    assert told[-1] == "Against ext4, in all: tmpfs is faster in 8 and slower in 1 (lost) of 9 comparisons."
+
+
+def test_what_one_side_has_no_figure_for_is_counted_nowhere() -> None:
+    """pg_test_fsync gives no figure for a method that a file system cannot do: no block has both sides."""
+    nan = {"ratio": math.nan, "low": math.nan, "high": math.nan, "verdict": "undecided", "n": 0}
+    wins = [comparison(workload=f"w{i}", ratio=5.0 + i, low=4.5 + i, high=5.5 + i) for i in range(8)]
+    told = answer(*wins, *(comparison(workload=f"x{i}", **nan) for i in range(9)))
+    assert told[-1] == "Against ext4, in all: tmpfs is faster in all 8 comparisons."
+    open_ = [comparison(workload=f"w{i}", low=0.5, high=90.0, verdict="undecided", n=2) for i in range(7)]
+    first = answer(*open_, comparison(workload="x", **nan))[0]
+    assert first == "Nothing is shown to be faster or slower than ext4, in 7 comparisons; n = 2 blocks."
+
+
+def test_nothing_decided_is_said_first() -> None:
+    open_ = [comparison(workload=f"w{i}", low=0.5, high=90.0, verdict="undecided", n=2) for i in range(7)]
+    told = answer(*open_)
+    assert told[0] == "Nothing is shown to be faster or slower than ext4, in 7 comparisons; n = 2 blocks."
+
+
+def test_a_doubt_about_everything_is_said_once() -> None:
+    both = [comparison(), comparison(candidate="ramfs")]
+    told = answer(*both, doubts={"ext4/dd-write": ["noisy"], "ramfs/dd-write": ["too-few"]})
+    assert told[-1] == "All of this is doubtful: noisy (see the caveats)."
+    assert sum("noisy" in text for text in told) == 1
+    assert [("too few" in text) for text in told] == [False, True, False]
+
+
+def test_no_comparison_at_all() -> None:
+    assert answer() == ["No baseline is named, so nothing is compared; the means are below."]
+
+
+@given(st.lists(st.tuples(finite, st.sampled_from(["faster", "slower", "same", "undecided"])), min_size=1, max_size=40))
+def test_any_answer_is_short(ratios: list[tuple[float, Any]]) -> None:
+    told = answer(
+        *(comparison(workload=f"w{i}", ratio=r, low=r / 2, high=r * 2, verdict=v) for i, (r, v) in enumerate(ratios))
+    )
+    assert 1 <= len(told) <= 6
+    assert all(text.endswith(".") for text in told)
+
+
+def test_the_finding_of_a_plot() -> None:
+    assert (
+        verdicts.finding([comparison()], 0.02)
+        == "The largest effect: tmpfs writes 6.9 times as fast as ext4 under dd-write"
+    )
+    assert verdicts.finding([comparison(verdict="same")], 0.02) == "All are the same as ext4 within 2\u00a0%"
+    assert (
+        verdicts.finding([comparison(verdict="undecided")], 0.02) == "Nothing is shown to be faster or slower than ext4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "intervals", "best"),
+    [
+        ("read_bandwidth", [(5, 4, 6), (9, 8, 10), (8, 7, 9)], [9, 8]),
+        ("elapsed", [(5, 4, 6), (9, 8, 10), (8, 7, 9)], [5]),
+        ("read_bandwidth", [(5, NAN, NAN), (9, NAN, NAN)], [9]),
+        ("read_bandwidth", [(NAN, NAN, NAN)], []),
+    ],
+)
+def test_best_of_a_row(metric: str, intervals: list[tuple[float, float, float]], best: list[float]) -> None:
+    assert numbers.best(intervals, known_metric(metric).better) == best
+
+
+# --- published figures ------------------------------------------------------------------------------------------------
+
+
+def published(**changes: Any) -> PublishedFigure:
+    values: dict[str, Any] = {
+        "study": "A", "source": "an article", "what": "write", "workload": "dd-write", "factors": {}, "unit": "B/s",
+        "metric": "write_bandwidth", "candidate": "tmpfs", "baseline": "ext4",
+        "candidate_value": 598e6, "baseline_value": 54e6,
+    }  # fmt: skip
+    return PublishedFigure(**{**values, **changes})
+
+
+def test_ours_is_found_beside_a_published_figure() -> None:
+    ours = [
+        comparison(metric="read_bandwidth"),
+        comparison(),
+        comparison(workload="fio", factors={"rw": "read", "bs": "4KiB"}),
+    ]
+    assert verdicts.ours_beside(published(), ours) is ours[1]
+    by_rw = published(workload="fio", factors={"rw": "read"})
+    assert verdicts.ours_beside(by_rw, ours) is ours[2], "factors that were not published may have any level"
+    assert verdicts.ours_beside(published(workload="fio", factors={"rw": "write"}), ours) is None
+    assert verdicts.ours_beside(published(metric="sync_rate"), ours) is None
+    rows = [comparison(metric="sync_rate", label=label) for label in ("fsync", "fdatasync")]
+    assert verdicts.ours_beside(published(metric="sync_rate", label="fdatasync"), rows) is rows[1]
+    assert verdicts.ours_beside(published(metric="sync_rate"), rows) is None
+    assert verdicts.ours_beside(published(candidate="ramfs"), ours) is None
+
+
+def test_how_published_ratios_point() -> None:
+    pairs = [
+        (published(), comparison()),
+        (published(), comparison(ratio=0.5, verdict="slower")),
+        (published(), comparison(verdict="undecided")),
+        (published(), None),
+    ]
+    assert verdicts.published_sentence(pairs) == (
+        "Of 3 published ratios, 1 points the same way as ours, 1 points the other way and for 1 ours is undecided."
+    )
+    assert verdicts.published_sentence(pairs[3:]) == "None of the published ratios was measured in this run."
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_state_of_an_option_has_its_word_and_a_sign() -> None:
+    assert set(sentences.OPTION_STATES) == set(get_args(OptionState))
+    assert all(f" {state}" in text or f", but {state}" in text for state, text in sentences.OPTION_STATES.items())
+
+
+# --- caveats ----------------------------------------------------------------------------------------------------------
+
+
+def caveat(code: str, severity: Any, subject: str = "", scope: Any = "cell") -> Caveat:
+    return Caveat(code=code, severity=severity, message=f"about {subject}", scope=scope, subject=subject)
+
+
+def test_caveats_are_grouped_worst_first() -> None:
+    groups = caveats.grouped(
+        [
+            caveat("too-short", "note", "a/x"),
+            caveat("noisy", "warning", "a/x"),
+            caveat("failed-trials", "error", "b/x"),
+            caveat("noisy", "warning", "b/x"),
+            caveat("busy", "warning", scope="run"),
+        ]
+    )
+    assert [group.heading for group in groups] == [
+        "Failed trials (1 cell)",
+        "Noisy (2 cells)",
+        "Busy",
+        "Too short (1 cell)",
+    ]
+    assert caveats.caveat_line(groups) == (
+        "Do not use: Failed trials (1 cell): about b/x. Doubt: Noisy (2 cells): about a/x; Busy. "
+        "Note: Too short (1 cell)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "seen"),
+    [
+        ("n = 4: too few. Set repeats to 5 or more.", "n = 4: too few"),
+        (
+            "the device delivered 3% of the bytes read. This is not its speed.",
+            "the device delivered 3% of the bytes read",
+        ),
+        ("it took 1.5 s; run longer", "it took 1.5 s"),
+        ("one\n  line", "one line"),
+        ("word " * 40, ("word " * 18).strip() + "…"),
+    ],
+)
+def test_what_was_seen_is_the_first_sentence_and_short(message: str, seen: str) -> None:
+    (group,) = caveats.grouped([Caveat(code="c", severity="warning", scope="run", message=message)])
+    assert group.seen == seen
+    assert group.heading == "C", "the run is no subject to be counted"
+
+
+def test_only_the_first_reasons_to_doubt_are_told_in_the_line() -> None:
+    groups = caveats.grouped([caveat(code, "warning", "a/x") for code in ("one", "two", "three")])
+    line = caveats.caveat_line(groups)
+    assert line == "Doubt: One (1 cell): about a/x; Two (1 cell): about a/x; Three (1 cell)."
+
+
+def test_notes_do_not_weaken_a_number() -> None:
+    doubts = caveats.doubts_by_cell(
+        [
+            caveat("noisy", "warning", "a/x"),
+            caveat("noisy", "warning", "a/x"),
+            caveat("too-short", "note", "a/x"),
+            caveat("size-not-enforced", "warning", "a", scope="filesystem"),
+        ]
+    )
+    assert {cell: codes for cell, codes in doubts.items() if "\t" not in cell} == {"a/x": ["noisy"]}
+
+
+def test_a_doubt_about_reads_does_not_weaken_writes() -> None:
+    reads = Caveat(code="cache-served", severity="warning", message="", scope="cell", subject="a/x", metrics="read_")
+    doubts = caveats.doubts_by_cell([reads, caveat("too-few", "warning", "a/x")])
+    assert doubts[caveats.doubt_key("a/x", "read_latency_p99")] == ["cache-served", "too-few"]
+    assert doubts[caveats.doubt_key("a/x", "write_bandwidth")] == ["too-few"]
+
+
+def test_why_nothing_is_compared() -> None:
+    assert verdicts.nothing_compared("ext4", 1).startswith("There is one file system only")
+    assert verdicts.nothing_compared(None, 2).startswith("No baseline is named")
+    assert verdicts.nothing_compared("ext4", 2) == "Nothing can be compared: no trial succeeded."
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+def stop(reason: StopReason, cell: str = "tmpfs/fio rw=read", **more: Any) -> Stop:
+    return Stop(cell=cell, reason=reason, blocks=7, n=7, half_width=0.028, metric="read_bandwidth", **more)
+
+
+@pytest.mark.parametrize(
+    ("until", "text"),
+    [
+        (Until(half_width=0.03), "until every mean is within ± 3 % at 95 %, 5 to 40 blocks"),
+        (
+            Until(half_width=0.025, confidence=0.9, min=3, max=9, budget_s=5400.0, of="comparisons"),
+            "until every ratio is within ± 2.5 %, all together at 90 %, 3 to 9 blocks, at most 1 h 30 min",
+        ),
+    ],
+)
+def test_a_rule_is_told_with_its_limits(until: Until, text: str) -> None:
+    assert plan_text.rule_text(until).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (stop("precise"), "precise after 7 blocks"),
+        (stop("max reached"), "not precise after 7 blocks, the most that may be"),
+        (stop("budget"), "out of time after 7 blocks"),
+        (stop("not finished"), "not finished, 7 blocks so far"),
+        (stop("could not"), "given up after 7 blocks, too few figures"),
+        (
+            stop("could not", why="dd failed with exit status 1\n  it said:\n    | no space"),
+            "given up after 7 blocks, too few figures: dd failed with exit status 1 (no space)",
+        ),
+    ],
+)
+def test_why_a_cell_has_no_more_trials_is_one_line(told: Stop, text: str) -> None:
+    assert sentences.stop_text(told) == text
+
+
+def test_every_reason_has_its_words() -> None:
+    assert len({sentences.stop_text(stop(reason)) for reason in get_args(StopReason)}) == len(get_args(StopReason))
+
+
+def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
+    left = [stop("precise"), stop("precise", "ext4/fio rw=read"), stop("budget", "ext4/fio rw=write")]
+    assert progress.leaving(left) == [
+        "fio rw=read: precise after 7 blocks (tmpfs, ext4)",
+        "fio rw=write: out of time after 7 blocks (ext4)",
+    ]
+
+
+# --- all together, and what it would take -----------------------------------------------------------------------------
+
+
+def test_what_would_decide_is_said_of_what_is_undecided() -> None:
+    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks or fewer would decide.")
+    assert "would decide" not in sentence(verdict="undecided", needed=None)
+
+
+def test_what_is_not_paired_counts_no_blocks() -> None:
+    assert sentence(method=WELCH_METHOD).endswith("; n = 5 on the side with fewer trials.")
+
+
+def test_the_interval_for_all_together_takes_the_place_of_the_one_alone() -> None:
+    both = verdicts.together(comparison(low_all=6.1, high_all=7.9))
+    assert (both.low, both.high) == (6.1, 7.9)
+    assert verdicts.together(both) == both
+
+
+def test_an_infinite_bound_is_an_interval_and_an_unknown_one_is_none() -> None:
+    assert verdicts.has_interval(comparison(high=math.inf))
+    assert not verdicts.has_interval(comparison(high=NAN))
+
+
+ROWS: list[dict[str, Any]] = [
+    {"effect": "filesystem", "share": 0.187, "low": 0.054, "high": 0.342},
+    {"effect": "filesystem x bs", "share": 0.623, "low": 0.368, "high": 0.766},
+    {"effect": "block", "share": 0.001, "low": 0.0, "high": 0.005},
+    {"effect": "residual", "share": 0.189, "low": NAN, "high": NAN},
+]
+
+
+def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> None:
+    assert sentences.explained_sentence(ROWS, "read bandwidth under dd").replace("\u00a0", " ") == (
+        "Of the differences in read bandwidth under dd: file system × bs 62 % [37 %, 77 %], from trial to trial 19 % "
+        "and file system 19 % [5 %, 34 %]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (1.0, "1.0"), (3e-7, "<0.0001"), (0.0, "<0.0001")]
+)
+def test_p_values_have_two_digits(p: float, text: str) -> None:
+    assert numbers.p_text(p) == text
+
+
+# --- ends of intervals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "shown"),
+    [
+        (27.0, 1.0 + 1e-15, 782.0, "27 [>1, 782]"),
+        (0.64, 0.43, 1.0 - 1e-15, "0.64 [0.43, <1.00]"),
+        (0.64, 0.43, 1.0, "0.64 [0.43, 1.00]"),
+        (75.0, 0.3, 6.9e37, "75 [<1, >1\u202f000\u202f000]"),
+    ],
+)
+def test_an_end_is_never_rounded_onto_1_and_has_no_noise(ratio: float, low: float, high: float, shown: str) -> None:
+    assert str(numbers.ratio_figures(ratio, low, high)) == shown
+
+
+def test_noise_makes_no_file_system_better_than_one_measured_better() -> None:
+    """210 [26, 395], 10.5 [-0.3, 21.3] and 7.58 [-11.8, 27]: only the first is best, though the last one's is wide."""
+    assert numbers.best([(210.0, 26.0, 395.0), (10.5, -0.3, 21.3), (7.58, -11.8, 27.0)], "higher") == [210.0]
+    assert numbers.best([(3.0, 2.0, 4.0), (3.5, 2.5, 4.5), (9.0, 8.0, 10.0)], "lower") == [3.0, 3.5]
+    assert numbers.best([(3.0, 2.0, 4.0), (9.0, 8.0, 10.0)], "neither") == []

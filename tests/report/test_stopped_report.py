@@ -1,0 +1,177 @@
+"""A report that is stopped says how to go on and leaves nothing, whichever signal it was; nor does kill -9."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mountlab import __main__
+from mountlab.core import disk, signals
+from mountlab.report import execute
+from mountlab.results import info
+from mountlab.results.writer import RunWriter
+from mountlab.runner import workflow
+from results.test_store import create, written
+
+KERNEL = ".20_report.kernel.json"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "results" / "tour"))
+
+
+@pytest.fixture
+def started(run: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """`mountlab report` of the run, as often as it is called; none outlives the test."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "mountlab", "report", str(run)],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "MOUNTLAB_RESULTS": str(run.parent)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                # Below nohup a SIGHUP is ignored, also by what is started there.
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
+            )
+        )
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "waited for a minute"
+        time.sleep(0.01)
+
+
+def left(run: Path) -> list[str]:
+    """What only a report that is being written has."""
+    found = [*run.rglob(".*"), *run.rglob("*.unfinished.ipynb"), *run.rglob("*.failed.ipynb")]
+    return sorted(str(path.relative_to(run)) for path in found)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["while files are derived", "while the notebook runs"])
+def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
+    moment: str, number: signal.Signals, run: Path, started: Callable[[], subprocess.Popen[str]]
+) -> None:
+    process = started()
+    begun = run / ("estimates.csv" if moment == "while files are derived" else f"notebooks/{KERNEL}")
+    wait_for(begun.exists, process)
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert f"make report RUN={run}" in said
+    assert "what was measured is kept" in said
+    assert left(run) == []
+
+
+@pytest.mark.slow
+def test_a_report_that_is_killed_leaves_nothing_once_it_is_written(
+    run: Path, started: Callable[[], subprocess.Popen[str]]
+) -> None:
+    """At random moments of its way; what another process must see as a lock goes with the killed one."""
+    drawn, began = random.Random(16), time.monotonic()
+    process = started()
+    assert process.wait(120) == 0
+    took_s = time.monotonic() - began
+    for _ in range(8):
+        process = started()
+        time.sleep(drawn.uniform(0.05, 0.9) * took_s)
+        process.kill()
+        process.wait()
+        info.read_info(run)
+        assert [name for name in left(run) if name in (".owner", ".reporting", ".deriving")] == []
+    assert started().wait(120) == 0
+    assert left(run) == []
+
+
+def stop(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("verb", ["report", "finish"])
+def test_it_is_said_wherever_a_report_is_written(
+    verb: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`run`, `resume`, `import` and `demo` end with `finish`."""
+    path = written(results_dir)
+    monkeypatch.setattr(execute, "write_report", stop)
+    if verb == "finish":
+        monkeypatch.setattr(workflow, "resume", lambda run: run)
+    assert __main__.main(["resume" if verb == "finish" else verb, str(path)]) == 130
+    assert f"write its report with: make report RUN={path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "verb"), [("complete", "report"), ("interrupted", "resume")])
+def test_a_run_that_is_stopped_while_it_ends_says_what_is_left_to_do(
+    status: str, verb: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = create(results_dir)
+
+    def ends(_session: object, writer: RunWriter) -> Path:
+        writer.finish(status)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workflow, "_measured", ends)
+    with pytest.raises(workflow.Stopped) as caught:
+        workflow._measure(None, writer)  # type: ignore[arg-type]
+    assert caught.value.next_step.endswith(f"make {verb} RUN={writer.path}")
+
+
+def _send_myself(*numbers: signal.Signals) -> None:
+    for number in numbers:
+        os.kill(os.getpid(), number)
+    time.sleep(1)
+
+
+def test_signals_are_what_they_were_before_and_one_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), signals.as_interrupts():
+            _send_myself(signal.SIGHUP, signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_each_stop_reaches_the_work_once() -> None:
+    """A second interrupt would break into what the first one has begun to undo."""
+    asked, reached = list[bool](), threading.Event()
+
+    def stop() -> bool:
+        asked.append(len(asked) == 1)  # the first time nothing runs yet that could be stopped
+        if asked[-1]:
+            reached.set()
+        return asked[-1]
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert reached.wait(10)
+        time.sleep(3 * signals._TICK_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        signals.in_a_thread(work, stop)
+    assert asked == [False, True]

@@ -1,0 +1,91 @@
+"""The answer for a terminal."""
+
+from __future__ import annotations
+
+from mountlab.core.findings import Caveat
+from mountlab.report.terminal import answer_text
+from sweeps import sweep
+from synthetic_run import comparison
+
+SWEEP = sweep(design={"level": 0.9, "smallest_effect": 0.05}).sweep
+
+
+def caveat(**changes: str) -> Caveat:
+    parts = {
+        "code": "cache-served",
+        "severity": "warning",
+        "message": "the page cache answered.",
+        "scope": "cell",
+        "subject": "a",
+    }
+    return Caveat(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+def test_the_question_comes_first_then_a_row_a_comparison() -> None:
+    text = answer_text(
+        SWEEP, [comparison(), comparison(candidate="ramfs", ratio=1.001, low=0.99, high=1.01, verdict="same")], []
+    )
+    lines = text.splitlines()
+    assert lines[:2] == ["Does it work?", ""]
+    assert lines[2].split() == ["workload", "compared", "ratio", "90%", "interval", "n", "verdict"]
+    assert lines[3].startswith("dd-write  tmpfs / ext4  6.9")
+    assert "[6.5, 7.3]" in lines[3]
+    assert lines[3].endswith("faster")
+    assert "ramfs / ext4" in lines[4]
+    assert "the same within 5" in lines[4]
+    assert lines[-1] == "No caveats."
+
+
+def test_the_metric_is_named_where_a_workload_has_several() -> None:
+    lines = answer_text(SWEEP, [comparison(), comparison(metric="mkfs_time")], []).splitlines()
+    assert lines[2].split()[:3] == ["workload", "metric", "compared"]
+    assert [line.split()[1] for line in lines[3:5]] == ["write_bandwidth", "mkfs_time"]
+
+
+def test_columns_stand_under_each_other() -> None:
+    text = answer_text(
+        SWEEP, [comparison(), comparison(workload="fio", factors={"rw": "randread"}, verdict="undecided")], []
+    )
+    header, first, second = text.splitlines()[2:5]
+    assert header.index("compared") == first.index("tmpfs / ext4") == second.index("tmpfs / ext4")
+    assert second.startswith("fio rw=randread  ")
+
+
+def test_a_single_caveat_is_told_whole_and_several_of_a_kind_are_counted() -> None:
+    one = answer_text(SWEEP, [comparison()], [caveat()])
+    assert one.splitlines()[-1].startswith("warning: Cache served")
+    assert one.endswith(": the page cache answered.")
+    two = answer_text(SWEEP, [comparison()], [caveat(), caveat(subject="b")])
+    assert two.splitlines()[-1].endswith("(2 cells)")
+
+
+def test_the_worst_caveats_come_first() -> None:
+    caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
+    words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]
+    assert words == ["error", "warning", "note"]
+
+
+def test_with_nothing_to_compare_the_answer_says_so() -> None:
+    text = answer_text(SWEEP, [], [])
+    assert "There is one file system only, so nothing is compared; its means are in the report." in text
+
+
+def test_a_comparison_without_an_interval_shows_none() -> None:
+    nan = float("nan")
+    row = answer_text(SWEEP, [comparison(low=nan, high=nan, n=1, verdict="undecided")], []).splitlines()[3]
+    assert "[" not in row
+    assert row.endswith("1  none: n is below 2")
+
+
+def test_what_was_not_measured_on_both_sides_is_told_apart_from_one_pair() -> None:
+    nan = float("nan")
+    row = answer_text(SWEEP, [comparison(ratio=nan, low=nan, high=nan, n=0, verdict="undecided")], []).splitlines()[3]
+    assert row.endswith("0  none: no block has both")
+
+
+def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
+    """pg_test_fsync gives a rate for each of sixteen methods."""
+    rows = [comparison(metric="sync_rate", label="one 8kB: fsync"), comparison(metric="sync_rate", label="")]
+    lines = answer_text(SWEEP, rows, []).splitlines()
+    assert lines[3].startswith("dd-write (one 8kB: fsync)  tmpfs / ext4")
+    assert lines[4].startswith("dd-write                   tmpfs / ext4")

@@ -1,0 +1,434 @@
+"""The tests of shape and order: against enumeration, other libraries, printed tables and worked examples."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mountlab.stats import shape
+from mountlab.stats.shape import autocorrelated, drift, outliers, steady, step, two_modes
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+NILE = [
+    1120, 1160, 963, 1210, 1160, 1160, 813, 1230, 1370, 1140, 995, 935, 1110, 994, 1020, 960, 1180, 799, 958, 1140,
+    1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774, 840, 874, 694, 940, 833, 701, 916, 692, 1020, 1050, 969,
+    831, 726, 456, 824, 702, 1120, 1100, 832, 764, 821, 768, 845, 864, 862, 698, 845, 744, 796, 1040, 759,
+    781, 865, 845, 944, 984, 897, 822, 1010, 771, 676, 649, 846, 812, 742, 801, 1040, 860, 874, 848, 890,
+    744, 749, 838, 1050, 918, 986, 797, 923, 975, 815, 1020, 906, 901, 1170, 912, 746, 919, 718, 714, 740,
+]  # fmt: skip
+"""Yearly flow of the Nile at Aswan, 1871 to 1970 (Cobb 1978): the textbook series with a change point, 1898/1899."""
+BARTELS = [528, 348, 264, -20, -167, 575, 410, -4, 430, -122]
+"""Changes in stock levels, the worked example of Bartels (1982)."""
+HIDDEN_BY_EACH_OTHER = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3]
+"""Two outliers that mask each other from the rule of three standard deviations (Iglewicz and Hoaglin 1993)."""
+
+INTEGERS = st.lists(st.integers(-1000, 1000).map(float), min_size=10, max_size=14)
+P_VALUES: dict[str, Callable[[list[float]], float]] = {
+    "drift": drift,
+    "step": lambda values: step(values)[1],
+    "autocorrelated": autocorrelated,
+    "two_modes": two_modes,
+}
+each_test = pytest.mark.parametrize("name", P_VALUES)
+
+
+def orders(n: int) -> NDArray[np.float64]:
+    return np.array(list(itertools.permutations(range(n))), dtype=float)
+
+
+def as_expected(count: int, trials: int, rate: float) -> bool:
+    """Whether a count is within what chance does to `rate` in all but one of 500 cases."""
+    low, high = stats.binom.interval(0.998, trials, rate)
+    return bool(low <= count <= high)
+
+
+# --- outliers ---------------------------------------------------------------------------------------------------------
+
+
+def test_outliers_that_mask_each_other_are_found() -> None:
+    z = np.abs(HIDDEN_BY_EACH_OTHER - np.mean(HIDDEN_BY_EACH_OTHER)) / np.std(HIDDEN_BY_EACH_OTHER, ddof=1)
+    assert z.max() < 2
+    assert outliers(HIDDEN_BY_EACH_OTHER) == [8, 9]
+
+
+def test_the_modified_z_by_hand() -> None:
+    """Median 2.45, MAD 0.15: 0.6745 * 5.75 / 0.15 and 0.6745 * 5.85 / 0.15."""
+    z = shape._modified_z(np.array([HIDDEN_BY_EACH_OTHER]))[0]
+    assert z[8:] == pytest.approx([25.8558, 26.3055], rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_at_most_one_normal_sample_in_a_hundred_has_an_outlier(n: int) -> None:
+    """Trap: at 3.5, which was meant for long series, it is one in five at n = 5 and one in eight at n = 10."""
+    rows = np.random.default_rng(n).normal(100, 5, (20_000, n))
+    assert as_expected(int(shape.outlier_mask(rows).any(axis=1).sum()), 20_000, 0.01)
+    assert (shape._modified_z(rows) > 3.5).any(axis=1).mean() > 0.08
+
+
+def test_long_series_have_at_least_the_published_limit() -> None:
+    assert shape._outlier_limit(2000) >= shape.OUTLYING_Z
+    assert shape._outlier_limit(5) > shape._outlier_limit(10) > shape._outlier_limit(30) > 4
+
+
+def test_few_values_or_mostly_equal_ones_have_no_outliers() -> None:
+    assert outliers([]) == []
+    assert outliers([1, 1.1, 0.9, 50]) == []
+    assert outliers([1, 1, 1, 1, 1, 9]) == []
+    assert outliers([3.0] * 10) == []
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_the_p_of_drift_is_the_share_of_orders_with_as_many_inversions(n: int) -> None:
+    every = orders(n)
+    scores = np.array([sum(np.sign(b - a) for a, b in itertools.combinations(row, 2)) for row in every])
+    p = shape.drift_p(every)
+    for score in range(n % 2, n * (n - 1) // 2 + 1):
+        if score in scores:
+            expected = np.mean(np.abs(scores) >= score)
+            assert p[scores == score] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("rising_minus_falling", "one_sided"),
+    [(15, 0.108), (17, 0.078), (19, 0.054), (21, 0.036), (23, 0.023), (25, 0.014)],
+)
+def test_the_printed_table_of_kendall_at_n_10(rising_minus_falling: int, one_sided: float) -> None:
+    """Kendall, Rank correlation methods, table of S."""
+    assert shape._kendall_tail((1,) * 10, rising_minus_falling) == pytest.approx(one_sided, abs=0.0005)
+
+
+@pytest.mark.parametrize(("n", "method"), [(6, "exact"), (10, "exact"), (30, "exact"), (60, "exact")])
+def test_the_p_of_drift_is_that_of_scipy(n: int, method: str) -> None:
+    rows = np.random.default_rng(n).normal(size=(20, n)) + np.linspace(0, 1, n)
+    theirs = [stats.kendalltau(np.arange(n), row, method=method).pvalue for row in rows]
+    assert shape.drift_p(rows) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_a_long_series_goes_by_the_normal_distribution() -> None:
+    """Mann and Kendall's z with the continuity correction; scipy has none, and for 100 values that hardly matters."""
+    rows = np.random.default_rng(3).normal(size=(20, 100)) + np.linspace(0, 1, 100)
+    theirs = [stats.kendalltau(np.arange(100), row, method="asymptotic").pvalue for row in rows]
+    assert shape.drift_p(rows) == pytest.approx(theirs, rel=0.06)
+    assert drift(NILE) < 1e-4
+
+
+@given(INTEGERS)
+def test_drift_down_is_as_suspicious_as_drift_up(values: list[float]) -> None:
+    assert drift(values[::-1]) == drift(values) == drift([-value for value in values])
+
+
+def test_ties_make_drift_careful() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 4, (4000, 10)).astype(float)
+    assert np.mean(shape.drift_p(rows) < 0.05) <= 0.05
+
+
+# --- step -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_nile_fell_after_1898() -> None:
+    """The change point that every text finds: 1899, index 28, was the first of the lower years."""
+    index, p = step(NILE)
+    assert 1871 + index == 1899
+    assert p == pytest.approx(1 / 10_001)
+
+
+def test_the_p_of_a_step_near_the_formula_of_pettitt_for_long_series() -> None:
+    rows = np.random.default_rng(7).normal(size=(200, 100))
+    largest = np.array(
+        [max(abs(np.sign(np.subtract.outer(row[t:], row[:t])).sum()) for t in range(1, 100)) for row in rows]
+    )
+    formula = 2 * np.exp(-6 * largest**2 / (100**3 + 100**2))
+    ours = shape.step_p(rows)
+    rare = formula < 0.2
+    assert rare.sum() > 10
+    assert np.all(ours[rare] <= formula[rare] + 0.005), "his formula is known to be careful"
+    assert np.all(ours[rare] >= 0.5 * formula[rare] - 0.005)
+
+
+def test_the_clearest_step_of_ten_trials_is_one_order_in_126() -> None:
+    """Two of the 252 ways to put the five largest: all in one half."""
+    index, p = step([1, 2, 3, 4, 5, 16, 17, 18, 19, 20])
+    assert index == 5
+    assert p == pytest.approx(2 / 252, rel=0.06)
+    assert p < shape.SUSPICIOUS_P["step"], "ten trials can just show it"
+
+
+@pytest.mark.parametrize("after", [3, 5, 8])
+def test_the_index_is_that_of_the_first_value_after_the_change(after: int) -> None:
+    values = [10.0] * after + [20.0] * (12 - after)
+    assert step(values)[0] == after
+
+
+def test_the_statistic_of_a_step_is_that_of_pettitt() -> None:
+    """U(t) = the sum over i <= t < j of sign(x_j - x_i), ties included."""
+    row = np.array([3.0, 1, 4, 1, 5, 9, 2, 6, 5, 3])
+    u = [np.sign(np.subtract.outer(row[t:], row[:t])).sum() for t in range(1, 10)]
+    assert -shape._rank_sums(shape._ranks(row[None]))[0] == pytest.approx(u)
+
+
+# --- serial correlation -----------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_bartels() -> None:
+    """Ranks 9 6 5 3 1 10 7 4 8 2: squared steps sum to 169, squared deviations to 82.5, ratio 2.0485. Not rare."""
+    ranks = shape._ranks(np.array([BARTELS], dtype=float))
+    assert -shape._likeness_of_neighbours(ranks)[0] == pytest.approx(169 / 82.5)
+    assert 0.45 < autocorrelated(BARTELS) < 0.6
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(10, 1.04), (20, 1.30), (30, 1.41)])
+def test_the_printed_table_of_bartels(n: int, ratio: float) -> None:
+    """The ratio that 5 % of orders stay below."""
+    assert -np.quantile(shape._null(shape._likeness_of_neighbours, tuple(range(1, n + 1))), 0.95) == pytest.approx(
+        ratio, abs=0.011
+    )
+
+
+def test_the_p_of_serial_correlation_is_the_share_of_orders_with_as_like_neighbours() -> None:
+    every = orders(8)[::37]
+    all_ratios = np.square(np.diff(orders(8), axis=1)).sum(axis=1)
+    ratios = np.square(np.diff(every, axis=1)).sum(axis=1)
+    expected = [np.mean(all_ratios <= ratio) for ratio in ratios]
+    assert shape.autocorrelated_p(every) == pytest.approx(expected)
+
+
+def test_neighbours_that_alternate_are_not_alike() -> None:
+    assert autocorrelated([1, 9] * 5) > 0.95
+    assert autocorrelated([1, 2, 3, 4, 5, 6, 5, 4, 3, 2]) < 0.01
+
+
+# --- modes ------------------------------------------------------------------------------------------------------------
+
+
+def dip_by_linear_programs(values: NDArray[np.float64]) -> float:
+    """The dip from its definition: for each segment that may hold the mode, the least distance of a distribution
+    function whose slope rises up to that segment and falls after it."""
+    x = np.sort(values)
+    n = len(x)
+    difference = np.diff(np.eye(n), axis=0) / np.diff(x)[:, None]  # values at x to slopes between them
+    distances = []
+    for mode in range(n - 1):
+        signs = np.where(np.arange(n - 2) < mode, 1.0, -1.0)[:, None]
+        shape_rows = np.vstack([signs * (difference[:-1] - difference[1:]), -difference])
+        near = np.vstack([np.eye(n), np.eye(n), -np.eye(n), -np.eye(n)])
+        steps = np.concatenate([np.arange(1, n + 1), np.arange(n)]) / n
+        rows = np.block([[shape_rows, np.zeros((len(shape_rows), 1))], [near, -np.ones((4 * n, 1))]])
+        limits = np.concatenate([np.zeros(len(shape_rows)), steps, -steps])
+        cost = np.append(np.zeros(n), 1.0)
+        distances.append(optimize.linprog(cost, A_ub=rows, b_ub=limits, bounds=[(0, 1)] * (n + 1)).fun)
+    return float(min(distances))
+
+
+@pytest.mark.parametrize("apart", [0.0, 4.0, 12.0])
+def test_the_dip_is_that_of_its_definition(apart: float) -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(4):
+        values = rng.normal(size=12) + apart * (np.arange(12) % 2)
+        assert shape.diptest.dipstat(values) == pytest.approx(dip_by_linear_programs(values), abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [10, 30])
+def test_a_flat_distribution_looks_like_two_modes_as_often_as_claimed(n: int) -> None:
+    """The uniform distribution is what p is measured against; a normal one is called two modes still less often."""
+    rng = np.random.default_rng(n)
+    p = shape.two_modes_p(rng.random((3000, n)))
+    assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.015)
+    assert np.mean(shape.two_modes_p(rng.normal(size=(3000, n))) < 0.05) < 0.025
+
+
+def test_two_groups_far_apart_are_two_modes() -> None:
+    assert two_modes([1.0, 1.1, 1.2, 1.05, 1.15, 5.0, 5.1, 5.2, 5.05, 5.15]) < 0.01
+    assert two_modes([1.0, 1.1, 1.2, 1.05, 1.15, 1.12, 1.08, 1.13, 1.06, 1.11]) > 0.5
+
+
+# --- what holds for all of them ---------------------------------------------------------------------------------------
+
+
+@each_test
+@settings(deadline=None)  # the first sample of a size waits for what others of that size are measured against
+@given(values=INTEGERS, factor=st.sampled_from([0.25, 2.0, 1024.0]), shift=st.integers(-500, 500))
+@pytest.mark.slow
+def test_a_change_of_unit_changes_nothing(name: str, values: list[float], factor: float, shift: int) -> None:
+    changed = [factor * value + shift for value in values]
+    assert P_VALUES[name](changed) == pytest.approx(P_VALUES[name](values), rel=1e-9)
+    assert outliers(changed) == outliers(values)
+
+
+@each_test
+@settings(deadline=None)
+@given(values=INTEGERS)
+@pytest.mark.slow
+def test_a_p_value_lies_above_0_and_up_to_1(name: str, values: list[float]) -> None:
+    assert 0 <= P_VALUES[name](values) <= 1
+
+
+@each_test
+@pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.slow
+def test_independent_trials_are_called_suspicious_as_often_as_claimed(name: str, n: int) -> None:
+    p = {"step": shape.step_p, "drift": shape.drift_p, "autocorrelated": shape.autocorrelated_p}.get(name)
+    if p is None:  # the dip is held to a flat distribution, above
+        assert np.mean(shape.two_modes_p(np.random.default_rng(n).normal(size=(2000, n))) < 0.01) < 0.01
+        return
+    rows = np.random.default_rng(n).lognormal(0, 0.3, (20_000, n))
+    assert np.mean(p(rows) < 0.01) <= stats.binom.ppf(0.999, 20_000, 0.01) / 20_000
+    assert np.mean(p(rows) < 0.05) <= stats.binom.ppf(0.999, 20_000, 0.05) / 20_000
+    assert np.mean(p(rows) < 0.05) > 0.03, "a test that is never raised would be no test"
+
+
+@each_test
+def test_too_few_trials_say_nothing(name: str) -> None:
+    fewest = shape.FEWEST[name]
+    assert math.isnan(P_VALUES[name]([float(i) for i in range(fewest - 1)]))
+    assert not math.isnan(P_VALUES[name]([float(i) for i in range(fewest)]))
+    assert math.isnan(P_VALUES[name]([]))
+
+
+def test_too_few_trials_have_no_change_point() -> None:
+    assert step([1.0] * 3)[0] == 0
+
+
+@each_test
+def test_constant_trials_are_not_suspicious(name: str) -> None:
+    assert P_VALUES[name]([7.5] * 12) == pytest.approx(1.0)
+    assert step([7.5] * 12)[0] == 0
+
+
+@each_test
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_values_that_are_not_finite_are_refused(name: str, bad: float) -> None:
+    values = [*map(float, range(11)), bad]
+    for refuses in (P_VALUES[name], outliers, steady):
+        with pytest.raises(ValueError, match="values must be finite: a missing figure is left out, not NaN"):
+            refuses(values)
+
+
+def test_many_samples_are_rows() -> None:
+    with pytest.raises(ValueError, match="samples are rows of values, all of the same length, got an array of 1 dim"):
+        shape.drift_p([1.0, 2.0])
+
+
+def test_many_samples_at_once_are_what_each_is_alone() -> None:
+    rows = np.random.default_rng(2).normal(size=(20, 11))
+    for p, alone in [
+        (shape.drift_p, drift),
+        (shape.autocorrelated_p, autocorrelated),
+        (shape.two_modes_p, two_modes),
+        (shape.step_p, lambda row: step(row)[1]),
+    ]:
+        assert p(rows).tolist() == [alone(row) for row in rows]
+    assert [list(np.flatnonzero(row)) for row in shape.outlier_mask(rows)] == [outliers(row) for row in rows]
+
+
+# --- steady state -----------------------------------------------------------------------------------------------------
+
+
+def test_the_rule_of_the_storage_industry_by_hand() -> None:
+    """The last five: average 100, largest - smallest 8, least-squares slope 1.4, times four rounds 5.6."""
+    found = steady([500, 97, 98, 101, 105, 99])
+    assert (found.ok, found.rounds) == (True, 6)
+    assert found.excursion == pytest.approx(0.08)
+    assert found.slope == pytest.approx(4 * 1.1 / 100)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "ok"),
+    [
+        ([100, 100, 100, 100, 100], True),
+        ([90, 110, 90, 110, 100], True),  # 20 % apart is still within it
+        ([89, 110, 90, 110, 101], False),
+        ([95, 97.5, 100, 102.5, 105], True),  # a line that rises by 10 %
+        ([94, 97, 100, 103, 106], False),  # within 20 %, and still rising
+        ([200, 100, 100, 100, 100, 100], True),  # only the last five count
+        ([100, 100, 100, 100], False),
+        ([0, 0, 0, 0, 0], False),
+        ([], False),
+    ],
+)
+def test_excursion_and_slope_are_both_limited(rounds: list[float], ok: bool) -> None:
+    assert steady(rounds).ok == ok
+
+
+def test_too_few_rounds_and_no_work_are_unknown() -> None:
+    for rounds in ([1.0, 2.0], [0.0] * 5):
+        assert math.isnan(steady(rounds).excursion)
+        assert math.isnan(steady(rounds).slope)
+
+
+def test_the_window_can_be_another() -> None:
+    assert steady([1, 100, 100, 100], window=3).ok
+    assert not steady([1, 100, 100, 100], window=4).ok
+    with pytest.raises(ValueError, match="a window holds at least 2 rounds, got 1"):
+        steady([1, 2, 3], window=1)
+
+
+@given(st.lists(st.floats(1, 100), min_size=5, max_size=9), st.sampled_from([0.5, 1024.0]))
+def test_a_steady_device_is_steady_in_any_unit(rounds: list[float], factor: float) -> None:
+    ours, scaled = steady(rounds), steady([factor * value for value in rounds])
+    assert (scaled.excursion, scaled.slope) == pytest.approx((ours.excursion, ours.slope), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [10, 30])
+def test_figures_that_are_rounded_to_few_levels_have_no_modes_for_that(n: int) -> None:
+    """fio's percentiles are the middles of bins: of quiet trials many are equal."""
+    rows = np.round(np.random.default_rng(5).normal(64, 0.64, size=(400, n)))
+    assert np.mean(shape.two_modes_p(rows) < shape.SUSPICIOUS_P["two_modes"]) < 0.05
+    apart = np.round(np.concatenate([rows[:, ::2], rows[:, 1::2] + 20], axis=1))
+    assert np.mean(shape.two_modes_p(apart) < shape.SUSPICIOUS_P["two_modes"]) > 0.5
+
+
+# --- ties and rounding ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3, 4, 5, 5], [1, 1, 2, 2, 3, 3], [3, 1, 1, 2, 5, 5, 5], [1, 1, 1, 1, 1, 2], [4] * 6]
+)
+def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None:
+    def rising(order: Sequence[float]) -> int:
+        pairs = itertools.combinations(order, 2)
+        return abs(sum((later > first) - (later < first) for first, later in pairs))
+
+    orders = [rising(order) for order in itertools.permutations(values)]
+    assert shape.drift(values) == pytest.approx(np.mean(np.array(orders) >= rising(values)), rel=1e-9)
+
+
+def test_eight_rounded_trials_are_called_alike_as_seldom_as_all_orders_say() -> None:
+    rows = np.round(np.random.default_rng(8).normal(size=(4000, 8)))
+    for p in (shape.autocorrelated_p(rows), shape.drift_p(rows)):
+        assert np.sum(p < 0.01) <= stats.binom.ppf(0.999, 4000, 0.01)
+
+
+def test_a_trial_ten_times_as_large_is_outlying_though_most_are_equal() -> None:
+    assert shape.outliers([20.0] * 6 + [20.5, 21.0, 22.0, 200.0]) == [9]
+
+
+@pytest.mark.parametrize(
+    ("values", "blind"),
+    [
+        ([20.0] * 9 + [21.0], True),
+        ([20.0] * 8 + [21.0] * 2, True),
+        ([20.0] * 10, False),
+        ([20.0] * 5 + [21.0] * 5, False),
+        ([20.0] * 7 + [21.0, 21.0, 24.0], False),
+    ],
+)
+def test_one_step_of_rounding_is_no_scale(values: list[float], blind: bool) -> None:
+    assert shape.outliers(values) == []
+    assert shape.scaleless(values) is blind
+
+
+@pytest.mark.parametrize("step", [1.0, 3.0, 6.0])
+def test_rounded_normal_trials_have_no_more_outliers_than_others(step: float) -> None:
+    rng = np.random.default_rng(9)
+    rows = np.round(rng.normal(size=(3000, 10)) / step + rng.random((3000, 1)))
+    assert shape.outlier_mask(rows).any(axis=1).sum() <= stats.binom.ppf(0.999, 3000, 0.01)

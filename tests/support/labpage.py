@@ -1,0 +1,164 @@
+"""A JupyterLab of a test's own, started as `make lab` starts it, and a notebook in it before a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from mountlab.jupyter import lab
+from mountlab.results import paths
+from playwright.sync_api import Browser, Page
+
+WINDOW = {"width": 1280, "height": 900}
+START_S, CELL_S, END_S = 60.0, 180.0, 15.0
+"""How long is waited at most: on an idle machine it takes seconds."""
+ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
+
+
+def copied(name: str, root: Path, **parameters: str) -> Path:
+    """A notebook below `root`, since JupyterLab saves what it opens; defaults of its parameters may be others."""
+    notebook = nbformat.read(paths.NOTEBOOKS / name, as_version=4)
+    cell = next(each for each in notebook.cells if "parameters" in each.metadata.get("tags", []))
+    lines = cell.source.splitlines()
+    for key, value in parameters.items():
+        place = next(number for number, line in enumerate(lines) if line.startswith(f"{key}:"))
+        lines[place] = f"{key}: str = {value!r}"
+    cell.source = "\n".join(lines)
+    path = root / "notebooks" / name
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+class Server:
+    """A running JupyterLab."""
+
+    def __init__(self, root: Path, address: str, token: str) -> None:
+        self.root, self.address, self.token = root, address, token
+
+    @contextmanager
+    def opened(self, browser: Browser, notebook: Path, **options: Any) -> Iterator[OpenNotebook]:
+        """A notebook in a window of its own, its kernel ready and its first cell selected."""
+        context = browser.new_context(viewport=WINDOW, **options)
+        page = context.new_page()
+        page.set_default_timeout(CELL_S * 1000)
+        # A workspace of its own: JupyterLab would open again what was open in the last window.
+        place = f"workspaces/{notebook.stem}/tree/{notebook.relative_to(self.root).as_posix()}"
+        page.goto(f"{self.address}/lab/{place}?token={self.token}&reset")
+        yield OpenNotebook(page)
+        context.close()
+
+
+@contextmanager
+def jupyterlab(root: Path, **environment: str) -> Iterator[Server]:
+    """JupyterLab on `root`, with settings, runtime files and token that no other has; ended with its kernels."""
+    port, private = lab.free_port(), root.parent / "jupyter-home"
+    own = {f"JUPYTER_{name}_DIR": str(private / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    variables = lab.environment({**os.environ, **own, "IPYTHONDIR": str(private / "ipython"), **environment})
+    log = root.parent / "jupyterlab.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            lab.command(port, browser=False, root=root, notebook=next(root.glob("notebooks/*.ipynb"))),
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        info = _running(process, Path(own["JUPYTER_RUNTIME_DIR"]), log)
+        yield Server(root.resolve(), f"http://127.0.0.1:{port}", str(info["token"]))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(END_S)
+
+
+def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapping[str, Any]:
+    """What the server says of itself, as soon as it answers."""
+    from time import monotonic, sleep
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    deadline = monotonic() + START_S
+    while monotonic() < deadline and process.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            try:
+                info = json.loads(file.read_text())
+                urlopen(f"http://127.0.0.1:{info['port']}/api/status?token={info['token']}", timeout=5).close()
+            except (ValueError, URLError, TimeoutError):
+                continue
+            assert isinstance(info, dict)
+            return info
+        sleep(0.1)
+    raise AssertionError(f"JupyterLab did not start:\n{log.read_text()}")
+
+
+class OpenNotebook:
+    """A notebook in the browser, worked with by keyboard."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._wait_for_kernel()
+        self.notebook = page.locator(".jp-Notebook")
+        self.cells = self.notebook.locator(".jp-Cell")
+        self._select_first()
+
+    def _wait_for_kernel(self) -> None:
+        """Until it is there and idle, as the status bar says it: what is run before that is dropped."""
+        self.page.wait_for_function(
+            "() => document.querySelector('#jp-main-statusbar')?.textContent.includes('(.venv) | Idle')"
+        )
+
+    def _select_first(self) -> None:
+        """Upwards by keyboard: a click may meet another cell, since cells move while those above get their height."""
+        self.cells.first.locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+        for _ in range(self.cells.count()):
+            self.page.keyboard.press("k")
+        self.page.wait_for_selector(".jp-Cell.jp-mod-active[data-windowed-list-index='0']")
+
+    def run(self, count: int) -> None:
+        """Shift+Enter in so many cells, from the selected one on; they wait for each other in the kernel."""
+        for _ in range(count):
+            self.page.keyboard.press("Shift+Enter")
+
+    def select(self, start: str) -> None:
+        """The cell whose source begins so, as the one that keys go to."""
+        cell = self.cells.filter(has=self.page.locator(".jp-InputArea", has_text=start)).first
+        cell.locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+
+    def insert(self, source: str) -> None:
+        """A new cell above the selected one, with this in it, run; the selected one is selected again."""
+        self.page.keyboard.press("a")
+        self.page.keyboard.press("Enter")
+        self.page.keyboard.insert_text(source)
+        self.run(1)
+
+    def wait(self) -> None:
+        """Until no cell waits and none runs."""
+        self.page.wait_for_function(
+            "() => ![...document.querySelectorAll('.jp-InputPrompt')].some(each => each.textContent.includes('*'))"
+        )
+        self._wait_for_kernel()
+
+    def wait_for_text(self, text: str) -> None:
+        self.page.wait_for_function(
+            "text => document.querySelector('.jp-Notebook').textContent.includes(text)", arg=text
+        )
+
+    def output_of(self, start: str) -> str:
+        """What stands below the cell whose source begins so; also where it is scrolled out of sight, and not drawn."""
+        cell = self.cells.filter(has=self.page.locator(".jp-InputArea", has_text=start)).first
+        return cell.locator(".jp-Cell-outputArea").text_content() or ""
+
+    def errors(self) -> list[str]:
+        """Tracebacks and what cells wrote on standard error."""
+        return self.page.locator(ERRORS).all_text_contents()

@@ -1,0 +1,189 @@
+"""Mounts file systems with options as a run does, and keeps what the kernel says about them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Protocol
+
+import pytest
+from conftest import SBIN
+from mountlab.core.model import Filesystem
+from mountlab.filesystems.effect import AGAIN
+
+ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+IMAGE = 640 * 2**20
+MAKE = {
+    **{kind: ("mke2fs", "-t", kind, "-F", "-q") for kind in ("ext2", "ext3", "ext4")},
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One line of the table."""
+
+    kind: str
+    mkfs: tuple[str, ...]
+    options: str
+    states: tuple[str, ...]
+    says: tuple[str, ...]
+    note: str
+
+    @property
+    def added(self) -> str:
+        return self.note.removeprefix("+").strip() if self.note.startswith("+") else ""
+
+    @property
+    def filesystem(self) -> Filesystem:
+        options = (self.options,) if self.options else ()
+        return Filesystem(name=self.kind, type=self.kind, mkfs=self.mkfs, options=options)
+
+    def holds_on(self, kernel: tuple[int, ...]) -> bool:
+        match = re.fullmatch(r"(<|>=)(\d+)\.(\d+)", self.note)
+        return not match or (kernel < (int(match[2]), int(match[3]))) == (match[1] == "<")
+
+    def __str__(self) -> str:
+        return " ".join([self.kind, *self.mkfs, self.options]).strip()
+
+
+def parse(line: str) -> Request:
+    kind, mkfs, options, states, says, note = (cell.strip() for cell in line.split("|"))
+    return Request(kind, tuple(mkfs.split()), options, _cells(states), _cells(says), note)
+
+
+def _cells(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(";"))
+
+
+def refine(line: str) -> str:
+    """A line may end after any column."""
+    return line + "|" * (5 - line.count("|"))
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended."""
+
+    status: int
+    out: str
+    error: str
+
+
+class Machine(Protocol):
+    """Where file systems are mounted."""
+
+    def __call__(self, *argv: str) -> Done: ...
+
+
+BUSY = re.compile("in use|busy", re.IGNORECASE)
+PATIENCE_S = 400.0
+
+
+def patiently(run: Machine, *argv: str) -> str:
+    """Run a mkfs, again as long as its device is busy: a process that entered a mount namespace of its own while the
+    device was mounted (a build of the virtual box, in another worker) holds it until it ends."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (done := run(*argv)).status and BUSY.search(done.error) and time.monotonic() < deadline:
+        time.sleep(1)
+    assert done.status == 0, f"{' '.join(argv)}: {done.error}"
+    return done.out
+
+
+@dataclass
+class Bench:
+    """Makes file systems on one loop device and mounts them, as Mountlab's own steps do."""
+
+    run: Machine
+    directory: str
+    device: str
+    kernel: tuple[int, ...]
+    made: tuple[str, tuple[str, ...]] = ("", ())
+    controls: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def mountpoint(self) -> str:
+        return f"{self.directory}/mnt"
+
+    def ask(self, request: Request) -> tuple[int, dict[str, str]]:
+        """Exit status of the mount, and what is kept of it: mount.txt, and evidence.txt where it did not fail."""
+        self._make(request.kind, request.mkfs)
+        return self._mounted(request.kind, request.options)
+
+    def control(self, kind: str) -> dict[str, str]:
+        """The files of the mount without options, made when they are first needed."""
+        if kind not in self.controls:
+            self._make(kind, ())
+            strict = self.script("strict.sh", *self._mount(kind, ""))
+            status, kept = self._mounted(kind, "")
+            if status:
+                pytest.skip(f"this kernel mounts no {kind}: {kept['error'].strip()}")
+            self.made = ("", ())
+            self._make(kind, ())
+            again = self._mounted(kind, "")[1]["evidence.txt"]
+            self.controls[kind] = {**kept, "strict.txt": strict.out, AGAIN: again}
+        return self.controls[kind]
+
+    def alone(self, request: Request) -> str:
+        """What the kernel shows with each of several options alone, asked as the control of a run is."""
+        if "," not in request.options:
+            return ""
+        self._make(request.kind, ())
+        self.must(*self._mount(request.kind, ""))
+        asked = self.script("alone.sh", request.options.replace(",", "\n"), *self._mount(request.kind, ""))
+        self._unmount()
+        assert asked.status == 0, asked.error
+        return asked.out
+
+    def must(self, *argv: str) -> str:
+        done = self.run(*argv)
+        assert done.status == 0, f"{' '.join(argv)}: {done.error}"
+        return done.out
+
+    def script(self, name: str, *arguments: str) -> Done:
+        return self.run("sh", "-c", files("mountlab.filesystems").joinpath(name).read_text(), name, *arguments)
+
+    def _make(self, kind: str, words: tuple[str, ...]) -> None:
+        if kind in ON_A_DEVICE and self.made != (kind, words):
+            patiently(self.run, *MAKE[kind], *words, self.device)
+            self.made = (kind, words)
+
+    def _mount(self, kind: str, options: str) -> tuple[str, ...]:
+        layers = self._layers() if kind == "overlay" else ""
+        asked = ",".join(filter(None, (layers, options)))
+        source = self.device if kind in ON_A_DEVICE else "mountlab"
+        return ("mount", "-t", kind, *(("-o", asked) if asked else ()), source, self.mountpoint)
+
+    def _layers(self) -> str:
+        """Empty directories: what a volatile overlay has written to is not mounted again."""
+        paths = {name: f"{self.directory}/{name}" for name in ("lower", "upper", "work")}
+        self.must("rm", "-rf", *paths.values())
+        self.must("mkdir", *paths.values())
+        return ",".join(f"{name}dir={path}" for name, path in paths.items())
+
+    def _mounted(self, kind: str, options: str) -> tuple[int, dict[str, str]]:
+        mount = self.script("timed.sh", *self._mount(kind, options))
+        if mount.status:
+            return mount.status, {"mount.txt": mount.out, "error": mount.error}
+        device = (self.device,) if kind in ON_A_DEVICE else ()
+        evidence = self.script("evidence.sh", self.mountpoint, *device)
+        self._unmount()
+        assert evidence.status == 0, evidence.error
+        return 0, {"mount.txt": mount.out, "evidence.txt": evidence.out}
+
+    def _unmount(self) -> None:
+        """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one."""
+        gone = 'umount $1; i=0; while [ -n "$(ls -d /sys/fs/*/$2 2>/dev/null)" ] && [ $i -lt 100 ]; do sleep 0.05;'
+        name = self.device.removeprefix("/dev/")
+        assert self.run("sh", "-c", f"{gone} i=$((i + 1)); done", "sh", self.mountpoint, name).status == 0
+
+
+def local(*argv: str) -> Done:
+    """This machine, without a box in between."""
+    environment = {"PATH": f"{SBIN}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    return Done(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,22 @@
+"""The local box with roots and scratch devices of a test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from mountlab.results import paths
+
+
+def own_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **keys: object) -> Path:
+    """Makes `local` a box whose mount root lies below `tmp_path`, with more keys of a box file. Gives that root."""
+    boxes = tmp_path / "params" / "boxes"
+    boxes.mkdir(parents=True)
+    root = tmp_path / "mountlab-root"
+    output = f"/dev/shm/mountlab-test-{tmp_path.name}"
+    text = yaml.safe_dump({"embedded": "loopback", "mount_root": str(root), "output_root": output, **keys})
+    (boxes / "local.yml").write_text(text)
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    monkeypatch.setenv("MOUNTLAB_PARAMS", str(tmp_path / "params"))  # of kernels, and of other processes
+    return root

@@ -1,0 +1,52 @@
+"""Small sweeps that several tests run, and the silent bystanders of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mountlab.core.model import Stop, Trial
+from mountlab.sweep.plan import PlannedTrial
+from mountlab.sweep.sweep_file import Resolved, resolve
+
+TMPFS = {"type": "tmpfs", "size": "64MiB"}
+RAMFS = {"type": "ramfs", "size": "64MiB"}
+EXT4 = {"type": "ext4", "image": "128MiB", "options": ["noatime"]}
+DIR = {"type": "dir"}
+DD_WRITE = {"tool": "dd", "direction": "write", "bs": "1MiB", "count": 8}
+DD_READ = {"tool": "dd", "direction": "read", "bs": "1MiB", "count": 8, "cache": ["cold", "warm"]}
+FIO = {
+    "tool": "fio",
+    "rw": ["read", "write", "randread", "randwrite"],
+    "bs": "64KiB",
+    "size": "8MiB",
+    "end_fsync": True,
+}
+
+
+def sweep(
+    *,
+    filesystems: dict[str, Any] | None = None,
+    workloads: dict[str, Any] | None = None,
+    design: dict[str, Any] | None = None,
+    **more: Any,
+) -> Resolved:
+    """A sweep of two blocks on tmpfs with one dd, or whatever is given in its place."""
+    raw = {
+        "name": "tiny",
+        "question": "Does it work?",
+        "filesystems": filesystems or {"tmpfs": TMPFS},
+        "workloads": workloads or {"dd-write": DD_WRITE},
+        "design": {"repeats": 2, "warmup": 0, "seed": 7, "trial_timeout": "60s", **(design or {})},
+        **more,
+    }
+    return resolve(raw, where="tests")
+
+
+class Silent:
+    """A progress that tells nobody."""
+
+    def begin(self, trial: PlannedTrial) -> None: ...
+    def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
+    def notice(self, text: str) -> None: ...

@@ -1,0 +1,390 @@
+"""The script of one trial, run for real in a directory: no root, no mount, no network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.analysis.memory_use import filled
+from mountlab.box.care import resource
+from mountlab.checks.outcome import Ended, Outcome, judge, unpack
+from mountlab.filesystems.counters import around
+from mountlab.filesystems.made import made
+from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.tools.parsing import parsed
+from sweep.test_plan import BOX, FACTS
+from sweeps import DIR, TMPFS, sweep
+
+WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
+READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
+COUNTERS = {"before.txt", "after.txt", "started_ns", "ended_ns", "uptime"}
+ALWAYS = COUNTERS | {"contained_by", "exit_status", "stdout", "stderr", "st_dev", "prepare.log", "warm.log"}
+
+
+class Machine:
+    """Runs the commands of a plan here. `sync` does nothing: it would wait for the whole machine; and what the
+    machine's kernel says is not of these tests."""
+
+    time_limit_s = 60
+
+    def __init__(self, path: Path) -> None:
+        self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"
+        for directory in (self.mount_root.parent, self.output_root.parent, programs):
+            directory.mkdir()
+        self.programs = programs
+        self.program("sync", "#!/bin/sh\n")
+        self.program("dmesg", "#!/bin/sh\n")
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C"}
+
+    def program(self, name: str, text: str) -> None:
+        """Put a program of our own in the place of the machine's."""
+        (self.programs / name).write_text(text)
+        (self.programs / name).chmod(0o755)
+
+    def plan(self, **more: Any) -> Plan:
+        given = {
+            "filesystems": {"d": DIR},
+            "workloads": {"w": WRITE},
+            "design": {"repeats": 1, "drop_caches": False},
+            **more,
+        }
+        facts = {**FACTS, "mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
+
+    def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            argv, capture_output=True, check=False, env=self.environment, timeout=self.time_limit_s, input=b""
+        )
+
+    def do(self, argv: tuple[str, ...] | None) -> None:
+        assert argv is not None
+        done = self.run(argv)
+        assert done.returncode == 0, done.stderr
+
+    def trial(self, planned: PlannedTrial, script: str | None = None) -> tuple[dict[str, bytes], str, str]:
+        """Files that came back, and what the runner says of them."""
+        outcome = self.outcome(planned, script)
+        return dict(outcome.files), outcome.status, outcome.reason
+
+    def outcome(self, planned: PlannedTrial, script: str | None = None, *, word: str = "") -> Outcome:
+        words = (word,) if word else ()
+        done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:], *words))
+        assert done.returncode == 0, done.stderr
+        ended = Ended(exit_status=0, archive=done.stdout, said=done.stderr.decode(errors="replace"))
+        return judge(
+            planned.cell.workload, unpack(done.stdout), ended, timeout_s=planned.command.timeout_s, parse=parsed
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def opened(machine: Machine, **more: Any) -> Plan:
+    plan = machine.plan(**more)
+    machine.do(plan.opening.argv)
+    for step in plan.mounts[0].steps:
+        machine.do(step.argv)
+    return plan
+
+
+def left(machine: Machine) -> list[str]:
+    """What a trial left in the directories of the run."""
+    roots = (machine.mount_root / "r1" / "d", machine.output_root / "r1")
+    return [path.name for root in roots for path in root.iterdir() if path.name not in (".mountlab", "alive")]
+
+
+def test_a_whole_plan_for_a_directory_runs_and_leaves_nothing(machine: Machine) -> None:
+    for argv in machine.plan(workloads={"w": WRITE, "r": READ}, design={"repeats": 2, "drop_caches": False}).commands():
+        machine.do(argv)
+    assert list(machine.mount_root.parent.iterdir()) == []
+    assert list(machine.output_root.parent.iterdir()) == []
+
+
+def test_a_trial_brings_back_what_it_printed_and_the_counters_around_it(machine: Machine) -> None:
+    plan = opened(machine)
+    files, status, reason = machine.trial(plan.trials[0])
+    assert (status, reason) == ("ok", "")
+    assert set(files) == ALWAYS
+    assert files["exit_status"] == b"0\n"
+    assert b"131072 bytes (131 kB, 128 KiB) copied" in files["stderr"]
+    assert files["stdout"] == b""
+    assert files["before.txt"].startswith(b"==> /proc/diskstats <==")
+    assert b"==> /proc/vmstat <==" in files["after.txt"]
+    assert int(files["started_ns"]) < int(files["ended_ns"])
+    assert left(machine) == []
+
+
+def test_a_read_prepares_its_file_first_and_keeps_the_log_of_it(machine: Machine) -> None:
+    files, status, _ = machine.trial(opened(machine, workloads={"r": READ}).trials[0])
+    assert status == "ok"
+    assert b"131072 bytes" in files["prepare.log"]
+    assert b"131072 bytes" in files["stderr"]
+
+
+@pytest.mark.requires_program("fio")
+def test_a_report_file_of_the_tool_comes_back_too(machine: Machine) -> None:
+    fio = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "64KiB", "direct": False}
+    files, status, reason = machine.trial(opened(machine, workloads={"f": fio}).trials[0])
+    assert status == "ok" or "less than its clock can tell" in reason
+    assert files["fio.json"].lstrip().startswith((b"{", b"fio"))
+    assert left(machine) == []
+
+
+def test_without_the_expected_mount_the_trial_is_refused(machine: Machine) -> None:
+    """Trap: a refused mount, then a benchmark on the bare directory: fio ran happily and reported the root disk."""
+    plan = machine.plan(filesystems={"t": TMPFS})
+    machine.do(plan.opening.argv)
+    mountpoint = machine.mount_root / "r1" / "mnt" / "t"
+    mountpoint.mkdir(parents=True)
+    files, status, reason = machine.trial(plan.trials[0])
+    assert set(files) == {"refused", "uptime"}
+    assert (status, reason) == ("invalid", f"no tmpfs is mounted on {mountpoint}")
+    assert list(mountpoint.iterdir()) == []
+
+
+def test_a_mount_of_another_type_than_expected_is_refused(machine: Machine) -> None:
+    plan = machine.plan(filesystems={"t": TMPFS})
+    machine.do(plan.opening.argv)
+    script = plan.trials[0].argv[4].replace(f"mountpoint={machine.mount_root}/r1/mnt/t", "mountpoint=/proc")
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert (status, reason) == ("invalid", "no tmpfs is mounted on /proc")
+
+
+def test_a_directory_on_another_file_system_is_refused(machine: Machine) -> None:
+    """Trap: mounted on one path, measured on another."""
+    plan = opened(machine)
+    root = machine.mount_root / "r1" / "d"
+    script = plan.trials[0].argv[4].replace(f"mountpoint={root}\n", "mountpoint=/proc\n")
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert (status, reason) == ("invalid", f"{root}/t0001 is not on the file system of /proc")
+    assert left(machine) == []
+
+
+def test_a_directory_that_is_there_already_is_not_measured_in(machine: Machine) -> None:
+    plan = opened(machine)
+    (machine.mount_root / "r1" / "d" / "t0001").mkdir()
+    files, status, reason = machine.trial(plan.trials[0])
+    assert status == "invalid"
+    assert "File exists" in reason
+    assert "stderr" not in files
+
+
+def test_a_preparation_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:
+    plan = opened(machine, workloads={"r": READ})
+    script = plan.trials[0].argv[4].replace("prepare() { dd ", "prepare() { no-such-program ")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert "unprepared" in files
+    assert "exit_status" not in files
+    assert status == "failed"
+    assert reason.startswith("the preparation failed: ")
+    assert "no-such-program" in reason
+    assert left(machine) == []
+
+
+def test_warming_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("warm() { :; }", "warms=yes\nwarm() { cat /no/such/file; }")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert "exit_status" not in files
+    assert (status, reason.startswith("the preparation failed: ")) == ("failed", True)
+
+
+def test_a_tool_that_fails_is_a_failed_trial_with_its_words(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("if=/dev/zero", "if=/no/such/file")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert files["exit_status"] == b"1\n"
+    assert status == "failed"
+    assert "No such file or directory" in reason
+
+
+def test_a_tool_that_runs_too_long_is_ended_on_the_box(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { timeout -k 5 0.1 sleep 20; return; ")
+    files, status, reason = machine.trial(plan.trials[0], script)
+    assert files["exit_status"] == b"124\n"
+    assert (status, reason) == ("timeout", "ran longer than 60 s and was ended (design.trial_timeout)")
+    assert left(machine) == []
+
+
+def test_a_trial_that_brought_back_too_little_fails_alone(machine: Machine) -> None:
+    """Trap: one bad cell aborts the night."""
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("put exit_status $?", ': > "$out/exit_status"')
+    _, status, reason = machine.trial(plan.trials[0], script)
+    assert status == "failed"
+    assert reason.startswith("the trial brought back less than it should")
+
+
+def test_a_trial_leaves_the_current_directory_of_the_tool_empty_of_surprises(machine: Machine) -> None:
+    """Trap: tools that write logs into the current directory (fs_mark, fio). It is the output directory."""
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { echo x > fs_log.txt; ")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert (status, files["fs_log.txt"]) == ("ok", b"x\n")
+
+
+def test_what_a_tool_writes_can_be_read_by_nobody_else(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", 'measured() { stat -c %a "$directory" . > modes; ')
+    assert machine.trial(plan.trials[0], script)[0]["modes"].split()[0] == b"700"
+
+
+@pytest.mark.requires_program("shellcheck")
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache: str, tmp_path: Path) -> None:
+    file = tmp_path / "trial.sh"
+    file.write_text(machine.plan(workloads={"r": {**READ, "cache": cache}}).trials[0].argv[4])
+    done = subprocess.run(
+        ["shellcheck", "-s", "sh", "-S", "warning", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+# --- what else the box tells ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { seq 400000 | sort -R >/dev/null; ")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert status == "ok"
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.seconds is not None
+    assert seen.own is not None
+    assert seen.own > 0.05, "sorting takes a processor"
+    assert seen.others is not None
+    assert seen.clock_step_s is not None
+    assert seen.load is not None
+    assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
+
+
+def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(machine: Machine) -> None:
+    """The files are 128 KiB while the tool has run, and gone in the last reading; elsewhere nothing is read."""
+    plan = opened(machine, workloads={"r": READ})
+    files, status, _ = machine.trial(plan.trials[0], plan.trials[0].argv[4].replace("in_memory=''", "in_memory=yes"))
+    assert (status, set(files) - ALWAYS) == ("ok", {"memory.txt"})
+    found = filled(files["memory.txt"].decode())
+    assert found is not None
+    assert [each.files for each in (found.empty, found.full, found.freed)] == [0, 128 * 1024, 0]
+    assert min(each.held for each in (found.empty, found.full, found.freed)) > 0
+    assert left(machine) == []
+
+
+def test_only_where_files_fill_memory_it_is_read(machine: Machine) -> None:
+    image = {"type": "ext4", "image": "64MiB"}
+    zram = {"type": "ext4", "zram": "64MiB"}
+    for fs, expected in ((TMPFS, "yes"), (zram, "yes"), ({"type": "overlay", "over": TMPFS}, "yes"), (image, "''")):
+        (trial, *_) = machine.plan(filesystems={"f": fs}).trials
+        assert f"in_memory={expected}\n" in trial.argv[4]
+
+
+WALL = """#!/bin/sh
+sleep 0.2
+awk -v ahead="$AHEAD" '{ printf "%.0f\\n", ($1 + ahead) * 1e9 }' /proc/uptime
+sleep 0.2
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("set_by", "least", "most"), [(0, 0, 0), (5, 4.5, 5), (-5, -5, -4.5)])
+def test_the_wall_clock_is_held_against_one_that_nobody_sets(
+    machine: Machine, set_by: int, least: float, most: float
+) -> None:
+    """A `date` that is late, as on a busy machine, and goes by the other clock, but for what it is set by meanwhile."""
+    machine.program("date", WALL)
+    plan = opened(machine)
+    script = plan.trials[0].argv[4].replace("    stamp ended_ns\n", f"    export AHEAD={set_by}\n    stamp ended_ns\n")
+    files, status, _ = machine.trial(plan.trials[0], script)
+    assert status == "ok"
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.clock_step_s is not None
+    assert least <= seen.clock_step_s <= most
+    assert seen.seconds is not None
+    assert 0.2 < seen.seconds < 4
+
+
+DMESG = """#!/bin/sh
+[ "$1" = -r ] || exit 1
+printf '<6>[    1.000000] sh (1): drop_caches: 3\\n<4>[    2.000000] an old warning\\n'
+printf '<6>[    3.000000] sh (%s): drop_caches: 3\\n<6>[    4.000000] for your information\\n' "$NUMBER"
+printf '<3>[    5.000000] I/O error, dev sda\\n<28>[    6.000000] of a daemon\\n'
+"""
+
+
+@pytest.mark.slow
+def test_the_kernels_log_counts_from_our_dropping_of_the_caches(machine: Machine) -> None:
+    """Lines of others before it, and those below a warning, are not of this trial. <28> is a warning of facility 3."""
+    machine.program("dmesg", DMESG)
+    plan = opened(machine)
+    for seconds, log in ((0.6, ("I/O error, dev sda", "of a daemon")), (0, None)):
+        script = plan.trials[0].argv[4].replace("dropped=\n", "dropped=yes NUMBER=$$; export NUMBER\n")
+        files, status, _ = machine.trial(
+            plan.trials[0], script.replace("measured() {", f"measured() {{ sleep {seconds}; ")
+        )
+        assert status == "ok"
+        seen = around({name: data.decode() for name, data in files.items()})
+        assert seen is not None
+        assert seen.kernel_log == log
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_thread_that_writes_inode_tables_is_looked_for_where_it_was_asked_for(
+    machine: Machine, running: bool, tmp_path: Path
+) -> None:
+    plan = opened(machine)
+    # The real thread may be there, for somebody else; and one that has ended for a moment.
+    thread = tmp_path / f"lazy-{running}"
+    script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", f"!= {thread.name}")
+    if running:
+        thread.symlink_to("/bin/sleep")
+        script = script.replace("    in_use\n", f"    in_use\n    {thread} 9 >&- 2>&- 3>&- 4>&- & echo $! >other\n")
+        script = script.replace(
+            'kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill "$(cat other)"; rm other'
+        )
+    files, _, _ = machine.trial(plan.trials[0], script)
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert seen.lazy_init is running
+
+
+@pytest.mark.requires_program("fincore")
+@pytest.mark.parametrize(("oflag", "asked"), [("direct", True), ("none", False)])
+def test_where_direct_io_was_asked_for_the_files_are_looked_for_in_the_page_cache(
+    machine: Machine, oflag: str, asked: bool
+) -> None:
+    plan = opened(machine, workloads={"w": {**WRITE, "oflag": oflag}})
+    files, status, reason = machine.trial(plan.trials[0])
+    if status != "ok":
+        pytest.skip(f"no direct I/O in this directory: {reason}")
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    assert (seen.resident_bytes is not None) == asked
+
+
+def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(tmp_path: Path) -> None:
+    """A tool that unmounted the file system has written into the directory below; so may a user have."""
+    point = tmp_path / "ext4"
+    for name in ("t0001/tool", "t0002x/user", "notes/user"):
+        (point / name).parent.mkdir(parents=True, exist_ok=True)
+        (point / name).write_text("kept")
+    (point / "t0003").symlink_to(tmp_path)
+    argv = ["sh", "-c", made() + resource("release.sh"), "release.sh", "rmdir", str(point), ""]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "not empty" in done.stderr
+    assert sorted(path.name for path in point.iterdir()) == ["notes", "t0002x", "t0003"]
+    for name in ("t0002x", "notes"):
+        (point / name / "user").unlink()
+        (point / name).rmdir()
+    (point / "t0003").unlink()
+    assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    assert not point.exists()

@@ -1,0 +1,592 @@
+"""Job files: read from the sweep, checked line by line, written anew, and reported job by job and together."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from mountlab.core.errors import ParameterError, ParseError, StoreError, ToolError
+from mountlab.core.metrics import higher_is_better
+from mountlab.core.model import MARK_BYTES, Measurement, Scalar, Target, Workload
+from mountlab.results import paths
+from mountlab.sweep.sweep_file import resolve
+from mountlab.tools import fio_report
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.fio import Fio
+from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_options import OPTIONS, asked_bytes, fio_bytes, fio_seconds, same
+
+DATA = Path(__file__).parents[1] / "data" / "fio"
+DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in OPTIONS.items() if o.default is not None}
+KIB, MIB = 1024, 1024**2
+TEXT = """
+; a log that is flushed, and data beside it
+[global]
+size=256k
+[log]
+rw=write
+fsync=4
+[data]
+rw=randrw
+bs=8k
+numjobs=2
+[check]
+stonewall
+rw=randread
+ioengine=libaio
+iodepth=4
+direct=1
+"""
+
+SWEEP = "{question: Q, filesystems: {d: {type: dir}}, workloads: {w: {tool: fio, job_file: my.fio}}}"
+
+
+def workload(text: str = TEXT, **options: Any) -> Workload:
+    return Workload(name="w", tool="fio", options={**DEFAULTS, "jobs": text, **options})
+
+
+def output(name: str, changes: dict[tuple[Any, ...], Any] | None = None) -> ToolOutput:
+    loaded = json.loads((DATA / name).read_text())
+    for path, value in (changes or {}).items():
+        target = loaded
+        for part in path[:-1]:
+            target = target[part]
+        target[path[-1]] = value
+    return ToolOutput(exit_status=0, stdout="", stderr="", files={"fio.json": json.dumps(loaded)})
+
+
+def table(rows: list[Measurement]) -> dict[tuple[str, str], float]:
+    found = {(row.metric, row.label): row.value for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_section_has_the_options_that_hold_for_it() -> None:
+    log, data, check = jobs_of(workload().options)
+    assert (log.name, log.phase, log.clones) == ("log", 0, 1)
+    assert log.options == {
+        "bs": 4096,
+        "numjobs": 1,
+        "ioengine": "psync",
+        "refill_buffers": 1,
+        "size": 256 * KIB,
+        "rw": "write",
+        "fsync": 4,
+    }
+    assert (data.phase, data.clones, data.options["bs"]) == (0, 2, 8 * KIB)
+    assert (check.phase, check.options["stonewall"], check.options["ioengine"]) == (1, 1, "libaio")
+
+
+def test_what_stands_beside_the_text_holds_for_every_section() -> None:
+    """So that a sweep can vary what the job file leaves open."""
+    jobs = jobs_of(workload("[a]\nrw=read\n[b]\nrw=write\n", size=MIB, bs=16 * KIB).options)
+    assert [(job.options["size"], job.options["bs"]) for job in jobs] == [(MIB, 16 * KIB)] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("rw=read", 1, "an option before the first section"),
+        ("[a]\n[a]", 2, "not the name of a new job"),
+        ("[a b]", 1, "not the name of a new job"),
+        ("[../x]", 1, "not the name of a new job"),
+        ("[a]\nfilename=/dev/sda", 2, "fio's option filename is not for a job file to set"),
+        ("[a]\ndirectory=/tmp", 2, "fio's option directory is not for a job file to set"),
+        ("[a]\nexec_prerun=id", 2, "fio's option exec_prerun is not for a job file to set"),
+        ("[a]\ninclude other.fio", 2, "fio's option include is not for a job file to set"),
+        ("[a]\nwait_for=b", 2, "fio's option wait_for is not for a job file to set"),
+        ("[a]\ngroup_reporting", 2, "fio's option group_reporting is not for a job file to set"),
+        ("[a]\ntimeout=3", 2, "fio's option timeout is not for a job file to set"),
+        ("[a]\nsize=$mb_memory", 2, "not a value for a job file"),
+        ("[a]\nsize=${SIZE}", 2, "not a value for a job file"),
+        ("[a]\nsize=", 2, "not a value for a job file"),
+        ("[a]\nsize=10%", 2, "fio's option size needs a plain value"),
+        ("[a]\nruntime=1 minute", 2, "fio's option runtime needs a plain value"),
+        ("[a]\ndirect=2", 2, "fio's option direct needs a plain value"),
+        ("[a]\niodepth=many", 2, "fio's option iodepth needs a plain value"),
+        ("[a]\n=5", 2, "a value without an option"),
+        ("[a]\nrw=read\n =", 3, "a value without an option"),
+        ("[a]\nrw=randraed", 2, "wrong value for an option"),
+    ],
+)
+def test_a_line_that_is_not_ours_is_refused_by_its_number(text: str, line: int, what: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload(text).options, where="s.yml: workloads.w")
+    assert caught.value.what == what
+    assert caught.value.where == f"s.yml: workloads.w.jobs, line {line}"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("[a]\nrw=read", "jobs: [a].size", "fio needs size"),
+        ("[a]\nsize=1m", "jobs: [a].rw", "fio needs rw"),
+        ("[a]\nrw=read\nsize=1k", "jobs: [a]", "fio would do nothing"),
+        ("[a]\nrw=read\nsize=1m\ntime_based", "jobs: [a].runtime", "time_based without a runtime never ends"),
+        ("[a]\nrw=read\nsize=1m\nexec_pre=id", "jobs: [a].exec_pre", "a shortened option of fio's"),
+        ("[a]\nrw=read\nsize=1m\nverify_state=a/b", "jobs: [a].verify_state", "an option of fio's may name no path"),
+        ("[a]\nrw=read\nsize=1m\nioengine=net", "jobs: [a].ioengine", "not an engine that reads and writes files"),
+        ("", "jobs", "the job file names no job"),
+        ("[global]\nrw=read", "jobs", "the job file names no job"),
+    ],
+)
+def test_a_job_that_makes_no_sense_is_refused_by_its_name(text: str, where: str, what: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload(text).options, where="w")
+    assert (caught.value.what, caught.value.where) == (what, f"w.{where}")
+
+
+def test_a_byte_order_mark_before_a_job_file_is_not_there() -> None:
+    assert jobs_of(workload("\ufeff" + TEXT).options) == jobs_of(workload().options)
+    assert jobs_of(workload("\ufeff[a]\nrw=read\nsize=1m").options)[0].name == "a"
+
+
+def test_an_option_of_a_job_that_needs_a_number_is_refused_by_its_job() -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload("[a]\nrw=read\nsize=1m\nrate_iops=fast").options, where="w")
+    assert (caught.value.what, caught.value.where) == ("fio's option rate_iops needs a number", "w.jobs: [a].rate_iops")
+
+
+def test_an_option_in_the_text_and_beside_it_is_refused() -> None:
+    """A factor that the job file sets again would be swept without effect."""
+    with pytest.raises(ParameterError, match="given both in the job file and beside it") as caught:
+        Fio().check(workload("[a]\nrw=read\nsize=1m\nbs=8k\n", bs=16 * KIB).options, where="w")
+    assert caught.value.where == "w.jobs, line 4"
+
+
+@given(st.text(alphabet="[]ab=;#\n 14kglo", max_size=60))
+def test_any_text_is_jobs_or_the_documented_error(text: str) -> None:
+    where = ""
+    try:
+        Fio().check(workload(text).options, where="w")
+    except ParameterError as error:
+        where = error.where
+    assert where.startswith("w.jobs") == bool(where)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("4096", 4096),
+        ("4k", 4096),
+        ("4K", 4096),
+        ("4KiB", 4000),
+        ("4Ki", 4096),
+        ("4kb", 4096),
+        ("4MiB", 4_000_000),
+        ("0x10", 16),
+        ("1m", MIB),
+        ("2g", 2 * 1024**3),
+        ("10%", None),
+        ("", None),
+        ("4x", None),
+        ("1.5k", None),
+    ],
+)
+def test_sizes_are_read_as_fio_reads_them(text: str, value: int | None) -> None:
+    assert fio_bytes(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("10", 10.0),
+        ("10s", 10.0),
+        ("500ms", 0.5),
+        ("2000000us", 2.0),
+        ("2m", 120.0),
+        ("1h", 3600.0),
+        ("1d", 86400.0),
+        ("1.5", None),
+        ("", None),
+        ("ten", None),
+    ],
+)
+def test_times_are_read_as_fio_reads_them(text: str, value: float | None) -> None:
+    assert fio_seconds(text) == (None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "echoed", "equal"),
+    [
+        ("bs", "4096", "4k", True),
+        ("bs", "4096", "8k", False),
+        ("runtime", "2000000us", "2", True),
+        ("runtime", "2000000us", "2000", False),
+        ("direct", "1", "", True),
+        ("direct", "0", "", False),
+        ("thread", "1", "1", True),
+        ("verify", "crc32c", "crc32c", True),
+        ("verify", "crc32c", "md5", False),
+        ("rwmixread", "70", "30", False),
+        ("fsync", "1", "0", False),
+    ],
+)
+def test_what_fio_echoes_is_compared_by_what_it_means(name: str, asked: str, echoed: str, equal: bool) -> None:
+    assert same(name, asked, echoed) is equal
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        ({"size": MIB}, MIB),
+        ({"size": 12000}, 8192),
+        ({"size": MIB, "nrfiles": 3}, 255 * 4096),
+        ({"size": MIB, "loops": 3}, 3 * MIB),
+        ({"size": MIB, "number_ios": 10}, 40960),
+        ({"size": MIB, "io_size": 3 * MIB}, 3 * MIB),
+        ({"size": MIB, "bssplit": "4k/50:64k/50"}, MIB - 64 * KIB),
+        ({"size": 1000 * KIB, "bsrange": "4k-64k"}, 936 * KIB),
+    ],
+)
+def test_the_least_that_a_job_must_have_moved(options: dict[str, Scalar], least: float) -> None:
+    """As fio 3.33 was seen to move it."""
+    assert asked_bytes({**DEFAULTS, **options}, 1) == least
+    assert asked_bytes({**DEFAULTS, **options}, 3) == 3 * least
+
+
+def test_a_job_file_is_read_and_its_text_is_kept_with_the_run(tmp_path: Path) -> None:
+    """A run must hold all that it takes to repeat it."""
+    (tmp_path / "my.fio").write_text(TEXT)
+    (tmp_path / "s.yml").write_text(SWEEP)
+    read = paths.load_sweep(tmp_path / "s.yml")
+    assert [job.name for job in jobs_of(read.sweep.workloads[0].options)] == ["log", "data", "check"]
+    assert read.parameters["workloads"]["w"] == {"tool": "fio", "jobs": TEXT}
+    assert resolve(read.parameters, where="run.json").sweep.workloads == read.sweep.workloads
+
+
+def test_a_job_file_that_is_not_there_is_told_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "s.yml").write_text(SWEEP)
+    with pytest.raises(StoreError, match=r"my\.fio") as caught:
+        paths.load_sweep(tmp_path / "s.yml")
+    assert caught.value.next_step == "correct its path in the sweep file"
+
+
+@pytest.mark.parametrize(
+    ("entry", "what", "allowed"),
+    [
+        ({"job_file": "my.fio"}, "no directory here", "`jobs`"),
+        ({"job_file": ["a.fio", "b.fio"]}, "named by its path", "one path"),
+        ({"job_file": "my.fio", "jobs": TEXT}, "both a file and `jobs`", "one of them"),
+    ],
+)
+def test_a_job_file_is_one_path_and_read_where_the_sweep_file_is(
+    entry: dict[str, Any], what: str, allowed: str
+) -> None:
+    with pytest.raises(ParameterError, match=what) as caught:
+        resolve({**yaml.safe_load(SWEEP), "name": "s", "workloads": {"w": {"tool": "fio", **entry}}}, where="s.yml")
+    assert caught.value.where == "s.yml: workloads.w.job_file"
+    assert allowed in caught.value.allowed
+
+
+def test_texts_of_several_lines_are_no_levels_of_a_factor() -> None:
+    """The label of a level is a part of the name of its cell."""
+    raw = {
+        **yaml.safe_load(SWEEP),
+        "name": "s",
+        "workloads": {"w": {"tool": "fio", "jobs": [TEXT, TEXT + "size=2m\n"]}},
+    }
+    with pytest.raises(ParameterError, match="one line") as caught:
+        resolve(raw, where="s.yml")
+    assert caught.value.next_step == "write a workload for each text"
+
+
+# --- what is run ------------------------------------------------------------------------------------------------------
+
+
+def test_the_job_file_that_is_run_is_exactly_this() -> None:
+    command = Fio().command(workload(), "/m/t", "/out")
+    assert command.argv == ("fio", "/out/jobs.fio", "--eta=never", "--output-format=json+", "--output=/out/fio.json")
+    assert command.prepare == (("fio", "/out/layout.fio", "--eta=never"),)
+    lines = command.files["/out/jobs.fio"].splitlines()
+    assert lines[:3] == ["[global]", "directory=/m/t", "group_reporting=1"]
+    assert lines[3:11] == [
+        "[log]",
+        "bs=4096",
+        "numjobs=1",
+        "ioengine=psync",
+        "refill_buffers=1",
+        "size=262144",
+        "rw=write",
+        "fsync=4",
+    ]
+    assert lines.count("new_group=1") == 2
+    assert "stonewall=1" in lines
+
+
+def test_every_job_draws_from_the_seed_of_the_block_but_one_that_says_how_it_is_seeded() -> None:
+    text = "[a]\nrw=randread\nsize=1m\n[b]\nrw=randread\nsize=1m\nrandrepeat=1\n"
+    command = Fio().command(workload(text), "/m/t", "/out", Target(seed=11))
+    first, _, second = command.files["/out/jobs.fio"].partition("[b]")
+    assert {"randrepeat=0", "randseed=11"} <= {*first.splitlines()}
+    assert [line for line in second.splitlines() if "rand" in line and "rw=" not in line] == ["randrepeat=1"]
+    assert command.seed is None, "not all of the trial follows from the seed"
+    assert Fio().command(workload(), "/m/t", "/out", Target(seed=11)).seed == 11
+
+
+def test_what_is_laid_out_comes_from_another_seed_than_what_is_written_over_it() -> None:
+    def seeds(text: str) -> set[str]:
+        return {*re.findall(r"randseed=(\d+)", text)}
+
+    for target in (
+        Target(seed=11),
+        Target(kind="device", device="/dev/loop7", seed=11),
+        Target(kind="mapped", seed=11),
+    ):
+        command = Fio().command(plain(), "/m/t", "/out", target)
+        laid = seeds(" ".join(word for argv in command.prepare for word in argv))
+        assert len(laid) == 1
+        assert laid.isdisjoint(seeds(" ".join(command.argv)))
+    files = Fio().command(workload(), "/m/t", "/out", Target(seed=11)).files
+    assert seeds(files["/out/jobs.fio"]) == {"11"}
+    assert len(seeds(files["/out/layout.fio"]) - {"11"}) == 1
+
+
+@pytest.mark.parametrize("own", [{"randseed": 5}, {"randrepeat": 1}, {"allrandrepeat": 1}, {"randrepeat": 0}])
+def test_the_word_of_the_sweep_on_seeds_wins(own: dict[str, int]) -> None:
+    command = Fio().command(plain(**own), "/m/t", "/out", Target(seed=11))
+    given = [word for word in command.argv if re.match("--(all)?rand(seed|repeat)=", word)]
+    assert given == [f"--{name}={value}" for name, value in own.items()]
+    assert command.seed is None
+
+
+def test_only_what_is_read_is_laid_out_before() -> None:
+    """A file that lies there already would be overwritten, which is another thing than written."""
+    layout = Fio().command(workload(), "/m/t", "/out").files["/out/layout.fio"]
+    assert "create_only=1" in layout.splitlines()
+    assert "[log]" not in layout
+    assert "[data]" in layout
+    writes = Fio().command(workload("[a]\nrw=write\nsize=1m\n"), "/m/t", "/out")
+    assert (writes.prepare, list(writes.files)) == ((), ["/out/jobs.fio"])
+
+
+def test_clones_are_told_apart_where_the_sweep_asks_for_it() -> None:
+    text = Fio().command(workload(group_reporting=0), "/m/t", "/out").files["/out/jobs.fio"]
+    assert "group_reporting=0" in text
+    assert "new_group" not in text
+    assert "--group_reporting=0" in Fio().command(plain(group_reporting=0), "/m/t", "/out").argv
+
+
+def plain(**options: Any) -> Workload:
+    return Workload(name="w", tool="fio", options={**DEFAULTS, "rw": "randrw", "size": MIB, **options})
+
+
+def test_logs_over_time_are_written_beside_the_report_and_nowhere_else() -> None:
+    logs = {"log_avg_msec=500", "write_bw_log=/out/fio", "write_lat_log=/out/fio", "write_iops_log=/out/fio"}
+    assert {f"--{log}" for log in logs} <= {*Fio().command(plain(log_avg_msec=500), "/m/t", "/out").argv}
+    assert logs <= {*Fio().command(workload(log_avg_msec=500), "/m/t", "/out").files["/out/jobs.fio"].splitlines()}
+    assert not any("log" in word for word in Fio().command(plain(), "/m/t", "/out").argv)
+    with pytest.raises(ParameterError, match="every single I/O"):
+        Fio().check(plain(log_avg_msec=0).options, where="w")
+
+
+def test_a_mix_of_block_sizes_takes_the_place_of_the_one_size() -> None:
+    argv = Fio().command(plain(bssplit="4k/60:64k/40"), "/m/t", "/out").argv
+    assert "--bssplit=4k/60:64k/40" in argv
+    assert not any(word.startswith("--bs=") for word in argv)
+    Fio().check(plain(bssplit="4k/60:64k/40").options, where="w")
+    Fio().check(plain(random_distribution="zoned:60/10:30/20:10/70").options, where="w")
+
+
+@pytest.mark.parametrize("value", ["4k/50:../x", "/etc/passwd", "a/b"])
+def test_a_path_is_no_mix_of_block_sizes(value: str) -> None:
+    with pytest.raises(ParameterError, match="may name no path"):
+        Fio().check(plain(bssplit=value).options, where="w")
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("4k", "not a mix of block sizes"),
+        ("fast", "not a mix of block sizes"),
+        ("4k-8k", "not a mix of block sizes"),
+        ("zoned:4k/50", "not a mix of block sizes"),
+        ("4k/1,4k/1,4k/1,4k/1", "not a mix of block sizes"),
+        ("4k/60:64k/50", "a mix of block sizes that cannot be"),
+        ("4k/50,8k/101", "a mix of block sizes that cannot be"),
+        ("0k/50:4k/50", "a mix of block sizes that cannot be"),
+    ],
+)
+def test_a_mix_of_block_sizes_has_shares_of_at_most_all(value: str, what: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(plain(bssplit=value).options, where="w")
+    assert (caught.value.what, caught.value.where) == (what, "w.bssplit")
+    assert caught.value.allowed
+
+
+@pytest.mark.parametrize("value", ["4k/60:64k/40", "4k/50:8k/", "4k/100,8k/50:16k/50", "512/10:4K/20", "4kb/100"])
+def test_a_mix_of_block_sizes_as_fio_writes_it_passes(value: str) -> None:
+    Fio().check(plain(bssplit=value).options, where="w")
+
+
+def test_jobs_on_a_device_share_it_beyond_our_mark() -> None:
+    target = Target(kind="device", device="/dev/loop7")
+    command = Fio().command(workload(), "/m/t", "/out", target)
+    text = command.files["/out/jobs.fio"]
+    assert f"filename=/dev/loop7\noffset={MARK_BYTES}" in text
+    assert "directory=" not in text
+    assert command.prepare[0][:4] == ("fio", "--name=log", "--filename=/dev/loop7", f"--offset={MARK_BYTES}")
+    assert Fio().space_bytes(workload(), target) == 256 * KIB
+
+
+def test_files_that_can_only_be_mapped_are_made_for_every_clone() -> None:
+    text = "[a]\nrw=read\nsize=1m\nnumjobs=2\n[b]\nrw=write\nsize=2m\n"
+    prepare = Fio().command(workload(text, ioengine="mmap"), "/m/t", "/out", Target(kind="mapped")).prepare
+    assert prepare[0] == ("truncate", "-s", str(MIB), "/m/t/a.0.0", "/m/t/a.1.0")
+    assert prepare[1][:2] == ("fio", "--name=a")
+    assert prepare[2] == ("truncate", "-s", str(2 * MIB), "/m/t/b.0.0")
+
+
+def test_space_time_and_answer_are_those_of_all_jobs() -> None:
+    own = workload("[a]\nrw=read\nsize=1m\nnumjobs=2\nruntime=10\ntime_based\n[b]\nstonewall\nrw=write\nsize=2m\n")
+    assert Fio().space_bytes(own) == 4 * MIB
+    assert 10 < Fio().expected_s(own) < 12
+    assert Fio().main_metrics(own) == ("read_bandwidth", "write_bandwidth")
+
+
+def test_a_warm_cache_needs_a_job_that_reads() -> None:
+    Fio().check(workload(cache="warm").options, where="w")
+    with pytest.raises(ParameterError, match="no file to fill the page cache with"):
+        Fio().check(workload("[a]\nrw=write\nsize=1m\n", cache="warm").options, where="w")
+    assert "invalidate=0" in Fio().command(workload(cache="warm"), "/m/t", "/out").files["/out/jobs.fio"]
+
+
+# --- what is reported -------------------------------------------------------------------------------------------------
+
+
+def test_each_job_has_rows_under_its_name_and_all_have_rows_together() -> None:
+    report = json.loads((DATA / "jobs.jsonplus").read_text())
+    log, data, check = report["jobs"]
+    figures = table(Fio().parse(workload(), output("jobs.jsonplus")))
+    assert figures["write_bandwidth", "log"] == log["write"]["bw_bytes"]
+    assert figures["read_bandwidth", "data"] == data["read"]["bw_bytes"]
+    assert figures["read_submission_latency_mean", "check"] == check["read"]["slat_ns"]["mean"] / 1e9
+    assert figures["sync_ios", "log"] == log["sync"]["lat_ns"]["N"]
+    assert figures["sync_latency_mean", "log"] == log["sync"]["lat_ns"]["mean"] / 1e9
+    assert ("sync_latency_p50", "log") not in figures, "of so few calls"
+    assert figures["bytes", "write"] == log["write"]["io_bytes"] + data["write"]["io_bytes"]
+    assert figures["context_switches", ""] == sum(job["ctx"] for job in report["jobs"])
+    assert ("read_bandwidth", "log") not in figures
+
+
+def test_rates_of_all_jobs_are_over_the_longest_of_each_phase() -> None:
+    """log and data run at the same time, check afterwards."""
+    log, data, check = json.loads((DATA / "jobs.jsonplus").read_text())["jobs"]
+    figures = table(Fio().parse(workload(), output("jobs.jsonplus")))
+    written = log["write"]["io_bytes"] + data["write"]["io_bytes"]
+    writing_ms = max(log["write"]["runtime"], data["write"]["runtime"])
+    assert figures["write_bandwidth", ""] == pytest.approx(written * 1e3 / writing_ms)
+    read = data["read"]["io_bytes"] + check["read"]["io_bytes"]
+    reading_ms = data["read"]["runtime"] + check["read"]["runtime"]
+    assert figures["read_bandwidth", ""] == pytest.approx(read * 1e3 / reading_ms)
+    busy_ms = max(log["write"]["runtime"], data["read"]["runtime"], data["write"]["runtime"])
+    assert figures["elapsed", ""] == pytest.approx((busy_ms + check["read"]["runtime"]) / 1e3)
+
+
+def test_percentiles_of_all_clones_are_those_of_the_merged_bins() -> None:
+    options = {"ioengine": "libaio", "direct": 1, "iodepth": 4, "numjobs": 2, "group_reporting": 0, "fdatasync": 8,
+               "size": 512 * KIB, "slat_percentiles": 1, "lat_percentiles": 1, "log_avg_msec": 1}  # fmt: skip
+    rows = Fio().parse(plain(**options), output("clones.jsonplus"))
+    figures, jobs = table(rows), json.loads((DATA / "clones.jsonplus").read_text())["jobs"]
+    assert {label for _, label in figures} == {"", "read", "write", "mountlab.0", "mountlab.1"}
+    bins: dict[int, int] = {}
+    for job in jobs:
+        for key, number in job["read"]["clat_ns"]["bins"].items():
+            bins[int(key)] = bins.get(int(key), 0) + number
+    pooled = [key for key in sorted(bins) for _ in range(bins[key])]
+    assert figures["read_ios", ""] == len(pooled)
+    assert figures["read_latency_p50", ""] == pytest.approx(pooled[math.ceil(len(pooled) / 2) - 1] / 1e9, rel=1 / 128)
+    numbers, means = zip(*((job["read"]["lat_ns"]["N"], job["read"]["lat_ns"]["mean"]) for job in jobs), strict=True)
+    weighted = sum(n * mean for n, mean in zip(numbers, means, strict=True)) / sum(numbers)
+    assert figures["read_latency_mean", ""] == pytest.approx(weighted / 1e9)
+    assert {
+        ("read_total_latency_p50", ""),
+        ("write_submission_latency_p50", "mountlab.1"),
+        ("sync_latency_mean", "mountlab.0"),
+    } <= set(figures)
+
+
+def test_flushes_of_an_asynchronous_engine_are_counted_where_fio_counts_them() -> None:
+    """fio 3.33 says total_ios 0 beside a histogram of 2171 flushes."""
+    assert {job["sync"]["total_ios"] for job in json.loads((DATA / "clones.jsonplus").read_text())["jobs"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "what"),
+    [
+        ({("jobs", 1, "error"): 28}, ToolError, "fio failed with exit status 0, error 28"),
+        ({("jobs", 1, "write", "io_bytes"): 8192}, ToolError, "fio stopped early"),
+        ({("jobs", 2, "read", "io_bytes"): 0}, ToolError, "fio moved no bytes"),
+        ({("jobs", 0, "job options", "fsync"): "8"}, ToolError, "fio did not run what was asked"),
+        ({("global options", "fsync"): "8"}, None, ""),
+        ({("jobs", 0, "jobname"): "other"}, ParseError, "fio reports on other jobs than were asked for"),
+    ],
+)
+def test_one_job_that_is_not_what_was_asked_spoils_the_trial(
+    changes: dict[tuple[Any, ...], Any], kind: type[Exception] | None, what: str
+) -> None:
+    if kind is None:  # what a job says of itself counts for more than what is common to all
+        assert Fio().parse(workload(), output("jobs.jsonplus", changes))
+        return
+    with pytest.raises(kind, match=what):
+        Fio().parse(workload(), output("jobs.jsonplus", changes))
+
+
+def test_of_several_groups_in_an_unknown_order_no_common_rate_is_made() -> None:
+    """As of an imported log: nobody can tell from a report whether its groups ran at the same time."""
+    rows = fio_report.measurements(json.loads((DATA / "jobs.jsonplus").read_text())["jobs"])
+    assert {row.label for row in rows} == {"log", "data", "check"}
+
+
+def test_without_bins_percentiles_of_all_are_missing_and_means_are_not() -> None:
+    changes: dict[tuple[Any, ...], Any] = {
+        ("jobs", i, side, "clat_ns", "bins"): {} for i in range(3) for side in ("read", "write")
+    }
+    figures = table(Fio().parse(workload(), output("jobs.jsonplus", changes)))
+    assert ("read_latency_mean", "") in figures
+    assert ("read_latency_p50", "data") in figures
+    assert ("read_latency_p50", "") not in figures
+
+
+def test_bins_that_do_not_add_up_are_refused() -> None:
+    with pytest.raises(ParseError, match="the bins of the histogram are not whole"):
+        Fio().parse(workload(), output("jobs.jsonplus", {("jobs", 1, "read", "clat_ns", "bins"): {"1": 1}}))
+
+
+def test_disks_are_told_apart_where_there_are_several() -> None:
+    disks = [{"name": "sda", "util": 50.0, "read_ios": 3}, {"name": "sdb", "util": 25.0, "write_ios": 3},
+             {"name": "sdc", "util": 0.0, "read_ios": 0, "write_ios": 0}]  # fmt: skip
+    figures = table(Fio().parse(workload(), output("jobs.jsonplus", {("disk_util",): disks})))
+    busy = {label: value for (metric, label), value in figures.items() if metric == "disk_utilization"}
+    assert busy == {"sda": 0.5, "sdb": 0.25}
+
+
+def test_what_fio_prints_that_is_no_json_is_missing_and_not_a_number() -> None:
+    text = '{"jobs": [{"a": -nan, "b": nan, "c": inf}]}'
+    assert fio_report.decode(text)["jobs"] == [{"a": None, "b": None, "c": None}]
+
+
+def test_less_is_better_of_everything_but_rates() -> None:
+    """A share of a processor and a count of context switches are a price."""
+    assert higher_is_better("write_iops")
+    assert higher_is_better("bandwidth")
+    for metric in (
+        "user_cpu",
+        "system_cpu",
+        "context_switches",
+        "major_faults",
+        "disk_utilization",
+        "sync_latency_p99",
+        "read_submission_latency_mean",
+    ):
+        assert not higher_is_better(metric), metric

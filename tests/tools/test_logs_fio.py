@@ -1,0 +1,607 @@
+"""fio's logs of all versions, printed by the statements of fio itself (support/fio_print.py), and of a live fio."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fio_print import PERCENTS, VERSIONS, Job, Latency, Side, Style, number, report
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mountlab.core.errors import ParseError, ToolError
+from mountlab.results.imported import import_patterns
+from mountlab.results.store import Run, load_run
+from mountlab.tools.logs import decoded, read_log, read_one
+from mountlab.tools.logs.frame import tidy
+
+DATA = Path(__file__).parents[1] / "data" / "fio"
+KEPT = {"p50": 50, "p95": 95, "p99": 99, "p99_9": 99.9}
+
+
+def figures(text: str) -> dict[str, float]:
+    """The figures of the only output of a log, by metric and label."""
+    rows = read_one("fio", text, where="log.txt").measurements
+    return {f"{row.metric} {row.label}".strip(): row.value for row in rows}
+
+
+def problem(text: str) -> str:
+    with pytest.raises((ToolError, ParseError)) as caught:
+        read_one("fio", text, where="log.txt")
+    return str(caught.value)
+
+
+# --- text of any figures ----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def latencies(draw: st.DrawFn, most_ns: int = 10**11) -> tuple[Latency, list[int]]:
+    """With its percentiles."""
+    scale = draw(st.sampled_from((10**3, 10**5, 10**7, most_ns // 10)))
+    least, mean, most = sorted(draw(st.lists(st.integers(1000, 10 * scale), min_size=3, max_size=3)))
+    points = sorted(draw(st.lists(st.integers(least, most), min_size=17, max_size=17)))
+    return Latency(least, most, mean + draw(st.integers(0, 99)) / 100, float(draw(st.integers(0, scale)))), points
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> Side:
+    of, points = draw(latencies())
+    ios, block = draw(st.integers(1, 10**8)), draw(st.sampled_from((512, 4096, 65536, 2**20)))
+    least = max(1, ios * block // 10**11, of.most // 10**6)  # no I/O takes longer than the run
+    ms = draw(st.integers(least, max(least, min(10**7, ios * block))))
+    ios = max(ios, ms)
+    return Side(ios, block, ms, of, points)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    names = draw(st.sampled_from((("read",), ("write",), ("read", "write"), ("write", "trim"))))
+    flush, points = draw(latencies(10**9))
+    return Job("j", {name: draw(sides()) for name in names}, draw(st.integers(1, 10**6)), flush, points)
+
+
+def check(found: dict[str, float], job: Job, version: tuple[int, ...]) -> None:
+    """Hold what was read against what was printed: each figure is there, and off by no more than its last digit."""
+    for name, side in job.sides.items():
+        if name == "trim":
+            continue
+        assert found[f"{name}_iops"] == pytest.approx(side.ios * 1000 / side.ms, rel=1e-12)
+        # Four digits, or (with the decimals of fio 2) at least the three before the point; rates are whole bytes.
+        assert found[f"{name}_bandwidth"] == pytest.approx(side.moved * 1000 / side.ms, rel=0.0055, abs=1)
+        assert found[f"bytes {name}"] == pytest.approx(side.moved, rel=0.0055)
+        check_latency(found, f"{name}_latency", side.whole, side.points, side.ios, version)
+    longest = max(side.ms for name, side in job.sides.items() if name != "trim")
+    assert found["elapsed"] == longest / 1e3
+    flushed = job.flush is not None and version >= (3, 4)
+    assert ("sync_latency_mean" in found) == flushed
+    if job.flush and flushed:
+        assert found["sync_ios"] == job.flushes
+        check_latency(found, "sync_latency", job.flush, job.flush_points, job.flushes, version)
+
+
+def check_latency(
+    found: dict[str, float], metric: str, of: Latency, points: Any, ios: int, version: tuple[int, ...]
+) -> None:
+    assert found[f"{metric}_mean"] == pytest.approx(of.mean / 1e9, rel=0.0051 if version >= (3,) else 0.006, abs=1e-11)
+    for name, percent in KEPT.items():
+        enough = ios * (100 - percent) / 100 >= 10 - 1e-9 and ios * percent / 100 >= 10
+        assert (f"{metric}_{name}" in found) == enough
+        point = points[PERCENTS.index(percent)]
+        # fio rounds percentiles up to whole units, and the unit is at most 1/2 of the smallest of them, or 1 us.
+        assert not enough or point / 1e9 - 1e-12 <= found[f"{metric}_{name}"] <= point / 1e9 + max(
+            1e-6, points[0] / 2e9
+        )
+
+
+@settings(deadline=None, max_examples=300)
+@given(jobs(), st.sampled_from(VERSIONS), st.booleans())
+def test_every_figure_that_fio_prints_is_read_back(job: Job, version: tuple[int, ...], bits: bool) -> None:
+    """The property: whatever the figures, none is lost, and none is another."""
+    style = Style(version, bits=bits and version >= (2, 17))
+    check(figures(report([job], style)), job, version)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(jobs(), min_size=2, max_size=3), st.sampled_from(VERSIONS))
+def test_every_figure_of_several_jobs_is_read_back(several: list[Job], version: tuple[int, ...]) -> None:
+    named = [replace(job, name=f"j{number}", pid=number) for number, job in enumerate(several)]
+    found = figures(report(named, Style(version)))
+    for job in named:
+        own = {key.removesuffix(f" {job.name}"): value for key, value in found.items() if key.endswith(job.name)}
+        amounts = {f"bytes {name}": float(side.moved) for name, side in job.sides.items()}  # only their sum has any
+        check({**own, **amounts}, job, version)
+    for name in ("read", "write"):
+        own_sides = [job.sides[name] for job in named if name in job.sides]
+        moved, longest = sum(side.moved for side in own_sides), max((side.ms for side in own_sides), default=0)
+        if own_sides and all(side.moved >= 2**20 for side in own_sides):  # fio 2 cuts sums to whole KiB
+            assert found.get(f"{name}_bandwidth", 0) == pytest.approx(moved * 1000 / longest, rel=0.0055, abs=2048)
+
+
+# --- counts with units ------------------------------------------------------------------------------------------------
+
+
+def recorded(name: str) -> str:
+    return decoded((DATA / name).read_bytes())
+
+
+def plain(**more: Any) -> Job:
+    """A job that writes 10,000 blocks in two seconds."""
+    whole = Latency(1_000_000, 4_251_400_123, 6_950_000.25, 2e6)
+    side = Side(10_000, 4096, 2000, whole, [10**6 * rank for rank in range(2, 19)])
+    return replace(Job("j", {"write": side}), **more)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_slow_trial_is_not_lost_for_the_unit_of_its_maximum(version: tuple[int, ...]) -> None:
+    """Trap: a line with `max=4251.4K` is passed over, so that a cell loses exactly its slow trials."""
+    text = report([plain()], Style(version))
+    slowest = next(line for line in text.split("\n") if line.startswith("     lat"))
+    assert ("max=4251.4K," in slowest) == (version < (2, 17))
+    assert figures(text)["write_latency_mean"] == pytest.approx(6.95e-3, rel=1e-3)
+
+
+def test_num2str_prints_as_those_who_use_it_saw_it() -> None:
+    """The printer of these tests against lines in recordings of fio itself, and against the cases in its history."""
+    assert [number(value, (2, 1, 10), base=1024, unit="B") for value in (100317 * 1024, 201336 * 1024)] == [
+        "100317KB",
+        "201336KB",
+    ]
+    assert (number(20_900, (3, 33)), number(13_963, (3, 33)), number(13_963, (3, 7))) == ("20.9k", "14.0k", "13.0k")
+    assert number(4_251_005, (2, 1, 10)) == "4251.5K"
+
+
+def test_a_carry_that_fio_lost_is_put_back() -> None:
+    """Trap: fio before 3.26 prints 13,963 as 13.0k, and 9.996 GiB as 9.00GiB: a figure too low by up to a tenth."""
+    whole = plain().sides["write"]
+    side = replace(whole, ios=27_926, block=2_676_123)
+    text = report([replace(plain(), sides={"write": side})], Style((3, 7)))
+    assert "IOPS=13.0k, BW=34.8GiB/s" in text
+    assert figures(text)["write_iops"] == 13_963
+    narrow = report([replace(plain(), sides={"write": replace(side, block=1024)})], Style((3, 7)))
+    assert "BW=13.6MiB/s (14.3MB/s)(27.3MiB/" in narrow
+    lost = report([replace(plain(), sides={"write": replace(side, ios=28_600, block=1024)})], Style((3, 7)))
+    assert "BW=13.0MiB/s (14.6MB/s)(27.9MiB/" in lost
+    found = figures(lost)
+    assert found["write_bandwidth"] == pytest.approx(28_600 * 1024 / 2, rel=0.005)
+
+
+def test_results_without_their_job_below_a_run_are_named() -> None:
+    """In notes they are what is left of further runs: they were passed over without a word."""
+    run = report([plain()], Style((3, 33)))
+    loose = "  write: IOPS=12.7k, BW=49.8MiB/s (52.2MB/s)(399MiB/8012msec)\n"
+    old = "read : io=10240MB, bw=63317KB/s, iops=15829, runt=165607msec\n"
+    first, *others = read_log("fio", f"{run}\n# fio ...\n{loose}\n{old}")
+    assert first.measurements == read_log("fio", run)[0].measurements
+    assert [each.problem is not None for each in others] == [True, True]
+    assert "results of fio without the line of their job" in str(others[0].problem)
+    assert f"line {run.count(chr(10)) + 3}" in str(others[0].problem)
+    assert "Run status group" in str(others[1].problem)
+
+
+def test_figures_that_agree_as_they_are_printed_have_lost_no_carry() -> None:
+    """64,000 B in 1 ms: 64.0MB/s and 61.0MiB/s are the same rate, and both might have lost a carry (65.0MB/s)."""
+    whole = plain().sides["write"]
+    text = report([replace(plain(), sides={"write": replace(whole, ios=16_000, block=8000)})], Style((3, 33)))
+    assert "BW=61.0MiB/s (64.0MB/s)(122MiB/" in text
+    assert figures(text)["write_bandwidth"] == pytest.approx(64e6, rel=0.001)
+
+
+def test_iops_whose_carry_may_be_lost_are_missing_where_nothing_else_tells() -> None:
+    whole = plain().sides["write"]
+    text = report([replace(plain(), sides={"write": replace(whole, ios=27_926)})], Style((3, 7)))
+    lines = [line for line in text.split("\n") if "issued rwts" not in line]
+    assert "IOPS=13.0k" in text
+    assert "write_iops" not in figures("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max=4251", "max=many"),
+        ("avg= 6.95", "avg= ?"),
+        ("  cpu          : usr=1.50%", "  cpu          : usr=high"),
+        ("issued rwts: total=0,10000", "issued rwts: total=0;10000"),
+        ("clat percentiles (msec):", "clat percentiles (h):"),
+        ("     lat (msec): min=", "     lat (msec) : min="),
+    ],
+)
+def test_a_line_of_figures_that_cannot_be_read_is_never_passed_over(old: str, new: str) -> None:
+    whole = replace(
+        plain().sides["write"],
+        whole=Latency(3 * 10**6, 4_251_400_123, 6_950_000.25, 2e6),
+        points=[3 * 10**6, *(10**8 * rank for rank in range(2, 18))],
+    )
+    text = report([replace(plain(), sides={"write": whole})], Style((3, 33)))
+    assert text.count(old) >= 1
+    line = next(n for n, line in enumerate(text.split("\n"), start=1) if old in line)
+    said = problem(text.replace(old, new, 1))
+    assert "cannot be read" in said
+    assert f"log.txt, line {line}\n" in said
+
+
+def test_iops_that_are_not_those_of_the_ios_are_not_believed() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem(text.replace("IOPS=5000", "IOPS=6000"))
+    assert said.startswith("fio's IOPS, I/Os and time do not agree\n")
+
+
+def test_blanks_at_the_ends_of_lines_are_no_part_of_them() -> None:
+    text = report(
+        [plain(flushes=1000, flush=Latency(1000, 9000, 5000.5, 12.0), flush_points=[2000] * 17)], Style((3, 33))
+    )
+    assert figures(text.replace("\n", "  \n")) == figures(text)
+
+
+# --- flushes ----------------------------------------------------------------------------------------------------------
+
+
+def test_flushes_have_the_same_names_in_text_as_in_json() -> None:
+    """The same run in both formats, of a live fio. Trap: a flush study loses its main figure."""
+    text = recorded("status-interval-both.stdout")
+    in_json = {row.metric: row for row in read_one("fio", text).measurements}
+    in_text = {row.metric: row for row in read_one("fio", text[text.rindex("flush: (groupid") :]).measurements}
+    flushes = {metric for metric in in_json if metric.startswith("sync_")}
+    assert flushes == {metric for metric in in_text if metric.startswith("sync_")} > {"sync_ios", "sync_latency_p99"}
+    for metric in flushes:
+        assert in_text[metric].value == pytest.approx(in_json[metric].value, rel=0.001, abs=1e-6), metric
+
+
+@pytest.mark.parametrize("name", ["psync-randwrite-fsync1.jsonplus"])
+def test_flushes_of_fio_before_3_18_are_counted_beside_their_latency(name: str) -> None:
+    told = json.loads(recorded(name))
+    today = figures(json.dumps(told, indent=1))
+    for side in ("read", "write", "trim"):
+        for section in ("slat_ns", "clat_ns", "lat_ns"):
+            told["jobs"][0][side].get(section, {}).pop("N", None)
+    told["jobs"][0]["sync"]["lat_ns"].pop("N")
+    assert figures(json.dumps(told, indent=1)) == today
+    assert "sync_latency_mean" in today
+
+
+# --- snapshots and repeats --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["status-interval.stdout", "status-interval.reports", "status-interval-both.stdout"])
+def test_snapshots_of_a_live_fio_are_one_trial_which_is_the_last(name: str) -> None:
+    """Trap: --status-interval gives n = 4 with an interval, of one run."""
+    (output,) = read_log("fio", recorded(name))
+    assert output.form.endswith(" after 3 snapshots of fio-3.33")
+    found = {figure.measurement.metric: figure for figure in output.figures}
+    assert found["elapsed"].measurement.value == pytest.approx(3, abs=0.02)
+    line = recorded(name).split("\n")[found["write_bandwidth"].line - 1]
+    assert "write: IOPS=" in line or '"bw_bytes"' in line
+    assert found["write_bandwidth"].line > recorded(name).count("\n") / 2
+
+
+@pytest.mark.parametrize("name", ["repeats.stdout", "repeats.reports"])
+def test_repeats_of_a_live_fio_remain_trials(name: str) -> None:
+    outputs = read_log("fio", recorded(name))
+    assert [output.problem for output in outputs] == [None, None]
+    assert len({output.measurements[0].value for output in outputs}) == 2
+
+
+def at(seconds: float) -> str:
+    return time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(seconds))
+
+
+def text_after(ms: int, began: float, *, pid: int, header: bool, version: tuple[int, ...] = (3, 33)) -> str:
+    """What fio prints when a job has run so long: it does 2,500 writes a second."""
+    side = replace(plain().sides["write"], ms=ms, ios=max(1, ms * 5 // 2))
+    return report([plain(sides={"write": side}, pid=pid)], Style(version, date=at(began + ms / 1e3), header=header))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(0, 999))
+def test_snapshots_in_text_are_one_trial(began: float, interval_ms: int, number_of: int, odd_ms: int) -> None:
+    times = [interval_ms * (place + 1) for place in range(number_of)]
+    last = times[-1] + odd_ms
+    texts = [text_after(ms, began, pid=77, header=not place) for place, ms in enumerate([*times[:-1], last])]
+    (output,) = read_log("fio", "".join(texts))
+    assert {row.metric: row.value for row in output.measurements}["elapsed"] == last / 1e3
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), st.booleans(), st.booleans()
+)
+def test_repeats_in_text_remain_trials(
+    began: float, ms: int, number_of: int, more_ms: int, header: bool, same_process: bool
+) -> None:
+    """In a container every fio may have the same process number; a later run may do more, and take longer."""
+    texts = []
+    for place in range(number_of):
+        pid = 7 if same_process else 100 + place
+        texts.append(text_after(ms + place * more_ms, began, pid=pid, header=header))
+        began += (ms + place * more_ms) / 1e3 + 0.3
+    assert len(read_log("fio", "".join(texts))) == number_of
+
+
+def test_snapshots_of_a_fio_that_prints_no_time_are_told_by_process_and_header() -> None:
+    version = (2, 0, 8)
+    snapshots = [text_after(ms, 0, pid=77, header=ms == 1000, version=version) for ms in (1000, 2000, 3001)]
+    assert len(read_log("fio", "".join(snapshots))) == 1
+    repeats = [text_after(ms, 0, pid=77, header=True, version=version) for ms in (1000, 2000, 3001)]
+    assert len(read_log("fio", "".join(repeats))) == 3
+
+
+def test_a_snapshot_right_before_the_end_of_a_short_run_is_no_trial() -> None:
+    """Of a real log of fio 3.1 with runtime=1 and --status-interval=1: the times tell nothing, the header does."""
+    texts = [text_after(ms, 1e9 + 0.01, pid=4896, header=ms == 980, version=(3, 1)) for ms in (980, 1000)]
+    assert len(read_log("fio", "".join(texts))) == 1
+
+
+def test_snapshots_of_two_runs_in_one_file_are_two_trials() -> None:
+    first = [text_after(ms, 1e9, pid=77, header=ms == 1000) for ms in (1000, 2000, 3001)]
+    second = [text_after(ms, 1e9 + 10, pid=78, header=ms == 1000) for ms in (1000, 2000, 3001)]
+    outputs = read_log("fio", "".join([*first, *second]))
+    assert [output.form for output in outputs] == ["text after 2 snapshots of fio-3.33"] * 2
+
+
+def json_after(ms: int, began: float, *, bytes_of: int, stamps: str) -> str:
+    """A report as fio prints it when a job has run so long; `stamps` says which of the times its version prints."""
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
+    now, job = began + ms / 1e3, told["jobs"][0]
+    for key, value in (("timestamp_ms", int(now * 1e3)), ("timestamp", int(now))):
+        del told[key]
+        if key in stamps.split():
+            told[key] = value
+    ios = bytes_of // 4096
+    job["elapsed"], job["ctx"], job["job options"] = math.ceil(ms / 1e3), ios, {"rw": "randwrite"}
+    told["global options"] = {}
+    job["write"] |= {
+        "io_bytes": ios * 4096,
+        "total_ios": ios,
+        "runtime": ms,
+        "bw_bytes": ios * 4096 * 1000 // ms,
+        "iops": ios * 1000 / ms,
+    }
+    return json.dumps(told, indent=2) + "\n"
+
+
+STAMPS = st.sampled_from(("timestamp timestamp_ms", "timestamp"))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(1, 999), STAMPS)
+def test_snapshots_in_json_are_one_trial(
+    began: float, interval_ms: int, number_of: int, odd_ms: int, stamps: str
+) -> None:
+    times = [interval_ms * (place + 1) for place in range(number_of)]
+    times[-1] += odd_ms
+    texts = [json_after(ms, began, bytes_of=ms * 40_960, stamps=stamps) for ms in times]
+    (output,) = read_log("fio", "".join(texts))
+    assert output.problem is None
+    assert {row.metric: row.value for row in output.measurements}["elapsed"] == times[-1] / 1e3
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), STAMPS)
+def test_repeats_in_json_remain_trials(began: float, ms: int, number_of: int, more_ms: int, stamps: str) -> None:
+    texts = []
+    for place in range(number_of):
+        took = ms + place * more_ms
+        texts.append(json_after(took, began, bytes_of=took * 40_960, stamps=stamps))
+        began += took / 1e3 + 0.05
+    assert len(read_log("fio", "".join(texts))) == number_of
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(1e9, 2e9), st.integers(20, 900), st.integers(2, 6), st.integers(0, 400), STAMPS)
+def test_short_repeats_of_a_fixed_amount_remain_trials(
+    began: float, ms: int, number_of: int, more_ms: int, stamps: str
+) -> None:
+    """Many runs may end in the same second, and by chance each may take longer than the one before."""
+    texts = []
+    for place in range(number_of):
+        texts.append(json_after(ms + place * more_ms, began, bytes_of=2**26, stamps=stamps))
+        began += (ms + place * more_ms) / 1e3 + 0.05
+    assert len(read_log("fio", "".join(texts))) == number_of
+
+
+def test_reports_without_times_that_may_be_snapshots_or_runs_are_refused_with_the_reason() -> None:
+    """fio 2.1 prints no time in JSON."""
+    growing = "".join(json_after(ms, 0, bytes_of=ms * 40_960, stamps="") for ms in (1000, 2000, 3000))
+    said = problem(growing)
+    assert said.startswith("these may be snapshots of one run (--status-interval), or several runs\n")
+    assert "3 reports of the same jobs" in said
+    assert "put each run into a file of its own" in said
+    same = "".join(json_after(ms, 0, bytes_of=2**26, stamps="") for ms in (1000, 2000, 3000))
+    assert len(read_log("fio", same)) == 3, "a fixed amount is no snapshot of itself"
+
+
+# --- clients, terse, unified ------------------------------------------------------------------------------------------
+
+
+def test_clients_in_text_are_one_trial_with_their_sum() -> None:
+    """Trap: each client becomes a trial, and the sum, whose unit fio forgets ('BW=28.7Mi (30.1M)'), is refused."""
+    text = recorded("clients.stdout")
+    assert "BW=28.7Mi (30.1M)(57.4MiB/2002msec)" in text
+    found = figures(text)
+    assert found["write_bandwidth"] == pytest.approx(28.7 * 2**20)
+    assert (found["write_ios"], found["sync_ios"]) == (14689, 1836)
+    assert found["write_bandwidth vm a.0"] + found["write_bandwidth vm a.1"] == pytest.approx(
+        found["write_bandwidth"], rel=0.01
+    )
+    assert len(read_log("fio", text + text)) == 2, "repeats are trials"
+
+
+def test_the_sum_of_clients_alone_is_read_where_it_is_whole() -> None:
+    text = recorded("clients.stdout")
+    alone = text[text.index("All clients: ") :]
+    assert figures(alone)["write_bandwidth"] == pytest.approx(28.7 * 2**20)
+    cut = alone[: alone.index("  cpu ")]
+    assert problem(cut).startswith("fio's output is not whole\n")
+
+
+def test_clients_that_do_not_add_up_are_not_believed() -> None:
+    text = recorded("clients.stdout")
+    first = text.index("a: (groupid")
+    second = text.index("a: (groupid", first + 1)
+    assert problem(text[:first] + text[second:]).startswith("fio's clients and their sum do not agree\n")
+
+
+def client_report() -> Any:
+    text = recorded("clients.jsonplus")
+    return json.JSONDecoder().raw_decode(text, text.index("{"))[0]
+
+
+def without_counts(told: Any) -> Any:
+    """As fio 3.0 to 3.17 prints it: a latency does not say how many I/Os it is of; 3.7 has no job_runtime."""
+    if isinstance(told, list):
+        return [without_counts(each) for each in told]
+    if isinstance(told, dict):
+        return {key: without_counts(value) for key, value in told.items() if key not in ("N", "job_runtime")}
+    return told
+
+
+def test_json_of_clients_of_fio_3_7_is_read() -> None:
+    """Made from a recording of fio 3.33, as 3.7 prints it."""
+    told = client_report()
+    today = figures(json.dumps(told, indent=1))
+    old = figures(json.dumps(without_counts(told), indent=1))
+    assert old == {key: value for key, value in today.items() if key not in ("user_cpu", "system_cpu")}
+
+
+def test_the_sum_of_clients_in_json_is_held_against_them_and_read_where_it_is_alone() -> None:
+    told = client_report()
+    *clients, whole = told["client_stats"]
+    assert whole["jobname"] == "All clients"
+    side = "write" if whole["write"]["io_bytes"] else "read"
+    alone = figures(json.dumps({**told, "client_stats": [whole]}, indent=1))
+    assert alone[f"bytes {side}"] == whole[side]["io_bytes"]
+    lost = json.dumps({**told, "client_stats": [*clients[1:], whole]}, indent=1)
+    assert "fio's figures do not agree" in problem(lost)
+
+
+@pytest.mark.parametrize("name", ["unified.stdout", "unified.report"])
+def test_directions_that_fio_added_up_are_refused_with_advice(name: str) -> None:
+    said = problem(recorded(name))
+    assert said.startswith("fio added up its reads and its writes")
+    assert "unified_rw_reporting" in said.partition("next:")[2]
+
+
+def test_directions_that_fio_also_added_up_are_read() -> None:
+    found = figures(recorded("unified-both.stdout"))
+    assert (found["read_ios"], found["write_ios"]) == (496, 528)
+
+
+@pytest.mark.parametrize("name", ["fio/terse-3.stdout", "fio/terse-4.stdout", "fio/terse-5.stdout"])
+def test_one_line_of_terse_output_is_read(name: str) -> None:
+    text = recorded(name.removeprefix("fio/"))
+    version = int(text[0])
+    fields, found = text.split(";"), figures(text)
+    width = 47 if version == 5 else 41
+    for side, at_field in (("read", 5), ("write", 5 + width)):
+        kib, rate, iops, ms = map(int, fields[at_field : at_field + 4])
+        assert (found[f"bytes {side}"], found[f"{side}_iops"]) == (kib * 1024, iops)
+        assert found[f"{side}_bandwidth"] == pytest.approx(rate * 1024, rel=1e-3)
+        assert found[f"{side}_bandwidth"] == pytest.approx(kib * 1024e3 / ms)
+        assert found[f"{side}_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 4 + 20 + 2]) / 1e6)
+        assert found[f"{side}_completion_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 2]) / 1e6)
+    assert not any(key.endswith(tuple(KEPT)) for key in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "advice"),
+    [
+        (lambda: recorded("terse-3.stdout") * 2, "several lines of terse output", "each into a file of its own"),
+        (lambda: recorded("terse-2.stdout"), "version 2 of fio's terse output", "--output-format=json"),
+        (lambda: recorded("terse-3.stdout")[:600], "cannot be read", "--output-format=json"),
+        (lambda: recorded("terse-3.stdout").replace(";t;0;0;", ";t;0;28;"), "fio failed with error 28", ""),
+        (lambda: recorded("terse-3.stdout").replace(";t;0;0;", ";t;u;0;0;"), "cannot be read", "--output-format=json"),
+    ],
+)
+def test_terse_output_that_could_be_misread_is_refused_with_advice(text: Any, said: str, advice: str) -> None:
+    found = problem(text())
+    assert said in found
+    assert advice in found
+
+
+# --- as people paste and keep logs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [(2, 1, 10), (3, 33)])
+def test_an_indented_paste_is_read(version: tuple[int, ...]) -> None:
+    text = report([plain()], Style(version))
+    indented = "".join(f"    {line}\n" for line in text.split("\n"))
+    assert figures(f"1. I ran fio:\n\n{indented}") == figures(text)
+
+
+def test_an_indented_report_in_json_is_read_below_other_words() -> None:
+    told = recorded("repeats.reports").partition("\n}\n")[0] + "\n}\n"
+    indented = "".join(f"  {line}\n" for line in told.split("\n"))
+    assert figures(f"Testing custom profile ...\n{indented}") == figures(told)
+
+
+def test_an_edited_report_in_json_says_what_is_allowed() -> None:
+    told = recorded("repeats.reports").replace('"jobs" : [', '"jobs" : [ ...', 1)
+    (first, _) = read_log("fio", told, where="log.txt")
+    assert "from its first brace to its last" in str(first.problem)
+
+
+def test_a_latency_longer_than_the_run_is_missing() -> None:
+    """Trap: fio 2.1.11 prints `lat (msec): min=756523K, max=756553K, avg=756537530.85` for 30 s without clat."""
+    text = report([plain()], Style((2, 1, 10)))
+    line = next(line for line in text.split("\n") if line.startswith("     lat"))
+    wrong = text.replace(line, "     lat (msec): min=756523K, max=756553K, avg=756537530.85, stdev=8719.64")
+    assert {*figures(text)} - {*figures(wrong)} == {"write_latency_mean"}
+    told = json.loads(recorded("repeats.reports").partition("\n}\n")[0] + "\n}")
+    told["jobs"][0]["write"]["lat_ns"]["mean"] = 756_537_530_850_000.0
+    whole = json.dumps(told, indent=1)
+    assert "write_latency_mean" not in figures(whole)
+    assert "write_latency_mean" not in set(tidy("fio", [("x", whole.encode())]).frame["metric"])
+
+
+def test_a_log_without_its_sums_says_which_lines_are_missing() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem(text[: text.index("Run status")])
+    assert said.startswith("fio's output is not whole")
+    assert "below 'Run status group'" in said
+
+
+# --- as a run ---------------------------------------------------------------------------------------------------------
+
+
+def imported(directory: Path, results: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    monkeypatch.chdir(directory)
+    raw = {"question": "?", "tool": "fio", "files": "{filesystem}-{repeat}.txt", "metrics": ["write_bandwidth"]}
+    return load_run(import_patterns(raw, results=results))
+
+
+def test_slow_trials_of_a_run_keep_their_latency(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: the mean of the three fast trials of five, and a false `faster`."""
+    files, side = {}, plain().sides["write"]
+    for place, (mean, most) in enumerate([(4.5, 0.9), (4.7, 0.95), (4.66, 0.99), (10.4, 4.2514), (10.5, 4.3)], start=1):
+        whole = Latency(1_000_000, round(most * 1e9), mean * 1e6, 2e6)
+        trial = plain(sides={"write": replace(side, whole=whole, ms=2000 + place)}, pid=place)
+        files[f"disk-{place}.txt"] = report([trial], Style((2, 1, 10)))
+    rows = imported(tmp_path, results_dir, files, monkeypatch).estimates
+    (latency,) = rows[rows["metric"] == "write_latency_mean"].itertuples()
+    assert (latency.n, latency.mean) == (5, pytest.approx(6.952e-3))
+
+
+def test_snapshots_become_one_trial_of_a_run(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: n = 4 with an interval, of one run."""
+    files = {"disk-1.txt": recorded("status-interval.stdout"), "ram-1.txt": recorded("status-interval.reports")}
+    run = imported(tmp_path, results_dir, files, monkeypatch)
+    assert run.trials["status"].tolist() == ["ok", "ok"]
+    rows = run.estimates[run.estimates["metric"] == "write_bandwidth"]
+    assert set(rows["n"]) == {1}
+    assert rows["low"].isna().all()
+
+
+def test_a_paste_that_lost_its_blanks_says_so() -> None:
+    text = report([plain()], Style((3, 33)))
+    said = problem("\n".join(line.lstrip() for line in text.split("\n")))
+    assert said.startswith("no reads and no writes below a job of fio\n")
+    assert "with the blanks before them" in said

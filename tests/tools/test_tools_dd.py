@@ -1,0 +1,250 @@
+"""dd: golden commands, and real recordings in several languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mountlab.core.errors import MountlabError, ParameterError, ParseError, ToolError, TrialError
+from mountlab.core.model import Scalar, Workload
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.dd import Dd, read_summary
+
+DATA = Path(__file__).parents[1] / "data" / "dd"
+DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in Dd.options.items() if o.default is not None}
+
+
+def workload(**options: Any) -> Workload:
+    given_options = {"direction": "write", "count": 8, **options}
+    return Workload(name="w", tool="dd", options={**DEFAULTS, **given_options})
+
+
+def recording(name: str, *, exit_status: int = 0) -> ToolOutput:
+    return ToolOutput(exit_status=exit_status, stdout="", stderr=(DATA / f"{name}.stderr").read_text(), files={})
+
+
+def said(stderr: str, exit_status: int = 0) -> ToolOutput:
+    return ToolOutput(exit_status=exit_status, stdout="", stderr=stderr, files={})
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "argv"),
+    [
+        ({}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fdatasync"),
+        ({"bs": 4096}, "dd if=/dev/zero of=/m/t/dd.img bs=4096 count=8 conv=fdatasync"),
+        ({"conv": "fsync"}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fsync"),
+        ({"conv": "none"}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8"),
+        ({"conv": "none", "oflag": "direct"}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 oflag=direct"),
+        ({"conv": "none", "oflag": "dsync"}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 oflag=dsync"),
+        ({"oflag": "sync"}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fdatasync oflag=sync"),
+    ],
+)
+def test_a_write_is_one_command_with_nothing_prepared(options: dict[str, Scalar], argv: str) -> None:
+    """Trap: dd writes timed without a flush. conv=fdatasync is the default."""
+    command = Dd().command(workload(**options), "/m/t", "/out")
+    assert " ".join(command.argv) == argv
+    assert (command.prepare, command.warm, command.cache) == ((), (), None)
+
+
+def test_a_read_reads_a_file_that_was_written_and_flushed_before() -> None:
+    command = Dd().command(workload(direction="read"), "/m/t", "/out")
+    assert [" ".join(argv) for argv in command.prepare] == [
+        "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fsync"
+    ]
+    assert " ".join(command.argv) == "dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"
+    assert (command.warm, command.cache) == ((), None)
+
+
+def test_a_direct_read_says_so_to_dd() -> None:
+    command = Dd().command(workload(direction="read", iflag="direct"), "/m/t", "/out")
+    assert command.argv[-1] == "iflag=direct"
+
+
+@pytest.mark.parametrize(("cache", "warm"), [("warm", 1), ("cold", 0), ("as_is", 0)])
+def test_only_a_warm_read_reads_the_file_once_before(cache: str, warm: int) -> None:
+    command = Dd().command(workload(direction="read", cache=cache), "/m/t", "/out")
+    assert command.cache == cache
+    assert [" ".join(argv) for argv in command.warm] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"] * warm
+
+
+BUSYBOX = (DATA.parent / "versions" / "dd-busybox-1.35.0.txt").read_text()
+TOLD = "1+0 records in\n1+0 records out\n512 bytes (512B) copied, 0.000024 seconds, 20.3MB/s\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "allowed"),
+    [
+        ({}, "conv", "fsync, none"),
+        ({"conv": "fsync", "oflag": "dsync"}, "oflag", "direct, none"),
+        ({"conv": "fsync", "oflag": "sync"}, "oflag", "direct, none"),
+    ],
+)
+def test_what_busybox_does_not_know_is_refused_with_what_it_knows(
+    options: dict[str, Scalar], key: str, allowed: str
+) -> None:
+    own = workload(**options).options
+    with pytest.raises(ParameterError, match=f"which is BusyBox's, has no such {key}") as caught:
+        Dd().check_help(own, BUSYBOX + TOLD, where="w")
+    assert (caught.value.where, caught.value.got, caught.value.allowed) == (f"w.{key}", repr(own[key]), allowed)
+    assert "install coreutils" in caught.value.next_step
+    gnu = (DATA.parent / "versions" / "dd-9.1-help.txt").read_text()
+    Dd().check_help(own, gnu, where="w")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"conv": "fsync"},
+        {"conv": "none", "oflag": "direct"},
+        {"direction": "read"},
+        {"direction": "read", "iflag": "direct"},
+    ],
+)
+def test_what_busybox_knows_passes(options: dict[str, Scalar]) -> None:
+    """A read lays out its file with a flush that BusyBox knows too."""
+    Dd().check_help(workload(**options).options, BUSYBOX + TOLD, where="w")
+    prepare = Dd().command(workload(**options), "/m/t", "/out").prepare
+    assert all("conv=fdatasync" not in argv for argv in prepare)
+
+
+def test_a_busybox_that_does_not_tell_the_time_is_refused_in_the_plan() -> None:
+    """That of Debian prints its records and nothing else."""
+    with pytest.raises(ParameterError, match="does not tell how long it took") as caught:
+        Dd().check_help(workload(conv="fsync").options, f"{BUSYBOX}1+0 records in\n1+0 records out\n", where="w")
+    assert (caught.value.where, caught.value.got) == ("w.tool", "1+0 records out")
+    assert "install coreutils" in caught.value.next_step
+
+
+def test_the_summary_of_busybox_is_read() -> None:
+    assert read_summary(TOLD) == (512, 0.000024)
+
+
+def test_the_space_that_it_takes_is_blocks_times_block_size() -> None:
+    assert Dd().space_bytes(workload(bs=4096, count=10)) == 40960
+    assert Dd().main_metrics(workload(direction="read")) == ("read_bandwidth",)
+    assert Dd().expected_s(workload(direction="read")) > Dd().expected_s(workload())
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "copied", "seconds"),
+    [
+        ("write-1m", 209715200, 0.279132),
+        ("direct", 104857600, 0.0457039),
+        ("dsync", 4096000, 0.147769),
+        ("status-progress", 104857600, 0.0263561),
+        ("locale-de_DE", 209715200, 0.0971606),
+        ("512-bytes", 512, 7.7536e-05),
+        ("einval", 0, 0.000208741),
+        ("no-space", 0, 0.000207369),
+    ],
+)
+def test_a_recorded_summary_gives_bytes_and_seconds(name: str, copied: int, seconds: float) -> None:
+    """Trap: the summary is on stderr, translated, without a parenthesis under 1 kB, and printed after errors too."""
+    assert read_summary((DATA / f"{name}.stderr").read_text()) == (copied, seconds)
+
+
+LANGUAGES: dict[str, str] = {}
+for _line in (DATA / "languages.tsv").read_text().splitlines():
+    _language, _text = _line.split("\t")
+    LANGUAGES[_language] = LANGUAGES.get(_language, "") + _text + "\n"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_that_dd_speaks_is_read(language: str) -> None:
+    """Recorded with dd 9.1: the verb may come first (uk), be two words (hr), and commas may be wide (zh_CN)."""
+    copied, seconds = read_summary(LANGUAGES[language])
+    assert copied == 20971520
+    assert 1e-4 < seconds < 1e-1
+    assert f"{seconds:g}".replace(".", ",") in LANGUAGES[language]
+
+
+def test_figures_are_computed_from_bytes_and_seconds_in_base_units() -> None:
+    """The rate that dd prints has two or three digits: 751 MB/s here."""
+    rows = Dd().parse(workload(count=200), recording("write-1m"))
+    assert [(row.metric, row.label, row.unit) for row in rows] == [
+        ("write_bandwidth", "", "B/s"),
+        ("elapsed", "", "s"),
+        ("bytes", "write", "B"),
+    ]
+    assert rows[0].value == pytest.approx(209715200 / 0.279132, rel=1e-12)
+    assert rows[0].value == pytest.approx(751e6, rel=1e-3)
+    assert (rows[1].value, rows[2].value) == (0.279132, 209715200.0)
+
+
+def test_a_read_is_told_as_a_read() -> None:
+    rows = Dd().parse(workload(direction="read", count=200), recording("locale-de_DE"))
+    assert (rows[0].metric, rows[2].label) == ("read_bandwidth", "read")
+    assert rows[0].value == pytest.approx(2.2e9, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "reason"), [("einval", "Invalid argument"), ("no-space", "No space left on device")])
+def test_an_error_of_dd_is_a_failed_trial_with_its_words(name: str, reason: str) -> None:
+    """Trap: errors print a summary too."""
+    with pytest.raises(ToolError, match="dd failed with exit status 1") as caught:
+        Dd().parse(workload(), recording(name, exit_status=1))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["einval", "no-space", "512-bytes"])
+def test_a_short_copy_is_not_believed_whatever_the_exit_status_says(name: str) -> None:
+    """Trap: a tool's exit status is never believed alone."""
+    with pytest.raises(ToolError) as caught:
+        Dd().parse(workload(), recording(name))
+    assert caught.value.what == "dd did not copy what was asked"
+    assert caught.value.allowed == "8388608 B"
+    assert caught.value.got in ("0 B", "512 B")
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "",
+        "200+0 records in\n200+0 records out\n",
+        "dd: failed to open '/srv/x1/y2': Permission denied\n",
+        "209715200 bytes (210 MB, 200 MiB) copied, 0.2",
+        "dd: closing '/d1/2 s, 3': bad\n",
+    ],
+)
+def test_without_a_whole_summary_there_is_no_figure(stderr: str) -> None:
+    with pytest.raises(ParseError, match="dd printed no summary line") as caught:
+        Dd().parse(workload(), said(stderr))
+    assert caught.value.got == (stderr.strip() or "nothing")
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.0", "0,000", "0e-05", "9e999", "1e-999"])
+def test_a_time_of_zero_or_beyond_all_bounds_gives_no_figure(seconds: str) -> None:
+    with pytest.raises(ParseError, match="dd tells no time that can have passed"):
+        Dd().parse(workload(), said(f"8388608 bytes (8.4 MB, 8.0 MiB) copied, {seconds} s, Infinity B/s\n"))
+
+
+def test_the_last_summary_counts() -> None:
+    text = (DATA / "512-bytes.stderr").read_text() + (DATA / "write-1m.stderr").read_text()
+    assert read_summary(text)[0] == 209715200
+
+
+def test_a_summary_cut_anywhere_gives_the_true_figure_or_none() -> None:
+    text = (DATA / "write-1m.stderr").read_text()
+    for end in range(len(text)):
+        try:
+            rows = Dd().parse(workload(count=200), said(text[:end]))
+        except TrialError:
+            continue
+        assert rows[1].value == 0.279132
+
+
+@given(st.text(alphabet="0123456789.,e+- sbytescopied()MB/\n'，", max_size=200))
+def test_no_text_gives_anything_but_positive_figures_or_a_documented_error(text: str) -> None:
+    try:
+        rows = Dd().parse(workload(bs=1, count=1), said(text))
+    except MountlabError:
+        return
+    assert all(0 < row.value < float("inf") for row in rows)
