@@ -25,7 +25,8 @@ from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import Measurement, Several, Shown, Stop, Sweep, Trial
+from mountlab.core.model import Measurement, Stop, Sweep, Trial
+from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.evidence import (
     counted_chain,
     through_cache_below,
