@@ -1,4 +1,5 @@
 """Values that show themselves in a notebook. In a module of its own: the package imports it, whatever is asked for."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
