@@ -14,7 +14,7 @@ from importlib import import_module
 
 import lazy_loader
 
-from mountlab.core.model import Shown
+from mountlab.core.shown import Shown
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

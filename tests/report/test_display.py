@@ -11,7 +11,7 @@ import mountlab
 import pytest
 from mountlab.core import disk
 from mountlab.core.findings import Caveat, Estimate
-from mountlab.core.model import Several, Shown
+from mountlab.core.shown import Several, Shown
 from mountlab.results import store
 from mountlab.results.store import Run
 from sweeps import TMPFS, sweep

@@ -9,15 +9,17 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 from mountlab.__main__ import main
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
-from mountlab.results import derived, paths, store, tables
+from mountlab.results import derived, paths, stamp, store, tables
 from mountlab.results.info import read_info, read_verdicts
 from mountlab.results.journal import read_journal
+from mountlab.results.raw import read_measurements
 from mountlab.results.store import load_run
 from mountlab.results.writer import RunWriter
 from pyarrow import parquet
@@ -302,3 +304,69 @@ def test_resume_refuses_an_altered_run_before_it_connects(
     monkeypatch.setattr("mountlab.runner.workflow.planned", lambda *_, **__: pytest.fail("it connects"))
     assert main(["resume", str(run)]) == 2
     assert "was altered after it was written" in capsys.readouterr().err
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Grows by one each time that raw output is parsed."""
+    found: list[Path] = []
+
+    def read(raw: Path, *rest: Any) -> Any:
+        found.append(raw)
+        return read_measurements(raw, *rest)
+
+    monkeypatch.setattr(store, "read_measurements", read)
+    return found
+
+
+def test_raw_output_is_parsed_once_and_later_readers_take_the_derived_figures(
+    results: Path, parsed: list[Path]
+) -> None:
+    run = results / "r1"
+    later = load_run(run)
+    assert not parsed
+    again = load_run(run, as_it_is=True)
+    assert len(parsed) == 1, "as it is: from raw output"
+    assert later.measurements.equals(again.measurements)
+    assert later.measurements.dtypes.equals(again.measurements.dtypes)
+    assert tables.comparison_frame(later).equals(tables.comparison_frame(again))
+    tables.derive_outdated(run)
+    assert len(parsed) == 1
+    tables.derive(run)
+    assert len(parsed) == 2
+
+
+def exclude_one(run: Path) -> None:
+    (run / "exclude.yml").write_text("exclude: {t0007: noise}")
+
+
+FIGURES_LOST: dict[str, Change] = {
+    "twice as fast": twice_as_fast,
+    "no checksums of derived files": lambda run: (run / derived.FILE).unlink(),
+    "other checksums": in_file(derived.FILE, '"figures"', '"figure"'),
+    "no figures": lambda run: (run / store.MEASUREMENTS).unlink(),
+    "a trial is excluded": exclude_one,
+}
+
+
+@pytest.mark.parametrize("what", FIGURES_LOST)
+@pytest.mark.filterwarnings("ignore::mountlab.core.errors.MountlabWarning")
+def test_derived_figures_that_are_not_those_of_the_run_as_it_is_are_not_taken(
+    what: str, results: Path, parsed: list[Path]
+) -> None:
+    run = results / "r1"
+    FIGURES_LOST[what](run)
+    found = load_run(run)
+    assert parsed
+    assert found.measurements.equals(load_run(run, as_it_is=True).measurements)
+
+
+def test_figures_of_other_parsers_are_made_again(
+    results: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (derived, stamp):
+        monkeypatch.setattr(module, "FIGURES", stamp.FIGURES + 1)
+    load_run(results / "r1")
+    assert len(parsed) == 1
+    tables.derive_outdated(results / "r1")
+    assert len(parsed) == 2

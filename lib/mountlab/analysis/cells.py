@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison
+from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.names import cell_id

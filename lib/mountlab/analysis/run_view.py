@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import pandas as pd
-
 from mountlab.analysis.memory_use import Use
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.frames import pd
 from mountlab.core.model import Stop, Sweep
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series

@@ -14,8 +14,9 @@ import pandas as pd
 
 from mountlab.analysis.run_view import Measured
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Cell, Several, Sweep, Workload
+from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
+from mountlab.core.shown import Several
 
 R = TypeVar("R", bound=Measured)
 Same = tuple[str, frozenset[tuple[str, str]]]

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from mountlab.analysis.cells import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
+from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
 from mountlab.stats.estimates import Floats

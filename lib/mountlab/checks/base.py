@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import pandas as pd
-
 from mountlab.core.findings import Caveat, OptionEvidence, Severity
+from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Filesystem, Stop, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import pandas as pd
-
 from mountlab.checks.base import Check, Evidence, of_cell
 from mountlab.core.findings import Caveat, Estimate
+from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Sweep
 from mountlab.stats import estimate
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-import pandas as pd
-
 from mountlab.checks import stated_facts
 from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_seconds

@@ -16,8 +16,6 @@ def add(verbs: Any) -> None:
 
 
 def _plan(arguments: Arguments) -> int:
-    from mountlab.analysis.forecast import forecast
-    from mountlab.report.views.forecast import forecast_json, forecast_text
     from mountlab.results import paths, store
     from mountlab.runner import workflow
     from mountlab.sweep.plan_text import plan_json, plan_text
@@ -27,14 +25,21 @@ def _plan(arguments: Arguments) -> int:
         return _plan_on_boxes(resolved, as_json=arguments.json)
     pilot = store.load_run(arguments.pilot) if arguments.pilot else None
     with workflow.planned(resolved, box=arguments.box) as session:
-        predicted = forecast(resolved.sweep, pilot, facts=session.facts) if pilot else None
+        as_json, more = _predicted(resolved.sweep, pilot, session.facts) if pilot else ({}, [])
         if arguments.json:
-            more = {"pilot": forecast_json(predicted)} if predicted else {}
-            print(json_text({**plan_json(session.plan, session.facts), **more}))
+            print(json_text({**plan_json(session.plan, session.facts), **as_json}))
         else:
-            more_text = [forecast_text(predicted, resolved.sweep)] if predicted else []
-            print(plan_text(session.plan, session.facts), *more_text, sep="\n\n")
+            print(plan_text(session.plan, session.facts), *more, sep="\n\n")
     return 0
+
+
+def _predicted(sweep: Any, pilot: Any, facts: Any) -> tuple[dict[str, Any], list[str]]:
+    """What an earlier run predicts, as data and as text."""
+    from mountlab.analysis.forecast import forecast
+    from mountlab.report.views.forecast import forecast_json, forecast_text
+
+    predicted = forecast(sweep, pilot, facts=facts)
+    return {"pilot": forecast_json(predicted)}, [forecast_text(predicted, sweep)]
 
 
 def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:

@@ -59,10 +59,12 @@ def finish(path: Path) -> int:
     """Report on a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
     from mountlab.checks import named
     from mountlab.report.execute import write_report
+    from mountlab.report.kernels import prepare
     from mountlab.report.terminal import answer_text
     from mountlab.results import store
 
     with reporting(path):
+        prepare()
         run = store.load_run(path)
         print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
         page = write_report(path)

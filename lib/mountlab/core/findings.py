@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mountlab.core.metrics import Better, higher_is_better
-from mountlab.core.model import Shown
+from mountlab.core.shown import Shown
 
 Verdict = Literal["faster", "slower", "same", "undecided"]
 Claim = Literal["faster", "slower", "same"]

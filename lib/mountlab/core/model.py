@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
+from mountlab.core.shown import Shown
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -68,32 +69,6 @@ COLUMNS = frozenset(
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
     """A package that has the same name with every package manager, but for those named."""
     return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
-
-
-class Shown:
-    """A value that shows itself in a notebook, by the looks that the package gives it: the core knows no HTML."""
-
-    looks: ClassVar[Callable[[], Any]]
-    """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""
-
-    def __init_subclass__(cls) -> None:
-        """IPython takes what it finds first on the way from a class to its parents, and a dataclass has a __repr__ of
-        its own: each class gets this one, too."""
-        cls._repr_pretty_ = cls._repr_pretty_  # type: ignore[method-assign]
-
-    def _repr_html_(self) -> str:
-        return str(Shown.looks().html_of(self))
-
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        """What IPython asks for where it shows plain text."""
-        printer.text(str(self))
-
-    def __str__(self) -> str:
-        return str(Shown.looks().text_of(self))
-
-
-class Several(list[T], Shown):
-    """A list of values of one kind, which a notebook shows as one table."""
 
 
 @dataclass(frozen=True, kw_only=True)

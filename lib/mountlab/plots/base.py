@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from mountlab.core.errors import InputError
-from mountlab.core.model import Shown
+from mountlab.core.shown import Shown
 from mountlab.plots.paper import FORMS, on_paper
 from mountlab.plots.style import STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import for_page

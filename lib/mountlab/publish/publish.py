@@ -175,15 +175,14 @@ def _files(directory: Path) -> list[Path]:
 def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
     """Everything but the zip, the checksums last."""
     copies = [_copy_run(place, run, names) for run in runs]
-    for copy in copies:
-        _derive(copy)
+    copied = [_derive(copy) for copy in copies]
     comparisons = dict(_compare(place, copies))
     for notebook in sorted(place.rglob("*.ipynb")):
         _clean(notebook, _machine_free(place, names))
     for page in sorted(place.rglob("report.html")):
         _put(page, page_with(page.read_text(), _machine_free(place, names)))
     _add_surroundings(place)
-    bundle = _bundle(copies, comparisons, names, title, wishes)
+    bundle = _bundle(copied, comparisons, names, title, wishes)
     _describe(place, bundle)
     sums = {_name(place, file): hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(place)}
     _put(place / MANIFEST, manifest(sums))
@@ -235,12 +234,13 @@ def _put(path: Path, content: str | bytes) -> None:
     path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
 
 
-def _derive(copy: Path) -> None:
-    """Tables and report, from the copy alone."""
+def _derive(copy: Path) -> Run:
+    """Make tables and report from the copy alone, and return it."""
     run = store.load_run(copy)
     tables.write_derived(run)
     _put(copy / "measurements.csv", reproduce.table_text(run, "measurements"))
     execute.write_report(copy)
+    return run
 
 
 def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -287,13 +287,13 @@ def _add_surroundings(place: Path) -> None:
 
 
 def _bundle(
-    copies: Sequence[Path], comparisons: Mapping[str, str], names: Pseudonyms | None, title: str, wishes: Wishes
+    copied: Sequence[Run], comparisons: Mapping[str, str], names: Pseudonyms | None, title: str, wishes: Wishes
 ) -> Bundle:
     return Bundle(
         title=title,
         authors=wishes.authors or (DEFAULT_AUTHOR,),
         licence=wishes.licence,
-        runs=tuple(reproduce.published_run(store.load_run(copy)) for copy in copies),
+        runs=tuple(map(reproduce.published_run, copied)),
         comparisons=comparisons,
         replaced=tuple(names.told()) if names else None,
         ordinary=names.ordinary() if names else (),
@@ -326,8 +326,9 @@ def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
     all of it for what should be gone."""
     found = [str(each) for each in reproduce.damaged(place)]
     for run, copy in zip(runs, _copies(place, runs, names), strict=True):
-        found += [str(each) for each in reproduce.differing(copy)]
-        found += [str(each) for each in _changed(run, copy, names)]
+        again = store.load_run(copy, as_it_is=True)
+        found += [str(each) for each in reproduce.differing(copy, again)]
+        found += [str(each) for each in _changed(run, again, names)]
     if found:
         raise MountlabError(
             "the bundle would not hold the figures of the runs: replacing a name changed what its raw output says",
@@ -350,13 +351,12 @@ def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[
     return [place / "runs" / (names.text(run_id) if names else run_id) for run_id in ids]
 
 
-def _changed(run: Run, copy: Path, names: Pseudonyms | None) -> Iterator[object]:
+def _changed(run: Run, again: Run, names: Pseudonyms | None) -> Iterator[object]:
     """Where the figures of the copy are not those of the run."""
-    again = store.load_run(copy)
     for table in TABLES:
         before = reproduce.table_text(run, table)
         yield from differences(
-            copy.name, table, names.rows(before) if names else before, reproduce.table_text(again, table)
+            again.path.name, table, names.rows(before) if names else before, reproduce.table_text(again, table)
         )
 
 

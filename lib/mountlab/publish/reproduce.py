@@ -238,9 +238,9 @@ def _sum(path: Path) -> str:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-def differing(run: Path) -> list[Difference]:
-    """Where the published tables and the sweep of a run are not what its raw output and its run.json give."""
-    again = store.load_run(run, as_it_is=True)
+def differing(run: Path, again: Run) -> list[Difference]:
+    """Where the published tables and the sweep of a run are not what its raw output and its run.json give. `again`: the
+    run as it is, with its figures from the raw output."""
     texts = {table: table_text(again, table) for table in (*TABLES, "caveats")}
     found = [each for name, text in texts.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
@@ -272,7 +272,7 @@ def _differing_or_why(run: Path) -> list[Difference]:
         return [_lost(run, error)]
     _check_names(run, names)
     try:
-        return differing(run)
+        return differing(run, store.load_run(run, as_it_is=True))
     except _DAMAGE as error:
         return [_lost(run, error)]
 

@@ -14,8 +14,9 @@ from mountlab.analysis.run_view import RunView
 from mountlab.checks import caveats
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Comparison, Estimate
-from mountlab.core.model import Several, Sweep
+from mountlab.core.model import Sweep
 from mountlab.core.names import metric_noun, spoken_code, workload_label
+from mountlab.core.shown import Several
 from mountlab.core.units import scale_for
 from mountlab.report import html, sections, terminal
 from mountlab.report.html import Column, Html, Rows, Text

@@ -7,6 +7,7 @@ three seconds, which nobody should wait for who only wants a plan.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,20 +15,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis.compare.boxes import across_boxes
-from mountlab.analysis.compare.many import compare_many
-from mountlab.analysis.compare.two import compare_runs
 from mountlab.core import disk
 from mountlab.core.disk import clear
 from mountlab.core.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.signals import in_a_thread
 from mountlab.report import index
 from mountlab.report.html import JUPYTERLAB_STYLE, Html
-from mountlab.report.kernels import Kernels, own_loop
+from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
-from mountlab.report.views import boxes, compare
-from mountlab.report.views import compare_many as compare_many_view
 from mountlab.results import listing, paths, store, tables
 from mountlab.results.info import read_info
 from mountlab.results.lock import alone, held
@@ -54,9 +50,11 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = paths.found(run_path).resolve()
     info = read_info(run_path)
+    prepare()
     refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
+    tables.derive_outdated(run_path)
     try:
         with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=tables.DERIVE_S):
             clear(run_path, f".{written.name}.*.tmp")
@@ -93,6 +91,9 @@ def write_across(
 ) -> Path:
     """Execute the notebook on the runs of one sweep, one a box, and return the path of its page, as `write_comparison`
     does. `missing`: boxes without a run, and why. Raises PlanError where there are not two boxes with figures."""
+    from mountlab.analysis.compare.boxes import across_boxes
+    from mountlab.report.views import boxes
+
     asked = [path.resolve() for path in run_paths]
     across = across_boxes([store.load_run(path) for path in asked], missing)
     entry, runs = boxes.entry(across), [str(path) for path in asked]
@@ -119,6 +120,11 @@ def _comparison_name(names: Sequence[str]) -> str:
 def _comparison_entry(asked: Sequence[Path]) -> dict[str, Any]:
     """What the index says of the comparison; its date is that of its newest run, so that it is the same when it is made
     again. Raises PlanError for runs that cannot be compared."""
+    from mountlab.analysis.compare.many import compare_many
+    from mountlab.analysis.compare.two import compare_runs
+    from mountlab.report.views import compare
+    from mountlab.report.views import compare_many as compare_many_view
+
     loaded = [store.load_run(path) for path in asked]
     if len(loaded) == _TWO:
         two = compare_runs(*loaded)
@@ -185,6 +191,7 @@ def execute(
 
     `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from papermill import PapermillExecutionError, execute_notebook
 
     disk.make_directory(executed.parent)
@@ -204,6 +211,7 @@ def execute(
                 request_save_on_cell_execute=False,
                 execution_timeout=limit_s,
                 kernel_manager_class=own.manager(connection),
+                shutdown_kernel="graceful" if kernels else "immediate",
             )
 
     try:

@@ -4,10 +4,15 @@ hand on the one that runs, so that it can be stopped cleanly."""
 from __future__ import annotations
 
 import asyncio
+import atexit
+import json
 import os
+import select
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +23,11 @@ class Kernels:
     """Gives papermill a class of kernel managers, and interrupts the kernel that the last one of them has started."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, *, alone: bool = False) -> None:
-        """`alone`: the kernel imports nothing that lies in the current directory, which may be somebody else's run."""
+        """`alone`: the kernel imports nothing that lies in the current directory, which may be somebody else's run, and
+        may be forked from a process that has imported what reports need."""
         self._environment = {**(environment or {}), **({"PYTHONSAFEPATH": "1"} if alone else {})}
         self._options = ["--IPKernelApp.ignore_cwd=True"] if alone else []
+        self._forked = alone
         self._last: Any = None
 
     def manager(self, connection: Path) -> type:
@@ -44,6 +51,8 @@ class Kernels:
                     # one may take the other's. A socket of this name is nobody else's, and no file is left of it.
                     self.transport, self.ip = "ipc", f"@mountlab-{uuid4().hex}"
                 kernels._last = self
+                if kernels._forked:
+                    self.provisioner = _provisioner(self)
 
             @property
             def kernel_spec(self) -> KernelSpec:
@@ -73,6 +82,140 @@ class Kernels:
         except ProcessLookupError:
             return False
         return True
+
+
+def _provisioner(manager: Any) -> Any:
+    """Return what launches the kernel of a manager: by the kernel server, or where that is busy as any other."""
+    from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+    class Forking(LocalProvisioner):
+        async def launch_kernel(self, cmd: list[str], **keywords: Any) -> Any:
+            process: Any = _forked(cmd, keywords)
+            if process is None:
+                return await super().launch_kernel(cmd, **keywords)
+            self.process, self.pid, self.pgid = process, process.pid, process.pid
+            return self.connection_info
+
+    return Forking(kernel_id=manager.kernel_id, kernel_spec=manager.kernel_spec, parent=manager)
+
+
+class ForkedKernel:
+    """A kernel of the kernel server, with the methods of subprocess.Popen that jupyter_client uses."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, server: KernelServer, pid: int) -> None:
+        self.pid = pid
+        self._server = server
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while it runs."""
+        if self._status is None and self._server.has_answer():
+            self._status = self._server.answer()
+        return self._status
+
+    def wait(self) -> int:
+        """Return the exit status at its end."""
+        if self._status is None:
+            self._status = self._server.answer()
+        return self._status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class KernelServer:
+    """A running kernel server. It ends when this process does, or when it had nothing to do for a minute."""
+
+    def __init__(self) -> None:
+        self.environment, self.directory = dict(os.environ), str(Path.cwd())
+        self._kernel: ForkedKernel | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "mountlab.report.kernel_server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        atexit.register(self.end)
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it runs, and what it imported it would import again here and now."""
+        return self._process.poll() is None and self.environment == os.environ and self.directory == str(Path.cwd())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a kernel of it runs."""
+        return self._kernel is not None and self._kernel.poll() is None
+
+    def end(self) -> None:
+        """End it at once: it holds nothing that is not somewhere else."""
+        with self._process:
+            self._process.kill()
+
+    def fork(self, arguments: Sequence[str], environment: Mapping[str, str], directory: str) -> ForkedKernel | None:
+        """Return a new kernel; None where the server has ended meanwhile."""
+        order = {"arguments": list(arguments), "environment": dict(environment), "directory": directory}
+        try:
+            self._pipe(self._process.stdin).write(json.dumps(order).encode() + b"\n")
+        except BrokenPipeError:
+            return None
+        pid = self.answer()
+        self._kernel = ForkedKernel(self, pid) if pid > 0 else None
+        return self._kernel
+
+    def has_answer(self) -> bool:
+        """Whether `answer` would return at once."""
+        return bool(select.select([self._pipe(self._process.stdout)], [], [], 0)[0])
+
+    def answer(self) -> int:
+        """Return the next number that the server says; that of SIGKILL where it has ended."""
+        return int(self._pipe(self._process.stdout).readline() or -signal.SIGKILL)
+
+    @staticmethod
+    def _pipe(stream: Any) -> Any:
+        assert stream is not None  # PIPE
+        return stream
+
+
+_lock = threading.Lock()
+_server: KernelServer | None = None
+"""The kernel server of this process."""
+
+
+def prepare() -> None:
+    """Start the kernel server, where it does not run: it imports what reports need while this process does other
+    things."""
+    with _lock:
+        _prepared()
+
+
+def _prepared() -> KernelServer | None:
+    """Return the kernel server; None where it is busy, or where no process can go on after a fork."""
+    global _server  # noqa: PLW0603  # one for this process, with its imports
+    if sys.platform != "linux" or (_server is not None and _server.is_busy):
+        return None
+    if _server is not None and not _server.is_fit:
+        _server.end()
+        atexit.unregister(_server.end)
+        _server = None
+    _server = _server or KernelServer()
+    return _server
+
+
+def _forked(command: Sequence[str], keywords: Mapping[str, Any]) -> ForkedKernel | None:
+    """Return a kernel of the kernel server for a command `python -m ipykernel_launcher ...`; None where it has none."""
+    with _lock:
+        server = _prepared()
+        arguments = command[command.index("-m") + 1 :]
+        directory = str(keywords.get("cwd") or Path.cwd())
+        return server.fork(arguments, keywords["env"], directory) if server else None
 
 
 @contextmanager

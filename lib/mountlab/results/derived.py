@@ -15,7 +15,8 @@ from typing import Any
 
 from mountlab.core.disk import read_plain, remove_file, replace_file, shown
 from mountlab.core.errors import AlteredError, StoreError
-from mountlab.results.stamp import FIGURES, LARGEST
+from mountlab.core.frames import pd
+from mountlab.results.stamp import FIGURES, LARGEST, figures_in
 
 FILE = "derived.json"
 _TRIES = 5
@@ -90,13 +91,36 @@ def read_whole(run: Path, name: str) -> bytes | None:
     )
 
 
+def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFrame | None:
+    """Return the figures of a run where they were made from this truth by the parsers of today, and are as they were
+    written; else None."""
+    try:
+        seal, data = read(run), read_plain(run / name, LARGEST)
+        if seal is None or not seal.vouches(name, data):
+            return None
+        frame, stamp = figures_in(data)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return None
+    return frame if stamp is not None and stamp.holds(truth) else None
+
+
+def is_current(run: Path, truth: Mapping[str, str]) -> bool:
+    """Return whether the derived files of a run were made from these files by the parsers of today."""
+    seal = _read_or_none(run)
+    return seal is not None and seal.figures == FIGURES and dict(seal.made_from) == dict(truth)
+
+
 def is_made_from(run: Path, truth: Mapping[str, str]) -> bool:
     """Return whether the derived files of a run were made from these files."""
-    try:
-        seal = read(run)
-    except (ValueError, RecursionError, OSError, StoreError):
-        return False
+    seal = _read_or_none(run)
     return seal is not None and dict(seal.made_from) == dict(truth)
+
+
+def _read_or_none(run: Path) -> Seal | None:
+    try:
+        return read(run)
+    except (ValueError, RecursionError, OSError, StoreError):
+        return None
 
 
 def _holds(run: Path, name: str, data: bytes) -> bool:

@@ -15,9 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mountlab.core.disk import read_plain
+from mountlab.core.frames import pd
 
 FIGURES = 2
 """Raised whenever a parser reads another figure out of the same raw output: figures that were derived before then are
@@ -88,6 +87,19 @@ def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
     whole = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(metadata), whole, write_page_checksum=True)
     return whole.getvalue()
+
+
+def figures_in(data: bytes) -> tuple[pd.DataFrame, Stamp | None]:
+    """Return the frame in the bytes of such a file, as it was made from raw output, and its stamp. Raises as
+    `read_stamped` does."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    _, stamp = read_stamped(data)
+    file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    frame = file.read(use_threads=False).to_pandas(use_threads=False)
+    factors = {text: json.loads(text) for text in frame["factors"].unique()}
+    return frame.assign(factors=pd.Series([factors[text] for text in frame["factors"]], frame.index, object)), stamp
 
 
 def read_stamped(data: bytes) -> tuple[Any, Stamp | None]:

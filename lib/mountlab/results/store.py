@@ -15,8 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mountlab import checks
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
@@ -26,7 +24,9 @@ from mountlab.core import chain
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
-from mountlab.core.model import Measurement, Several, Shown, Stop, Sweep, Trial
+from mountlab.core.frames import pd
+from mountlab.core.model import Measurement, Stop, Sweep, Trial
+from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.evidence import (
     counted_chain,
     through_cache_below,
@@ -146,7 +146,9 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
 
 
 def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
-    """Read a run and derive everything from the raw output, so that figures always are what the raw output says.
+    """Read a run. Its figures are those of measurements.parquet while it is as it was written, made from the files that
+    the run has now; else they are derived from the raw output, as always with `as_it_is`. Raw output that is not as it
+    was written is refused either way.
 
     A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
     AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
@@ -157,9 +159,10 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     return run
 
 
-def read_run(path: Path, *, as_it_is: bool = False) -> Run:
+def read_run(path: Path, *, as_it_is: bool = False, again: bool = False) -> Run:
+    """Read a run, without a warning of derived files that were altered. `again`: with figures from the raw output."""
     with _readable(path):
-        return _load_run(path, as_it_is=as_it_is)
+        return _load_run(path, as_it_is=as_it_is, again=again)
 
 
 def say_altered(path: Path, what_then: str) -> None:
@@ -206,13 +209,15 @@ class RunFigures:
     journal: list[Trial]
     """With the excluded trials marked."""
     read: dict[str, list[Measurement]]
-    """Of each trial, as its tool gave them."""
+    """Of each trial that was parsed, as its tool gave them."""
+    stopped: list[Stop] | None
+    """Why each cell has no more trials, where that is known without them."""
     measurements: pd.DataFrame
     answers: dict[str, tuple[str, ...]]
     truth: dict[str, str]
 
 
-def _figures(path: Path, *, as_it_is: bool = False) -> RunFigures:
+def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFigures:
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
     whole = kept.trials
@@ -223,17 +228,31 @@ def _figures(path: Path, *, as_it_is: bool = False) -> RunFigures:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     if not as_it_is:
         raw_sums.refuse_altered(altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
-    measurements = analysis.without_partial(
-        analysis.measurement_frame(read_measurements(path / "raw", journal, sweep, read))
-    )
+    known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
+    measurements = known
+    if measurements is None:
+        rows = read_measurements(path / "raw", journal, sweep, read)
+        measurements = analysis.without_partial(analysis.measurement_frame(rows))
     answers = analysis.answer_metrics(sweep, measurements)
-    return RunFigures(info, sweep, whole, journal, read, measurements, answers, truth)
+    stopped = None if known is None else _stops_said(info, sweep, len(whole))
+    return RunFigures(info, sweep, whole, journal, read, stopped, measurements, answers, truth)
 
 
-def _load_run(path: Path, *, as_it_is: bool) -> Run:
-    own, raw = _figures(path, as_it_is=as_it_is), path / "raw"
+def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
+    """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
+    if sweep.design.until is None:
+        return []
+    said = info.get("stopped", {}) if info.get(chain.ENDING, {}).get("trials") == trials else {}
+    rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
+    if len(rows) < len(sweep.cells) or any(row["half_width"] is None for row in rows):
+        return None
+    return [Stop(**row) for row in rows]
+
+
+def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
+    own, raw = _figures(path, as_it_is=as_it_is, again=again), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
-    stops = _stops(raw, own.whole, sweep, own.read)
+    stops = _stops(raw, own.whole, sweep, own.read) if own.stopped is None else own.stopped
     censored = analysis.censored_blocks(journal)
     estimates = analysis.estimate_frame(
         sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored

@@ -6,15 +6,15 @@ import json
 from dataclasses import asdict, fields
 from pathlib import Path
 
-import pandas as pd
-
 from mountlab.analysis import cells as analysis
 from mountlab.core import chain
 from mountlab.core.disk import ROOT, clear
 from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import visible
 from mountlab.results import derived
+from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
 from mountlab.results.paths import found
 from mountlab.results.stamp import Stamp, stamped, truth_of
@@ -75,9 +75,16 @@ def derive(path: Path | str) -> None:
     path = found(path).resolve()
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
-        run = read_run(path)
+        run = read_run(path, again=True)
         say_altered(path, "the file is written again")
         write_derived(run)
+
+
+def derive_outdated(path: Path) -> None:
+    """Make the derived files of a run with trials where they are missing, or were made from other files than it has
+    now."""
+    if (path / JOURNAL).exists() and not derived.is_current(path, truth_of(path)):
+        derive(path)
 
 
 def comparison_frame(run: Run) -> pd.DataFrame:

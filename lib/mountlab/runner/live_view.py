@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-
 from mountlab.analysis import cells as analysis
 from mountlab.checks.caveats import caveat_line, grouped
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
 from mountlab.core.model import Stop, Sweep, Trial
 from mountlab.core.names import cell_id, metric_heading
 from mountlab.core.units import scale_for

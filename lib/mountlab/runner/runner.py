@@ -15,8 +15,6 @@ from itertools import groupby
 from types import FrameType
 from typing import Any, Protocol
 
-import pandas as pd
-
 from mountlab.analysis.stopping import decide
 from mountlab.box.care import clean, kill_run
 from mountlab.box.connection import BoxConnection
@@ -32,6 +30,7 @@ from mountlab.core.errors import (
     ToolError,
 )
 from mountlab.core.findings import OptionEvidence
+from mountlab.core.frames import pd
 from mountlab.core.model import Status, Stop, Sweep, Trial
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients

@@ -30,9 +30,9 @@ from functools import lru_cache, reduce
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import scipy
 
+from mountlab.core.frames import pd
 from mountlab.core.units import check_level
 from mountlab.stats.estimates import LOWEST, Floats
 

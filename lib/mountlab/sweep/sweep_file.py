@@ -15,9 +15,10 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Design, Shown, Sweep
+from mountlab.core.model import Design, Sweep
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
+from mountlab.core.shown import Shown
 from mountlab.core.units import LEVELS, TimeText, parse_seconds
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
 from mountlab.sweep.until_entry import UntilFile, read_until

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from mountlab.core.model import Box
 from mountlab.core.units import KIB, MIB
+from mountlab.results.paths import PARAMS
 
-from mountlab_dev.bench.table import Row, timed
+from mountlab_dev.bench.table import Row, timed, worked
 
-HELP_GOAL_S = 0.4
+HELP_GOAL_S, PLAN_GOAL_S = 0.1, 1.5
 FEW, MANY = 100, 1_000
 GROWTH_GOAL = 20.0 * MIB
 _RUN = """
 import re, sys
 from pathlib import Path
-from mountlab import store
 from mountlab_dev.bench.trials import DD, a_sweep, measured
 from mountlab.box.embedded import open_box
-from mountlab.results.store import load_box
+from mountlab.results.paths import load_box
 with open_box(load_box(sys.argv[1])) as connection:
     measured(connection, a_sweep(DD, int(sys.argv[2])), Path(sys.argv[3]))
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
@@ -30,10 +30,12 @@ print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1
 
 
 def startup(repeats: int) -> Iterator[Row]:
-    """`mountlab --help`, from nothing to its end."""
+    """`mountlab --help` and a plan, from nothing to their ends."""
     words = [sys.executable, "-m", "mountlab", "--help"]
     took = timed(lambda: subprocess.run(words, capture_output=True, check=True), repeats)
     yield Row("mountlab --help, the whole process", took, under=HELP_GOAL_S)
+    sweep = str(PARAMS / "sweeps" / "ramdisk.yml")
+    yield Row("mountlab plan of a shipped sweep, processor time", worked(["plan", sweep], repeats), under=PLAN_GOAL_S)
 
 
 def memory(box: Box, scratch: Path) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 
 from mountlab_dev.bench.logs import RECORDED
-from mountlab_dev.bench.table import Row, timed
+from mountlab_dev.bench.table import Row, timed, worked
 from mountlab_dev.bench.trials import DD, a_sweep, measured
 
 
@@ -36,6 +37,7 @@ def rows(box: Box, repeats: int, results: Path) -> Iterator[Row]:
     run = next((results / "small").glob("*/run.json")).parent
     yield Row("reading and deriving a run of one cell", timed(lambda: store.load_run(run), repeats))
     yield Row("its report", timed(lambda: write_report(run), repeats))
+    yield from _ending(repeats, results)
     yield from large(box, repeats, results / "large")
 
 
@@ -55,6 +57,37 @@ for _ in range(2):
 """Times the first report of a process, its imports included, and the second."""
 
 
+_ENDED = """
+import sys, time
+from pathlib import Path
+from mountlab.cli.shared import finish
+from mountlab.results.info import read_sweep
+from mountlab.results.writer import RunWriter
+from mountlab.runner import workflow
+from mountlab.runner.ending import concluding
+writer = RunWriter(Path(sys.argv[1]))
+start = time.perf_counter()
+with concluding(writer, read_sweep(writer.path).sweep) as ending:
+    ending.status = "complete"
+finish(writer.path)
+print(time.perf_counter() - start)
+"""
+"""Times what follows the last trial of a run, in a process that has imported what measuring needs."""
+
+
+def _ending(repeats: int, results: Path) -> Iterator[Row]:
+    """The end of a run as large as that of the demo, and its way into a bundle."""
+    run = Path(shutil.copytree(disk.ROOT / "results" / "tour", results / "tour"))
+    words = [sys.executable, "-c", _ENDED, str(run)]
+    said = [subprocess.run(words, capture_output=True, text=True, check=True).stdout for _ in range(repeats)]
+    took = [float(each.split()[-1]) for each in said]
+    yield Row("from the last trial of the recorded tour to the printed path of its report", took, under=5.0)
+    bundles = [
+        worked(["publish", str(run), "--to", str(results / f"bundle-{number}")], 1)[0] for number in range(repeats)
+    ]
+    yield Row("publish of that run, processor time", bundles, under=8.0)
+
+
 def large(box: Box, repeats: int, results: Path) -> Iterator[Row]:
     """From the directory of a run of 64 cells x 5 blocks to its report.html: the first thing that a process does, and
     the next."""
@@ -64,8 +97,8 @@ def large(box: Box, repeats: int, results: Path) -> Iterator[Row]:
         done = subprocess.run([sys.executable, "-c", _FIRST, str(run)], capture_output=True, text=True, check=True)
         found.append([float(line) for line in done.stdout.split()])
     what = f"report of a run of {_REPORTED_CELLS} cells x {_REPORTED_BLOCKS} blocks"
-    yield Row(f"{what}, imports included", [first for first, _ in found], under=12.0)
-    yield Row("the second report in a process, as in a batch", [second for _, second in found], under=8.0)
+    yield Row(f"{what}, imports included", [first for first, _ in found], under=7.0)
+    yield Row("the second report in a process, as in a batch", [second for _, second in found], under=4.0)
     yield from _going_on(repeats, run)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,4 +113,15 @@ def timed(action: Callable[[], object], repeats: int) -> list[float]:
         start = time.perf_counter()
         action()
         took.append(time.perf_counter() - start)
+    return took
+
+
+def worked(words: Sequence[str], repeats: int) -> list[float]:
+    """Seconds of processor time that a command of Mountlab took each time, with all that it started."""
+    took = []
+    for _ in range(repeats):
+        before = os.times()
+        subprocess.run([sys.executable, "-m", "mountlab", *words], capture_output=True, check=True)
+        after = os.times()
+        took.append(sum(after[2:4]) - sum(before[2:4]))
     return took

@@ -86,13 +86,13 @@ def greets(port: int, timeout_s: float) -> bool:
         return False
 
 
-def poll(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether `condition` came true within `timeout_s`; looks every 5 ms."""
+def poll(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.005) -> bool:
+    """Return whether `condition` came true within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.005)
+        time.sleep(every_s)
     return True
 
 

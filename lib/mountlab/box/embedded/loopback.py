@@ -195,7 +195,7 @@ def _make_privsep_dir() -> None:
 def _remove_privsep_dir() -> None:
     """Remove the directory if we made it, unless another sshd (the system's own, or a second Mountlab) needs it now."""
     marker = PRIVSEP_DIR / ".mountlab"
-    if os.geteuid() == 0 and marker.exists() and poll(lambda: not _sshd_runs(), 2.0):
+    if os.geteuid() == 0 and marker.exists() and poll(lambda: not _sshd_runs(), 2.0, every_s=0.05):
         marker.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
             PRIVSEP_DIR.rmdir()

@@ -125,6 +125,7 @@ class Pseudonyms:
 
     def _compiled(self) -> re.Pattern[str] | None:
         """One expression for all that is known; longer values first, since a shorter one may be their beginning."""
+        self._lowered = [form.lower() for form in (*self._forms, *self._plain)]
         self._alternatives["domain"] = [rf"(?:[A-Za-z0-9-]+\.)+{re.escape(domain)}" for domain in self._plain]
         word = (f"{_BEFORE}(?i:", _AFTER, ")")
         frames = {
@@ -163,7 +164,7 @@ class Pseudonyms:
     def _may_hold(self, text: str) -> bool:
         """Whether any known value is in a text at all, which is soon told."""
         lowered = text.lower()
-        return any(form.lower() in lowered for form in (*self._forms, *self._plain))
+        return any(form in lowered for form in self._lowered)
 
     def _replacement(self, match: re.Match[str]) -> str:
         kind, name = self._meant(match[0])
@@ -179,6 +180,8 @@ class Pseudonyms:
         return _is_placeholder(value) or value in _PUBLIC.get(kind, ())
 
     def _by(self, pattern: Pattern, text: str) -> str:
+        if pattern.hint not in text:
+            return text
         done, parts = 0, []
         for match in pattern.find(text):
             value = match["value"]
@@ -218,8 +221,10 @@ class Pseudonyms:
         rows = list(csv.reader(io.StringIO(table)))
         sink = io.StringIO()
         head = rows[0] if rows else []
+        cells = dict.fromkeys(each for row in rows[1:] for each in zip(row, head, strict=True))  # few, many times
+        replaced = {(cell, column): self.value(cell, column) for cell, column in cells}
         csv.writer(sink, lineterminator="\n").writerows(
-            [head, *([self.value(cell, column) for cell, column in zip(row, head, strict=True)] for row in rows[1:])]
+            [head, *([replaced[each] for each in zip(row, head, strict=True)] for row in rows[1:])]
         )
         return sink.getvalue()
 

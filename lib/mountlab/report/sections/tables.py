@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mountlab.analysis import verdicts
@@ -11,6 +12,7 @@ from mountlab.analysis.cells import late_trials
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import caveats
 from mountlab.core import names, numbers
+from mountlab.core.findings import Comparison
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Html, Rows, Text
@@ -26,14 +28,32 @@ def tables(run: RunView) -> Html:
     main = answer_metrics(run)
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
     measured = set(run.estimates["metric"])
-    doubts = caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics)
-    shown = [_metric_table(run, metric, doubts) for metric in main if metric in measured]
-    rest = html.joined(*(_metric_table(run, metric, doubts) for metric in others))
+    said = _Said.of(run)
+    shown = [_metric_table(run, metric, said) for metric in main if metric in measured]
+    rest = html.joined(*(_metric_table(run, metric, said) for metric in others))
     hidden = html.details(numbers.counted(len(others), "more metric"), rest, kind="aside") if others else ""
     return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
 
 
-def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]) -> Html:
+@dataclass(frozen=True)
+class _Said:
+    """What rows of the tables of a run say beside their means."""
+
+    doubts: Mapping[str, Sequence[str]]
+    names: Mapping[str, Html]
+    """File system to its name behind its mark."""
+    ratios: Mapping[tuple[str, str, str], Comparison]
+    """Metric, label and cell to its comparison with the baseline."""
+
+    @staticmethod
+    def of(run: RunView) -> _Said:
+        ratios: dict[tuple[str, str, str], Comparison] = {}
+        for each in compared(run):
+            ratios.setdefault((each.metric, each.label, verdicts.cell_id(each.candidate, each)), each)
+        return _Said(caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics), swatches(run), ratios)
+
+
+def _metric_table(run: RunView, metric: str, said: _Said) -> Html:
     means = means_of(run, metric)
     scale = scale_for(means[0].unit, max((abs(m.mean) for m in means if math.isfinite(m.mean)), default=1))
     noun = STATISTICS[run.sweep.design.estimate].noun
@@ -49,7 +69,7 @@ def _metric_table(run: RunView, metric: str, doubts: Mapping[str, Sequence[str]]
     ]
     groups = [
         Rows(
-            [_metric_row(run, metric, m, scale.factor, doubts.get(caveats.doubt_key(m.cell, metric), ())) for m in own],
+            [_metric_row(run, metric, mean, scale.factor, said) for mean in own],
             row,
         )
         for row, own in rows_of(means).items()
@@ -62,32 +82,30 @@ def _in_unit(name: str, unit: str) -> str:
     return name if unit == NO_UNIT else f"{name}, {unit}"
 
 
-def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, doubts: Sequence[str]) -> list[Text]:
+def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, said: _Said) -> list[Text]:
     figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
-    name = swatches(run).get(mean.filesystem, mean.filesystem)
+    doubts = said.doubts.get(caveats.doubt_key(mean.cell, metric), ())
     return [
-        name,
+        said.names.get(mean.filesystem, mean.filesystem),
         figures.value,
         figures.low,
         figures.high,
         sentences.trial_count(mean.n, mean.censored),
         numbers.number(mean.cv * 100, 1),
-        *_ratio_cells(run, metric, mean),
+        *_ratio_cells(run, mean, said.ratios.get((metric, mean.label, mean.cell))),
         ", ".join(map(names.spoken_code, doubts)),
     ]
 
 
-def _ratio_cells(run: RunView, metric: str, mean: Mean) -> tuple[str, str, str]:
+def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[str, str, str]:
     """Ratio, interval and verdict of a cell against the baseline."""
     if mean.filesystem == run.sweep.baseline:
         return ("1", "", "baseline")
-    for c in compared(run):
-        same = (c.metric, c.label, verdicts.cell_id(c.candidate, c)) == (metric, mean.label, mean.cell)
-        if same:
-            figures = verdicts.compared_figures(c)
-            verdict = verdicts.verdict_of(c, run.sweep.design.smallest_effect) + verdicts.needed(c)
-            return (figures.value, figures.interval, verdict if verdicts.has_interval(c) else "no interval")
-    return (numbers.MISSING, "", "not compared")
+    if ratio is None:
+        return (numbers.MISSING, "", "not compared")
+    figures = verdicts.compared_figures(ratio)
+    verdict = verdicts.verdict_of(ratio, run.sweep.design.smallest_effect) + verdicts.needed(ratio)
+    return (figures.value, figures.interval, verdict if verdicts.has_interval(ratio) else "no interval")
 
 
 def explained(run: RunView) -> Html:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
-
 from mountlab.core.errors import MountlabError, ParseError
+from mountlab.core.frames import pd
 from mountlab.core.model import Measurement
 from mountlab.tools.logs import FORMATS, StatedValues, decoded, read_log
 
