@@ -215,7 +215,7 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
 def _runs(process: Path, text: str) -> bool:
     try:
         return (
-            b"batch_store" in (process / "cmdline").read_bytes() and text.encode() in (process / "cmdline").read_bytes()
+            b"held_batch" in (process / "cmdline").read_bytes() and text.encode() in (process / "cmdline").read_bytes()
         )
     except OSError:
         return False

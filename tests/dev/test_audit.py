@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.cli import parser
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
+from mountlab_dev.__main__ import parser
 from mountlab_dev.audit import Outcome, audit
 from mountlab_dev.audit.look import SERVICE
 from mountlab_dev.audit.rules import advisories, pins, secrets
