@@ -34,10 +34,11 @@ from mountlab.results.store import Run, load_run
 from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.runner import as_trial
+from mountlab.stats.adjusted import family
 from mountlab.stats.calibration import limits
 from mountlab.stats.calibration.tables import generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios
-from mountlab.stats.comparisons import compare_rows, family
+from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
 from mountlab.sweep.sweep_file import ParameterError
 from results.test_store import NOW, brought_back, create, ok, the_plan

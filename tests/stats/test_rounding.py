@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab.core.metrics import METRICS
-from mountlab.stats.comparisons import Ratios, compare_rows, compare_rows_unpaired, family
+from mountlab.stats.adjusted import family
+from mountlab.stats.comparisons import Ratios, compare_rows, compare_rows_unpaired
 from mountlab.stats.estimates import STATISTICS, Floats, estimate_samples
 from mountlab.stats.histograms import bin_of
 from mountlab.tools import TOOLS, fio_report

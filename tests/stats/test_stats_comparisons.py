@@ -22,7 +22,8 @@ from mountlab.stats import (
     p_equivalent,
     sequential,
 )
-from mountlab.stats.comparisons import KEPT, ComparisonSet, Ratios, needed_blocks, step_down
+from mountlab.stats.adjusted import KEPT, ComparisonSet, needed_blocks, step_down
+from mountlab.stats.comparisons import Ratios
 from scipy import stats
 
 NAN = math.nan

@@ -1,5 +1,6 @@
 """Statistics. Every interval and every p value that Mountlab prints is computed in this package."""
 
+from mountlab.stats.adjusted import family, holm, look_level, verdict
 from mountlab.stats.anova import explained, variance_table
 from mountlab.stats.comparisons import (
     RATIO_METHOD,
@@ -9,11 +10,7 @@ from mountlab.stats.comparisons import (
     compare_rows,
     compare_rows_unpaired,
     compare_unpaired,
-    family,
-    holm,
-    look_level,
     p_equivalent,
-    verdict,
 )
 from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_of_moments, estimate_samples
 from mountlab.stats.over_boxes import OVER_BOXES_METHOD

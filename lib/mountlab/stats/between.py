@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from mountlab.core.model import Until
-from mountlab.stats.comparisons import holm
+from mountlab.stats.adjusted import holm
 from mountlab.stats.rounding import alike, common_variance
 from mountlab.stats.sequential import true_p
 

@@ -22,17 +22,15 @@ from scipy import special
 
 from mountlab.core.model import Until
 from mountlab.stats import looks as looking
+from mountlab.stats.adjusted import adjusted_sides, joint_bounds, share_of_error
 from mountlab.stats.comparisons import (
     Flags,
     Ratios,
     Steps,
-    adjusted_sides,
     compare_rows_unpaired,
-    joint_bounds,
     log_step,
     logarithms,
     moments_of_known,
-    share_of_error,
     welch_df,
 )
 from mountlab.stats.estimates import Floats

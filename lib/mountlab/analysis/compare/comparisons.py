@@ -12,8 +12,9 @@ from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.model import Workload
 from mountlab.core.names import workload_label
 from mountlab.stats import RATIO_METHOD, WELCH_METHOD, verdict
+from mountlab.stats.adjusted import ComparisonSet
 from mountlab.stats.censored import SIGN_METHOD
-from mountlab.stats.comparisons import ComparisonSet, Ratios
+from mountlab.stats.comparisons import Ratios
 
 _COLUMNS = tuple(field.name for field in fields(ComparisonSet))
 

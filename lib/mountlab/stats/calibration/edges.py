@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator
 from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator
-from mountlab.stats.comparisons import Ratios, compare_rows, family
+from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
 
 SPREADS = (0.0, 0.3, 0.5, 1.0, 2.0)

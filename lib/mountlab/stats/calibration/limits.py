@@ -7,11 +7,12 @@ from statistics import NormalDist
 
 import numpy as np
 
+from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios
-from mountlab.stats.comparisons import Flags, Ratios, compare_rows, family
+from mountlab.stats.comparisons import Flags, Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
 
 STALLS, STALLED_TIMES = 0.2, 50.0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mountlab.core.model import Until
 from mountlab.stats import sequential
+from mountlab.stats.adjusted import ComparisonSet, family, look_level
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import (
@@ -25,7 +26,7 @@ from mountlab.stats.calibration.processes import (
     two_modes,
 )
 from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
-from mountlab.stats.comparisons import ComparisonSet, Ratios, compare_rows, family, look_level
+from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
 
 # ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────

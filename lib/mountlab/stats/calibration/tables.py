@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mountlab.core.findings import Verdict
 from mountlab.core.model import Until
 from mountlab.stats import sequential, shape
+from mountlab.stats.adjusted import family, look_level, verdict
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import (
     LISTED,
@@ -27,7 +28,7 @@ from mountlab.stats.calibration.processes import (
     two_modes,
     with_outlier,
 )
-from mountlab.stats.comparisons import compare_rows, family, look_level, verdict
+from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
 
 SEED = 20_140_101

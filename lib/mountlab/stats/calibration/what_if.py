@@ -10,9 +10,10 @@ import pandas as pd
 
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.findings import Verdict
+from mountlab.stats.adjusted import verdict
 from mountlab.stats.calibration.processes import KINDS, Floats, Process
 from mountlab.stats.calibration.tables import LEVEL, MARGIN, any_caveat, generator
-from mountlab.stats.comparisons import compare_rows, verdict
+from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
 
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "same", "undecided")

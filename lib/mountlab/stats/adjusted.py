@@ -1,0 +1,202 @@
+"""p values and intervals adjusted for all comparisons of a set together, and the verdicts that hold for all of them.
+
+One family, one error. A sweep asks many questions at once, so the chance that *any* of its verdicts 'faster' and
+'slower' is false, or that any of its intervals for all together misses, is held to 1 - level. Two families of one-sided
+tests ("not faster", "not slower") get half of it each, and each is tested step by step as Holm (1979) did: the smallest
+p against a/m, and, where that is enough, the next against a/(m - 1), and so on. The intervals that belong to such a
+procedure (Strassburger & Bretz 2008; Guilbaud 2008) say of a decided comparison no more than 'above 1'. So a share KEPT
+of the error is spent as Bonferroni did, on the sizes: with s comparisons not yet decided of m, the next is tested
+against
+
+    a ((1 - KEPT) / s + KEPT / m)
+
+which lies between Bonferroni's a/m and Holm's a/s, and is the same as both at the first step. By the partitioning
+principle (Stefansson, Kim & Hsu 1988; Finner & Strassburger 2002) the following bounds then hold all together, however
+the comparisons depend on one another: for what is decided, the side towards 1 is at a KEPT/m, and cut at 1; every other
+side is at the threshold at which testing stopped; and where all are decided, each is at a/m. Such a share for
+informative bounds is the idea of Schmidt & Brannath (2014). An interval for all together lies on one side of 1 exactly
+where the verdict is 'faster' or 'slower' (or would be, were the two not shown to be the same within the margin).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mountlab.core.findings import Verdict
+from mountlab.core.model import Until
+from mountlab.stats import power, sequential
+from mountlab.stats.comparisons import ABOVE_1, LEAST_LEVEL, Flags, Ratios, exponential
+from mountlab.stats.estimates import Floats
+
+KEPT = 0.2
+"""Of the error: the share that pays for the sizes in intervals for all together (see the module)."""
+
+
+def holm(p_values: Sequence[float] | Floats) -> list[float]:
+    """p values adjusted for the whole family by Holm (1979), in the order given. NaN stays NaN and is not counted."""
+    return [float(p) for p in step_down(np.asarray(p_values, dtype=float), kept=0.0)]
+
+
+def step_down(p_values: Floats, *, kept: float = KEPT) -> Floats:
+    """p values adjusted for the whole family, step by step: by Holm with `kept` 0, by Bonferroni with 1, and in between
+    as the module says. NaN stays NaN and is not counted."""
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    undecided = len(order) - np.arange(len(order))
+    adjusted = np.full(len(p_values), math.nan)
+    adjusted[order] = np.minimum(
+        1, np.maximum.accumulate(p_values[order] / share_of_error(undecided, len(order), kept))
+    )
+    return adjusted
+
+
+@dataclass(frozen=True)
+class ComparisonSet:
+    """All comparisons of a sweep together, as columns of shape (comparisons,)."""
+
+    p: Floats
+    p_adjusted: Floats
+    low: Floats
+    high: Floats
+    """Interval of each by itself."""
+    low_all: Floats
+    high_all: Floats
+    """Intervals that hold all together."""
+    p_equivalent_adjusted: Floats
+    low_same: Floats
+    high_same: Floats
+    """Where equivalence is shown, the interval of its two one-sided tests; NaN elsewhere."""
+    level_same: Floats
+    needed: Floats
+    """Blocks that would decide, at a power of 80 %; NaN where it is decided, has no interval, or none would do."""
+
+
+def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> ComparisonSet:
+    """Everything that the comparisons of one sweep say together. With `until`, p values and levels are those that hold
+    after having looked again and again."""
+    adjusted_above, adjusted_below = adjusted_sides(ratios, until)
+    decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
+    low_all, high_all = joint_bounds(ratios, decided, level, until)
+    low, high = ratios.bounds(sequential.level_after(until, level))
+    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
+    low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
+    open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
+    return ComparisonSet(
+        p=_two_sided(ratios.p(), until),
+        p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
+        low=low,
+        high=high,
+        low_all=low_all,
+        high_all=high_all,
+        p_equivalent_adjusted=p_same,
+        low_same=low_same,
+        high_same=high_same,
+        level_same=level_same,
+        needed=np.where(open_, needed_blocks(ratios, int(open_.sum()), level, smallest_effect), math.nan),
+    )
+
+
+def look_level(until: Until, comparisons: int) -> float:
+    """The level at which a stopping rule looks at its intervals.
+
+    `of: cells` looks at each by itself. `of: comparisons` looks at the widest interval for all together that one of
+    `comparisons` can have, whatever the verdicts of the others will be: at KEPT of Bonferroni's share. So what is
+    narrow enough when a workload stops is so in the report, and whether it stops depends on spreads alone, not on
+    ratios. Two comparisons or more; a single one has its own interval.
+    """
+    joint = until.of == "comparisons" and comparisons > 1
+    share = KEPT / comparisons if joint else 1.0
+    return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
+
+
+def _same_bounds(ratios: Ratios, p_same: Floats, level: float, until: Until | None) -> tuple[Floats, Floats, Floats]:
+    """The intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
+
+    A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
+    1987). Of m comparisons with s shown to be the same, Holm tested the last of these at a / (m - s + 1) and the
+    others at less: at this threshold all of their intervals lie inside the margin.
+    """
+    same = p_same < 1 - level
+    share = 1 / (int((~np.isnan(p_same)).sum() - same.sum()) + 1)
+    claimed = max(1 - 2 * (1 - level) * share, LEAST_LEVEL)
+    low, high = (np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(until, claimed)))
+    return low, high, np.where(same, claimed, math.nan)
+
+
+def adjusted_sides(ratios: Ratios, until: Until | None) -> tuple[Floats, Floats]:
+    """The one-sided p values for 'the ratio is 1 or less' and for '1 or more', adjusted over all ratios."""
+    return step_down(_real_p(ratios.p_above(), until)), step_down(_real_p(ratios.p_below(), until))
+
+
+def joint_bounds(ratios: Ratios, decided: Sequence[Flags], level: float, until: Until | None) -> tuple[Floats, Floats]:
+    """Lower and upper bounds that hold together, given which ratios are shown to be above 1, and which below."""
+    low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, until)
+    with np.errstate(divide="ignore"):
+        return low, 1 / _joint_bound(lambda tails: -ratios.log_high(tails), ratios.known, decided[1], level, until)
+
+
+def _joint_bound(
+    bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, until: Until | None
+) -> Floats:
+    """The lower bounds that hold together, given which ratios have an interval and which of these are decided to be
+    above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
+    count, undecided = int(known.sum()), int((known & ~decided).sum())
+    if not count:
+        return np.full(len(known), math.nan)
+    share = KEPT if undecided else 1.0
+    rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
+    levels = {rate: sequential.level_after(until, 1 - (1 - level) * rate) for rate in np.unique(rates)}
+    tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
+    bound = exponential(bound_at(tails))
+    return np.where(decided, np.maximum(bound, ABOVE_1), np.minimum(bound, 1.0))
+
+
+def share_of_error(undecided: int | NDArray[np.int64], count: int, kept: float = KEPT) -> float | Floats:
+    """The share of the error for the next of `undecided` comparisons, out of `count`."""
+    return (1 - kept) / undecided + kept / max(count, 1)
+
+
+def verdict(
+    ratio: float, *, p_adjusted: float, p_equivalent_adjusted: float, level: float, more_is_better: bool
+) -> Verdict:
+    """What the comparison allows to say: 'same' where equivalence is shown, 'faster' or 'slower' where a difference
+    is shown, 'undecided' else, and where a p value is not known (NaN). Both must be adjusted over the same family."""
+    if p_equivalent_adjusted < 1 - level:
+        return "same"
+    if p_adjusted < 1 - level:
+        return "faster" if (ratio > 1) == more_is_better else "slower"
+    return "undecided"
+
+
+def needed_blocks(ratios: Ratios, undecided: int, level: float, smallest_effect: float) -> Floats:
+    """How many blocks would decide each comparison with a chance of 80 %, if ratio and spread are what was measured:
+    that it differs, or that it is the same within the margin, whichever takes fewer. Shape (comparisons,); at least
+    one more than there are; NaN where power.MOST_BLOCKS would not do.
+
+    By stats.power, at the level at which `undecided` comparisons of the sweep are still to be tested.
+    That two are the same takes both one-sided tests; each is given half of what may go wrong, which is a little more
+    than it takes. A ratio that happens to lie near the margin takes very many blocks either way, and rightly so.
+    """
+    spread, effect = ratios.log_se * np.sqrt(ratios.n), np.abs(ratios.log_mean)
+    count = max(int(ratios.known.sum()), 1)
+    error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
+    margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
+    with np.errstate(over="ignore"):
+        differs = power.needed_blocks(np.exp(effect), spread, level=1 - error)
+        same_level = max(1 - 2 * (1 - level) / max(undecided, 1), 0.01)
+        same = power.needed_blocks(np.exp(margin), spread, power=(1 + power.POWER) / 2, level=same_level)
+    found = np.fmin(differs, same)
+    return np.where(np.isinf(found), math.nan, np.maximum(found, ratios.n + 1.0))
+
+
+def _real_p(p: Floats, until: Until | None) -> Floats:
+    return p if until is None else sequential.true_p_one_sided(p, until)
+
+
+def _two_sided(p: Floats, until: Until | None) -> Floats:
+    return p if until is None else sequential.true_p(p, until)
