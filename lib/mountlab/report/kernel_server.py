@@ -15,6 +15,7 @@ import select
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 IDLE_S = 60.0
@@ -60,14 +61,16 @@ def _ran(order: dict[str, Any]) -> bool:
 
 
 def _answer(number: int) -> None:
-    os.write(1, b"%d\n" % number)
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def _become_kernel(order: dict[str, Any]) -> None:
     """Go on as the kernel of an order, in a session of its own."""
     os.setsid()
     _answer(os.getpid())
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.clear()
