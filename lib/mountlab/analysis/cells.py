@@ -386,7 +386,7 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     """Every file system against the baseline, for every workload and every metric that the answer is about.
 
     p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
-    (stats.comparisons says how); those of equivalence by Holm over the same family. Where a side has trials that ran
+    (stats.adjusted says how); those of equivalence by Holm over the same family. Where a side has trials that ran
     into the time limit the ratio is a median over blocks (stats.censored).
     """
     asked, ratios, late = compared(sweep, measurements, censored)

@@ -3,7 +3,7 @@
 Everything is on logarithms and in 'times as bad': 1.04 is 4 % worse, whichever way is better. There are two families of
 one-sided tests, 'not worse than the margin' and 'not within it', each with all of 1 - level: of all figures together,
 the chance that any is called worse that is not is at most 1 - level, and so is the chance that any is called fine that
-is not. Both are tested step by step, and the bounds belong to the tests, as stats.comparisons does for a ratio of 1
+is not. Both are tested step by step, and the bounds belong to the tests, as stats.adjusted does for a ratio of 1
 (its module says how, and by whom); here the ratio that is tested is the one at the margin.
 
 These errors hold over all looks at one question (stats.looks): each look has a share of 1 - level.

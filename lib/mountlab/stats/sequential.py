@@ -20,7 +20,7 @@ of half width to spread is what is used. Intervals are computed at the level who
 for, and the rule looks at these intervals, so that what the report prints is as narrow as was asked.
 
 The level of a look. `of: cells` looks at the interval of each mean by itself. `of: comparisons` looks at intervals for
-all comparisons together, whose level depends on how many there are (stats.comparisons.look_level). A deeper level
+all comparisons together, whose level depends on how many there are (stats.adjusted.look_level). A deeper level
 leaves the first looks fewer chances to stop, which makes the correction of a 95 % interval smaller, and that of an
 interval as deep as the look larger. So for ratios the largest real p over all levels of a look from `confidence` to
 _DEEPEST is used: it holds for any number of comparisons.
@@ -131,7 +131,7 @@ def precise(values: ArrayLike, until: Until) -> NDArray[np.bool_]:
 
 def precise_ratio(log_ratios: ArrayLike, until: Until, level: float) -> NDArray[np.bool_]:
     """The same of a ratio, from its logarithms: within a factor of 1 + half_width either way, at the `level` at which
-    the rule looks (stats.comparisons.look_level)."""
+    the rule looks (stats.adjusted.look_level)."""
     sample = np.asarray(log_ratios, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     narrow = half_widths(sample, level) <= np.log1p(until.half_width)
