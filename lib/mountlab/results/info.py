@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pydantic import TypeAdapter
 
 from mountlab.checks.outcome import is_late
 from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import StoreError
+from mountlab.core.frames import pd
 from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import derived

@@ -16,8 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mountlab.analysis import cells as analysis
 from mountlab.core import chain
 from mountlab.core.disk import (
@@ -33,6 +31,7 @@ from mountlab.core.disk import (
 )
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
+from mountlab.core.frames import pd
 from mountlab.core.model import Box, Measurement, Stop, Sweep, Trial
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.results import raw_sums
