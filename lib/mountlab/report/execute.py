@@ -10,7 +10,8 @@ import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,18 @@ def _is_ours(written: Path) -> bool:
         return b'<meta name="generator" content="Mountlab">' in file.read(4096)
 
 
+@contextmanager
+def _without(module: str) -> Iterator[None]:
+    """Import others as if this module, which they can do without, were not installed."""
+    was_there = module in sys.modules
+    sys.modules.setdefault(module, None)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        if not was_there:
+            del sys.modules[module]
+
+
 def execute(
     notebook: Path,
     executed: Path,
@@ -191,8 +204,8 @@ def execute(
 
     `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    from papermill import PapermillExecutionError, execute_notebook
+    with _without("rfc3987_syntax"):  # a grammar of IRIs that jsonschema loads for 1.6 s, and nothing here needs
+        from papermill import PapermillExecutionError, execute_notebook
 
     disk.make_directory(executed.parent)
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
