@@ -241,7 +241,7 @@ def test_each_word_of_a_trial_arrives_as_one_and_nothing_else_runs(
 def _head(trial: PlannedTrial) -> str:
     """The script without trial.sh itself. `timeout` and `sh` are recorders, so that nothing is run."""
     script = trial.argv[4]
-    head, found, _ = script.partition(files("mountlab").joinpath("trial.sh").read_text())
+    head, found, _ = script.partition(files("mountlab.sweep").joinpath("trial.sh").read_text())
     assert found
     return head
 
