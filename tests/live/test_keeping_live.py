@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from mountlab import __main__
-from mountlab.box import care, ssh
+from mountlab.box import care, connection, ssh
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.core.errors import FloodError, KeepError
@@ -183,7 +183,8 @@ def local() -> Iterator[BoxConnection]:
 def test_a_flood_is_ended_and_does_not_fill_the_memory(
     to: str, local: BoxConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh, "LARGEST_ANSWER", 8 << 20)
+    for module in (connection, ssh):
+        monkeypatch.setattr(module, "LARGEST_ANSWER", 8 << 20)
     size = str(20_000_000_000 + os.getpid())
     script = f"exec head -c {size} /dev/zero {to}"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -93,7 +93,7 @@ NEVER_CALLED_BY_US = {
     "IPython calls it": {"_render_traceback_", "_ipython_display_"},
     "paramiko calls it": {"missing_host_key"},
     "invoke reads or calls it": {"read_chunk_size", "respond", "send_interrupt"},
-    "jupyter_client reads it": {"connection_file", "ip", "kernel_spec"},
+    "jupyter_client reads it": {"connection_file", "ip", "pgid"},
     "ipywidgets and ipykernel read it": {"disabled", "_reply_subshell_for"},
     "rocrate writes it": {"datePublished", "license"},
     "zipfile writes it": {"compress_type", "create_system"},

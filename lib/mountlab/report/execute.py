@@ -51,8 +51,8 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = paths.found(run_path).resolve()
     info = read_info(run_path)
-    prepare()
     refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
+    prepare()
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info["parameters"].get("question", "")).split())
     tables.derive_outdated(run_path)

@@ -203,6 +203,7 @@ def _first(ratios: Ratios, level: float) -> Ratio:
 
 
 def as_rows(ratio: Ratio) -> Ratios:
+    """Return one ratio as a row, for what computes many at once."""
     mean, se, df = (np.array([each]) for each in (ratio.log_mean, ratio.log_se, ratio.df))
     return Ratios(mean, se, df, np.array([ratio.n]), np.array([ratio.method == RATIO_METHOD]))
 
@@ -349,4 +350,5 @@ def tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
 
 
 def half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
+    """Return how far an interval on logarithms reaches to a side whose tail has this share."""
     return np.asarray(np.abs(special.stdtrit(df, tails)) * se)

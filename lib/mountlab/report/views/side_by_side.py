@@ -25,7 +25,7 @@ from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.stats.between import Spread
 
 
-class Figure(Protocol):
+class CellFigure(Protocol):
     """One figure of a cell."""
 
     @property
@@ -45,7 +45,7 @@ class Varying(Protocol):
     def p_adjusted(self) -> float: ...
 
 
-F = TypeVar("F", bound=Figure)
+F = TypeVar("F", bound=CellFigure)
 V = TypeVar("V", bound=Varying)
 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,12 +106,12 @@ def mean_texts(figure: CellOverRuns) -> list[str]:
     return [numbers.quantity(one.mean, figure.unit) if one else numbers.MISSING for one in figure.estimates]
 
 
-def figure_name(figure: Figure) -> str:
+def figure_name(figure: CellFigure) -> str:
     """'ext4/dd-write (write bandwidth)'."""
     return f"{figure.cell.id} ({metric_noun(figure.metric, figure.label)})"
 
 
-def group_name(figure: Figure) -> str:
+def group_name(figure: CellFigure) -> str:
     """The workload of a figure, and its label where rows have one."""
     return figure.cell.workload.label + (f" ({figure.label})" if figure.label else "")
 
