@@ -19,7 +19,7 @@ import pytest
 from mountlab.core import disk
 from mountlab.core.disk import append_line, keep_directory, make_directory, read_plain, replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, StoreError
-from mountlab.results import paths, writer
+from mountlab.results import writer
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
 from mountlab.results.raw_sums import with_sums
@@ -41,7 +41,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "git_commit", lambda: None)
     versions = versions_()
     monkeypatch.setattr(writer, "versions", lambda: versions)
-    monkeypatch.setattr(paths, "load_published", lambda _: [])
+    monkeypatch.setattr(writer, "load_published", lambda _: [])
     text = as_yaml(RESOLVED.parameters)
     monkeypatch.setattr(writer, "as_yaml", lambda _: text)
     monkeypatch.setattr(os, "fsync", lambda _: None)

@@ -17,7 +17,7 @@ from mountlab.core import numbers
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
 from mountlab.core.names import workload_label
-from mountlab.core.text import lines_of
+from mountlab.core.text import aligned, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 
@@ -109,13 +109,11 @@ class Planned:
 def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     """What would run, and how long that takes in all."""
     rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
-    widths = [max(len(row[place]) for row in rows) for place in range(3)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)) for row in rows]
     whole = sum(each.expected_s for each in planned if not each.problem)
     running = sum(not each.problem for each in planned)
     how = "one after another" if takes_s >= whole else "the boxes at the same time"
     total = f"{numbers.counted(running, 'item')} would run, {how}: about {numbers.duration_text(takes_s)} in all."
-    return lines_of([" ".join(batch.title.split()), "", *(line.rstrip() for line in lines), "", total])
+    return lines_of([" ".join(batch.title.split()), "", *aligned(rows), "", total])
 
 
 def _plan_row(each: Planned) -> tuple[str, str, str, str]:

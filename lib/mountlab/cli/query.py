@@ -9,7 +9,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from mountlab.cli.shared import Arguments, json_text, results_option, say, show_csv, verb
-from mountlab.core.text import one_line
+from mountlab.core.text import aligned, one_line
 
 if TYPE_CHECKING:
     from mountlab.results.catalog import QueryResult
@@ -96,10 +96,7 @@ def _with_text_keys(value: Any) -> Any:
 def _table(answer: QueryResult) -> Iterator[str]:
     """The first rows in columns; what would move a terminal's cursor is spelt out."""
     shown = [[_cell(value) for value in row] for row in answer.rows[:_MOST_ROWS]]
-    rows = [list(map(_cell, answer.columns)), *shown]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned([list(map(_cell, answer.columns)), *shown])
     if len(answer.rows) > _MOST_ROWS:
         yield f"... {len(answer.rows) - _MOST_ROWS} more rows: --csv or --json give all of them"
 

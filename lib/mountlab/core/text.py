@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 _UNSEEN = re.compile(
@@ -31,6 +31,14 @@ def one_line(text: str) -> str:
 def lines_of(texts: Iterable[str]) -> str:
     """Texts below each other, each of them on one line."""
     return "\n".join(map(one_line, texts))
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table: each column as wide as its widest text, with no blanks at the end of a line."""
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -10,7 +10,7 @@ from typing import Any
 from mountlab.analysis.history import LEVEL, By, Group, History, HistoryPoint, OtherChange, grouped
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
-from mountlab.core.text import lines_of
+from mountlab.core.text import aligned, lines_of
 from mountlab.report import sentences as words
 from mountlab.stats.changes import Change, fewest_runs
 
@@ -222,11 +222,11 @@ def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
         yield from (f"  {each}" for each in turn_sentences(history, change))
     yield ""
     if len(found) > _MOST_TOLD:
-        yield from _aligned([_OVERVIEW, *map(overview_row, found)])
+        yield from aligned([_OVERVIEW, *map(overview_row, found)])
         return
     for history in found:
         yield f"{named(history)} ({where(history)})"
-        yield from _aligned([_GROUP_HEAD, *map(group_row, grouped(history, by))] if by else _run_rows(history))
+        yield from aligned([_GROUP_HEAD, *map(group_row, grouped(history, by))] if by else _run_rows(history))
         yield ""
 
 
@@ -288,11 +288,6 @@ def group_row(group: Group) -> tuple[str, ...]:
     bounds = f"{numbers.quantity(one.low, one.unit)} to {numbers.quantity(one.high, one.unit)}" if one.n > 1 else "none"
     figures = numbers.ratio_figures(group.ratio, group.low, group.high)
     return (group.name, str(one.n), numbers.quantity(one.mean, one.unit), bounds, figures.value, figures.interval)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield from ("  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 _COLUMNS = (

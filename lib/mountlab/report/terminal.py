@@ -9,7 +9,7 @@ from mountlab.checks.caveats import grouped
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
-from mountlab.core.text import lines_of
+from mountlab.core.text import aligned, lines_of
 
 
 def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
@@ -29,9 +29,7 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in compared)]
     if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
         rows = [(row[0], *row[2:]) for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(rows)
     if (count := sum(map(verdicts.has_blocks, compared))) > 1:
         yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
 

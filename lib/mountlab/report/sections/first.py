@@ -27,7 +27,6 @@ from mountlab.report.sections.shared import (
     rows_of,
     swatches,
     within,
-    workload_of,
 )
 from mountlab.stats import STATISTICS
 
@@ -130,12 +129,12 @@ def _ratios(run: RunView) -> Text:
         return html.paragraph("No ratio to plot.")
     rows: dict[str, int] = {}
     for each in comparisons:
-        rows[workload_of(each)] = rows.get(workload_of(each), 0) + 1
+        rows[verdicts.workload_of(each)] = rows.get(verdicts.workload_of(each), 0) + 1
     first, *others = within(rows, MOST_RATIOS)
-    picture = _picture(run, [c for c in comparisons if workload_of(c) in first])
+    picture = _picture(run, [c for c in comparisons if verdicts.workload_of(c) in first])
     if not others:
         return picture
-    more = [_picture(run, [c for c in comparisons if workload_of(c) in part]) for part in others]
+    more = [_picture(run, [c for c in comparisons if verdicts.workload_of(c) in part]) for part in others]
     told = f"The {numbers.counted(len(first), 'workload')} with the strongest effects, of {len(rows)}."
     hidden = html.details(f"The other {numbers.counted(len(rows) - len(first), 'workload')}", html.joined(*more))
     return html.joined(picture, html.paragraph(told, kind="meta"), hidden)

@@ -21,11 +21,6 @@ def moment(moment: str) -> str:
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 
-def workload_of(comparison: Comparison) -> str:
-    """The label of the workload of a comparison."""
-    return names.workload_label(comparison.workload, comparison.factors)
-
-
 def names_of(run: RunView) -> list[str]:
     """File systems in the order of the sweep: the order of colours everywhere."""
     return [filesystem.name for filesystem in run.sweep.filesystems]
@@ -54,7 +49,7 @@ def answer_metrics(run: RunView) -> list[str]:
 
 def answering(run: RunView) -> list[Comparison]:
     """The comparisons of the metrics that the answer is about."""
-    return [c for c in compared(run) if c.metric in run.answer_metrics.get(workload_of(c), ())]
+    return [c for c in compared(run) if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from mountlab.analysis.forecast import LATE, Forecast, Prediction
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.model import Sweep
-from mountlab.core.text import lines_of
+from mountlab.core.text import aligned, lines_of
 from mountlab.core.units import format_seconds
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows
@@ -29,11 +29,7 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
     """The forecast for the terminal: what it rests on, a table of what is to be expected, and how to read it."""
     lines = [f"{'predicted' if not i else '':12} {line}" for i, line in enumerate(_rests_on(forecast))]
-    head, rows = heading(forecast, sweep), [list(_row(each)) for each in forecast.predictions]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    table = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    ]
+    table = aligned([heading(forecast, sweep), *(list(_row(each)) for each in forecast.predictions)])
     return lines_of([*lines, "", *table, "", *explained(forecast, sweep)])
 
 

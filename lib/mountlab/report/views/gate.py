@@ -11,7 +11,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from mountlab.analysis.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
-from mountlab.core.text import lines_of, visible
+from mountlab.core.text import aligned, lines_of, visible
 from mountlab.stats.power import MOST_BLOCKS, POWER
 
 _SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
@@ -111,9 +111,7 @@ def _what_counts(gate: Gate) -> list[str]:
 
 def gate_text(gate: Gate) -> str:
     """One line a figure, the worst first; then what they come to."""
-    rows = [_row(gate, each) for each in gate.judged]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = aligned(_row(gate, each) for each in gate.judged)
     return lines_of([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)])
 
 

@@ -19,6 +19,7 @@ from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.model import Cell
 from mountlab.core.names import metric_noun
+from mountlab.core.text import aligned
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
@@ -81,9 +82,7 @@ def which_row(name: str, run: ComparedRun, where: str, status: str) -> list[Text
 def columns(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     """Yield the lines of a table for the terminal; none where there is no row."""
     table = [head, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table if len(table) > 1 else ():
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(table if len(table) > 1 else ())
 
 
 def percent(share: float) -> str:
