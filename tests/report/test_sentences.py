@@ -473,7 +473,7 @@ def test_every_reason_has_its_words() -> None:
 
 def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
     left = [stop("precise"), stop("precise", "ext4/fio rw=read"), stop("budget", "ext4/fio rw=write")]
-    assert progress.leaving(left) == [
+    assert progress.leaving(left, synthetic_run().sweep) == [
         "fio rw=read: precise after 7 blocks (tmpfs, ext4)",
         "fio rw=write: out of time after 7 blocks (ext4)",
     ]

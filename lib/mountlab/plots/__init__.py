@@ -11,7 +11,7 @@ from mountlab.plots.axes import log_ticks, tick_text
 from mountlab.plots.bars import plot_bars
 from mountlab.plots.base import Plot
 from mountlab.plots.clients import ClientPoint, plot_clients
-from mountlab.plots.data import group_of
+from mountlab.plots.data import groups_of
 from mountlab.plots.distribution import plot_distribution
 from mountlab.plots.heat import plot_heat, plot_ratio_heat
 from mountlab.plots.latency import PLACES, plot_latencies, plot_percentiles
@@ -26,7 +26,7 @@ from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "PLACES", "ClientPoint", "Course", "Delivered", "Mark", "Plot", "colour_of", "group_of", "kind_of",
+    "PLACES", "ClientPoint", "Course", "Delivered", "Mark", "Plot", "colour_of", "groups_of", "kind_of",
     "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat", "plot_latencies",
     "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response", "plot_run_order",
     "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials", "tick_text",

@@ -31,7 +31,7 @@ def plot_bars(
     `measurements` and `estimates`: frames of a Run; `filesystems` and `workloads` (labels): all of the sweep, in its
     order. A bar hides how the trials lie, so `plot_trials` says more. Raises InputError where no counted trial has the
     metric.
-    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")
@@ -42,7 +42,7 @@ def plot_bars(
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
     means = [
         mean
-        for mean in means_of(estimates, metric, scale)
+        for mean in means_of(estimates, measurements, metric, scale)
         if (mean.group, mean.filesystem) in rows.places and math.isfinite(mean.mean)
     ]
     with row_figure(rows) as (figure, axes):

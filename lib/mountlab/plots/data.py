@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mountlab.core import numbers
+from mountlab.core.names import workload_label
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.base import require
 
@@ -59,22 +60,29 @@ def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
     return {trial: place for place, trial in enumerate(dict.fromkeys(measurements["trial_id"]))}
 
 
-def means_of(estimates: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
-    """The estimates of one metric, in the unit of the scale."""
-    means = []
-    for row in estimates[estimates["metric"] == metric].to_dict("records"):
+def means_of(estimates: pd.DataFrame, measurements: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
+    """The estimates of one metric of the cells that were measured, in the unit of the scale."""
+    means, groups = [], groups_of(measurements)
+    own = estimates[estimates["metric"] == metric].to_dict("records")
+    for row in (each for each in own if (each["cell"], each["label"]) in groups):
         mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
         figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
         shown = (bound / scale.factor for bound in (mean, low, high))
-        means.append(MeanPoint(row["filesystem"], group_of(row), int(row["n"]), figures, *shown))
+        means.append(MeanPoint(row["filesystem"], groups[row["cell"], row["label"]], int(row["n"]), figures, *shown))
     return means
 
 
 def group_of(row: Mapping[Any, Any]) -> str:
     """The workload of a row of a frame, and its label where rows have one."""
     label = row["label"]
-    workload = str(row["cell"]).removeprefix(f"{row['filesystem']}/")
+    workload = workload_label(row["workload"], row["factors"])
     return f"{workload} ({label})" if isinstance(label, str) and label else workload
+
+
+def groups_of(measurements: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Cell and label of each row to its group."""
+    rows = measurements.drop_duplicates(["cell", "label"]).to_dict("records")
+    return {(row["cell"], row["label"]): group_of(row) for row in rows}
 
 
 def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:

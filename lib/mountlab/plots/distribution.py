@@ -28,7 +28,7 @@ def plot_distribution(
 
     Two modes, outliers and overlap show here, which a mean hides. `measurements`: a Run's frame; `filesystems` and
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
-    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")

@@ -38,7 +38,7 @@ def plot_run_order(
     Steps, drift and warm-up show alike for fast and slow cells. Warm-up trials are hollow; bands are blocks.
     `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. `filesystems` and
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
-    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials = _relative(trials_of(measurements, metric, groups))
     require([trial for trial in trials if not trial.warmup], f"counted trial with {metric}")

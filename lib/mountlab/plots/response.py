@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -51,9 +52,11 @@ def plot_response(
     swept options of the workload (a name of the sweep) make panels. `measurements` and `estimates`: frames of a Run;
     `filesystems`: all of the sweep, in its order. Raises InputError where nothing of that was measured.
     """
-    means = [row for row in _cells(estimates, metric, factor, workload, label) if math.isfinite(float(row["mean"]))]
+    options = {row["cell"]: row["factors"] for row in measurements.drop_duplicates("cell").to_dict("records")}
+    known = estimates[np.isfinite(estimates["mean"])]
+    means = _cells(known, options, metric, factor, workload, label)
     require(means, f"estimate of {metric} by {factor} under {workload}")
-    trials = _cells(measurements[~measurements["warmup"].astype(bool)], metric, factor, workload, label)
+    trials = _cells(measurements[~measurements["warmup"].astype(bool)], options, metric, factor, workload, label)
     marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in means}))
     levels = levels_of(str(row["level_of_factor"]) for row in means)
     scale = scale_for(str(means[0]["unit"]), max(abs(float(row["mean"])) for row in means))
@@ -73,11 +76,21 @@ def plot_response(
     return Plot(figure_of(panels), f"{what}: {changes[0]}", f"{what}. {in_alt(changes)}", {} if alone else present)
 
 
-def _cells(frame: pd.DataFrame, metric: str, factor: str, workload: str, label: str) -> list[dict[str, Any]]:
-    """The rows of one metric of one workload, each with its level of the factor and the panel of its other options."""
+def _cells(
+    frame: pd.DataFrame,
+    options: Mapping[str, Mapping[str, str]],
+    metric: str,
+    factor: str,
+    workload: str,
+    label: str,
+) -> list[dict[str, Any]]:
+    """The rows of one metric of one workload, each with its level of the factor and the panel of its other options.
+
+    `options`: cell to the swept options of its workload.
+    """
     same = (frame["metric"] == metric) & (frame["workload"] == workload) & (frame["label"] == label)
     rows = [{str(key): value for key, value in row.items()} for row in frame[same].to_dict("records")]
-    found = [(row, factors) for row in rows if factor in (factors := _factors(row, workload))]
+    found = [(row, factors) for row in rows if factor in (factors := options.get(row["cell"], {}))]
     names = [key for key in (found[0][1] if found else ()) if key != factor]
     levels = {key: levels_of(factors.get(key, "") for _, factors in found) for key in names}
     others = {key: own for key, own in levels.items() if len(own.names) > 1}
@@ -91,14 +104,6 @@ def _cells(frame: pd.DataFrame, metric: str, factor: str, workload: str, label: 
         }
         for row, factors in found
     ]
-
-
-def _factors(row: Mapping[str, Any], workload: str) -> dict[str, str]:
-    """The swept options of a row, from the label of its cell: 'ext4/fio bs=4KiB rw=read'."""
-    if isinstance(row.get("factors"), Mapping):
-        return {str(key): str(value) for key, value in row["factors"].items()}
-    said = str(row["cell"]).removeprefix(f"{row['filesystem']}/").removeprefix(workload)
-    return {key: str(row[key]) for key in row if f" {key}={row[key]}" in said}
 
 
 def _draw(

@@ -31,14 +31,18 @@ def plot_trials(
     `measurements` and `estimates`: frames of a Run. Dots of a row stand apart in the order of their blocks.
     `filesystems` and `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has
     the metric.
-    `groups`: the workloads to draw, as `group_of` names them; () draws all.
+    `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")
     marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
     scale = scale_of(measurements, metric)
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
-    means = [mean for mean in means_of(estimates, metric, scale) if (mean.group, mean.filesystem) in rows.places]
+    means = [
+        mean
+        for mean in means_of(estimates, measurements, metric, scale)
+        if (mean.group, mean.filesystem) in rows.places
+    ]
     with row_figure(rows) as (figure, axes):
         _draw_trials(axes, trials, rows, marks, scale)
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)

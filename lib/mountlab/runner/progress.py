@@ -13,7 +13,7 @@ from types import TracebackType
 from tqdm import tqdm
 
 from mountlab.core.errors import in_one_line
-from mountlab.core.model import Stop, Trial
+from mountlab.core.model import Stop, Sweep, Trial
 from mountlab.core.text import drawn_on, one_line, visible
 from mountlab.report.sentences import stop_text
 from mountlab.sweep.plan import Plan, PlannedTrial
@@ -91,7 +91,7 @@ class Bar:
     """A bar has no button by which to stop."""
 
     def __init__(self, plan: Plan, done: set[str]) -> None:
-        self._standing = Standing(plan, done)
+        self._standing, self._sweep = Standing(plan, done), plan.sweep
         # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
         self._live = sys.stderr.isatty()
         self._stream = drawn_on(sys.stderr)
@@ -122,7 +122,7 @@ class Bar:
         """Cells that are done: their trials are not waited for any more."""
         self._standing.leave(stops, trials)
         self._bar.total = self._standing.total
-        for line in leaving(stops):
+        for line in leaving(stops, self._sweep):
             self.notice(line)
         self._show()
 
@@ -145,12 +145,12 @@ class Bar:
         self._bar.close()
 
 
-def leaving(stops: Iterable[Stop]) -> list[str]:
+def leaving(stops: Iterable[Stop], sweep: Sweep) -> list[str]:
     """One line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    cells, groups = {cell.id: cell for cell in sweep.cells}, defaultdict[tuple[str, str], list[str]](list)
     for stop in stops:
-        filesystem, _, workload = stop.cell.partition("/")
-        groups.setdefault((workload, stop_text(stop)), []).append(filesystem)
+        cell = cells[stop.cell]
+        groups[cell.workload.label, stop_text(stop)].append(cell.filesystem.name)
     return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
 
 

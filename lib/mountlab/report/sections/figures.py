@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -177,12 +178,7 @@ def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_row
 
 def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
     """Each workload (with its label, where rows have one) to how many file systems have it."""
-    keys = measured[["filesystem", "cell", "label"]].drop_duplicates().to_dict("records")
-    rows: dict[str, int] = {}
-    for key in keys:
-        group = plots.group_of(key)
-        rows[group] = rows.get(group, 0) + 1
-    return rows
+    return dict(Counter(plots.groups_of(measured).values()))
 
 
 # ── latencies, courses, bytes ────────────────────────────────────────────────────────────────────────────────────────

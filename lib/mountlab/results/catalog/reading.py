@@ -25,6 +25,7 @@ from mountlab.analysis import cells as analysis
 from mountlab.core import chain
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
+from mountlab.core.names import workload_label
 from mountlab.results import derived as derived_files
 from mountlab.results import store, tables
 from mountlab.results.info import read_info, read_trials
@@ -300,7 +301,7 @@ def _cells(
 
 
 def _workload_label(trial: Mapping[str, Any]) -> str:
-    return str(trial["cell"]).removeprefix(f"{trial['filesystem']}/")
+    return workload_label(trial["workload"], trial["factors"])
 
 
 def _definition(asked: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
