@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's
     from mountlab.box.connection import BoxConnection
     from mountlab.core.model import Box
 
+# A grammar of IRIs that jsonschema loads for 1.6 s where it is installed; no test needs it.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # How long an example takes says nothing on a machine that others use.
 settings.register_profile("mountlab", deadline=None)
 settings.load_profile("mountlab")
@@ -33,10 +36,10 @@ SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 OURS = ("mountlab", "pytest-of-")
 """A mount point or the file behind a loop device with one of these in its path was made by Mountlab or by its tests."""
 MADE_ONCE = {
-    "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish", "test_reproduce",
-    "test_compare_many",
+    "test_architecture", "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish",
+    "test_reproduce", "test_compare_many",
 }  # fmt: skip
-"""Tests whose pages and bundles take seconds to make: one worker makes them and runs all of a file."""
+"""Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
 PLACES_OF_THEIR_OWN = {
     "test_command_live", "test_factors_live", "test_filebench_live", "test_fio_live", "test_fs_mark_live",
     "test_tools_live", "test_tutorial", "test_until_live",

@@ -216,6 +216,7 @@ def test_what_a_file_system_cannot_do_is_not_compared() -> None:
     assert {each.candidate for each in comparisons(imported, frame(the_sweep, {"a/w": VALUES["a/w"]}))} == {"b", "h"}
 
 
+@pytest.mark.slow
 def test_after_a_stopping_rule_intervals_are_wider_than_their_label_would_make_them() -> None:
     until = Until(half_width=0.03)
     the_sweep = replace(make(), design=replace(make().design, until=until))

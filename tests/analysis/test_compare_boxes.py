@@ -48,6 +48,7 @@ def across() -> Across:
     return across_boxes(boxes, {"db5": "cannot be reached"})
 
 
+@pytest.mark.slow
 def test_the_mean_on_a_box_whose_run_a_rule_ended_has_the_interval_of_the_rule() -> None:
     until = Until(half_width=0.03, min=3, max=5)
     runs = [on("db1"), on("db2")]
@@ -65,6 +66,7 @@ def test_the_mean_on_a_box_whose_run_a_rule_ended_has_the_interval_of_the_rule()
 # ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_a_ratio_over_boxes_is_the_t_interval_of_one_value_a_box(across: Across) -> None:
     assert across.boxes == ("db1", "db2", "db3", "db4")
     assert len(across.ratios) == len(across.runs[0].comparisons)
@@ -125,6 +127,7 @@ def with_verdicts(made: SyntheticRun, verdict: str) -> SyntheticRun:
     return made
 
 
+@pytest.mark.slow
 def test_a_ratio_that_turns_round_is_named() -> None:
     found = across_boxes([with_verdicts(on("a"), "faster"), with_verdicts(on("b"), "slower"), on("c")])
     assert [each.turns for each in found.ratios[:2]] == [True, False]
@@ -142,6 +145,7 @@ def test_a_ratio_that_turns_round_is_named() -> None:
     assert "slower on b" in " ".join(said)
 
 
+@pytest.mark.slow
 def test_undecided_on_every_box_does_not_hold() -> None:
     found = across_boxes([with_verdicts(on("a"), "undecided"), with_verdicts(on("b"), "undecided")])
     assert not found.ratios[0].holds
@@ -161,6 +165,7 @@ def test_every_figure_has_its_parts(across: Across) -> None:
         assert [one.mean for one in each.estimates if one] == pytest.approx([np.mean(values) for values in own])
 
 
+@pytest.mark.slow
 def test_a_cell_that_a_box_lacks_is_named_and_the_rest_is_said_without_it() -> None:
     """Also where it is the first box that lacks it."""
     lacking = on("a")
@@ -184,6 +189,7 @@ def test_a_box_without_figures_is_told_with_its_reason(across: Across) -> None:
     assert "db5  no figures: cannot be reached" in across_view.across_text(across)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_single_figure_is_a_missing_box() -> None:
     empty = on("c")
     empty.measurements = empty.measurements[:0]
@@ -214,6 +220,7 @@ def test_few_boxes_and_one_run_a_box_are_caveats() -> None:
     assert {each.code for each in across_boxes([on(box) for box in "abcde"]).caveats} == {"one-run-a-box"}
 
 
+@pytest.mark.slow
 def test_boxes_that_are_one_machine_are_a_caveat() -> None:
     """Trap: three names of one server, counted as three servers."""
     found = across_boxes(
@@ -227,6 +234,7 @@ def test_boxes_that_are_one_machine_are_a_caveat() -> None:
     }
 
 
+@pytest.mark.slow
 def test_two_boxes_of_one_block_say_what_they_can() -> None:
     found = across_boxes([on("a", blocks=1), on("b", blocks=1)])
     assert all(each.over.n == 2 for each in found.ratios)
@@ -235,6 +243,7 @@ def test_two_boxes_of_one_block_say_what_they_can() -> None:
     assert across_view.overview(found)
 
 
+@pytest.mark.slow
 def test_runs_without_comparisons_have_figures_only() -> None:
     boxes = [on("a"), on("b", factor=2.0)]
     for each in boxes:
@@ -251,6 +260,7 @@ def test_runs_without_comparisons_have_figures_only() -> None:
 # ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_the_answer_is_told_first(across: Across) -> None:
     said = across_view.sentences(across)
     assert said[0].startswith("Over 4 boxes, each counting alike: ")
@@ -260,6 +270,7 @@ def test_the_answer_is_told_first(across: Across) -> None:
     assert f"for {first.candidate} to {first.baseline}" in further
 
 
+@pytest.mark.slow
 def test_what_is_undecided_over_boxes_says_how_many_would_decide() -> None:
     found = across_boxes([on("a"), on("b", ratio=1.5), on("c", ratio=0.7)])
     said = " ".join(across_view.sentences(found))
@@ -270,6 +281,7 @@ def test_what_is_undecided_over_boxes_says_how_many_would_decide() -> None:
     assert any("boxes or fewer would decide" in verdicts.needed(each) for each in undecided)
 
 
+@pytest.mark.slow
 def test_as_data_nothing_is_infinite_or_nan(across: Across) -> None:
     read = json.loads(json.dumps(across_view.across_json(across), allow_nan=False))
     assert read["boxes"] == {name: f"run-{name}" for name in across.boxes}

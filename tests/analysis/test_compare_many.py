@@ -41,6 +41,7 @@ def many() -> ManyRuns:
     return compare_many([run("a"), run("b", factor=1.3), run("c", factor=0.8, kernel="6.19"), run("d", kernel="6.19")])
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_run_that_a_rule_ended_has_the_interval_of_the_rule() -> None:
     """Each run by its own rule; and p of the runs being alike allows for the looks, too."""
     until = Until(half_width=0.03, min=3, max=5)
@@ -126,6 +127,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_every_cell_has_its_means_and_its_spread(many: ManyRuns) -> None:
     assert [each.cell.id for each in many.cells] == [cell.id for cell in many.runs[0].sweep.cells]
     for each in many.cells:
@@ -141,6 +143,7 @@ def test_every_cell_has_its_means_and_its_spread(many: ManyRuns) -> None:
     assert [each.p_adjusted for each in many.cells] == pytest.approx(holm([each.spread.p for each in many.cells]))
 
 
+@pytest.mark.slow
 def test_against_the_first_all_ratios_are_corrected_together(many: ManyRuns) -> None:
     alone = compare_runs(many.runs[0], many.runs[1])
     for each, pair in zip(many.cells, alone.ratios, strict=True):
@@ -172,6 +175,7 @@ def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
     assert stats.binomtest(false, 20, 0.05, alternative="greater").pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_a_cell_that_a_run_lacks_is_missing_there_only() -> None:
     short = run("b")
     short.measurements = short.measurements[short.measurements["cell"] != "ext4/dd-write"]
@@ -183,6 +187,7 @@ def test_a_cell_that_a_run_lacks_is_missing_there_only() -> None:
     assert "n/a" in Page(compare_many_view.tables(found).text).words
 
 
+@pytest.mark.slow
 def test_one_block_gives_means_and_no_verdict() -> None:
     found = compare_many([run("a", blocks=1), run("b", blocks=1), run("c", blocks=1)])
     assert all(math.isnan(each.p_adjusted) for each in found.cells)
@@ -190,6 +195,7 @@ def test_one_block_gives_means_and_no_verdict() -> None:
     assert compare_many_view.overview(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "said"),
     [("a", "one run has nothing to be compared with"), ("aba", "a run is not compared with itself")],
@@ -227,6 +233,7 @@ def test_the_answer_is_told_first(many: ManyRuns) -> None:
     assert said[2].startswith(f"Against A, {3 * len(many.cells)} ratios corrected together: B is faster in ")
 
 
+@pytest.mark.slow
 def test_a_verdict_that_changed_is_named() -> None:
     runs = [run("a"), run("b"), run("c")]
     one = runs[1].comparisons[0]
@@ -241,6 +248,7 @@ def test_a_verdict_that_changed_is_named() -> None:
     assert said[1] == f"{name}: {verdicts.verdict_text(one.verdict, 0.02)} in A and C, {other} in B."
 
 
+@pytest.mark.slow
 def test_runs_without_comparisons_say_so() -> None:
     runs = [run("a"), run("b")]
     for each in runs:
@@ -275,6 +283,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     assert HOSTILE in page.words
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_answer_has_every_run(many: ManyRuns) -> None:
     text = compare_many_view.overview(many).text
     assert "7 of 30 comparisons are drawn; the table below has all of them." in text

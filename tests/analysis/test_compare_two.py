@@ -58,6 +58,7 @@ def refusal(a: SyntheticRun, b: SyntheticRun) -> PlanError:
 # ── ratios ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
     a, b = run("a"), run("b", factor=1.3, seed=2)
     found = compare_runs(a, b)
@@ -93,6 +94,7 @@ def test_swapping_the_runs_inverts_every_ratio() -> None:
         assert there.comparison.verdict == opposite.get(back.comparison.verdict, back.comparison.verdict)
 
 
+@pytest.mark.slow
 def test_the_interval_for_all_together_agrees_with_the_verdict() -> None:
     for factor in (1.0, 1.05, 1.3):
         for each in compared(factor=factor).ratios:
@@ -140,6 +142,7 @@ def test_one_block_gives_ratios_without_intervals() -> None:
     )
 
 
+@pytest.mark.slow
 def test_after_a_stopping_rule_intervals_are_wider() -> None:
     rule = Until(half_width=0.05, min=3, max=20)
     stopped = run("b", seed=2)
@@ -152,6 +155,7 @@ def test_after_a_stopping_rule_intervals_are_wider() -> None:
         assert after.comparison.level == 0.95
 
 
+@pytest.mark.slow
 def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
     rule = Until(half_width=0.05, min=3, max=20)
     stopped = run("b", seed=2)
@@ -259,6 +263,7 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
     assert page.count(">noisy<") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["interrupted", "running"])
 def test_a_run_that_is_not_complete_is_told(status: str) -> None:
     b = run("b", seed=2)
@@ -267,6 +272,7 @@ def test_a_run_that_is_not_complete_is_told(status: str) -> None:
     assert caveat.message.startswith(f"B is {status}: ")
 
 
+@pytest.mark.slow
 def test_an_imported_run_is_told() -> None:
     a = run("a")
     a.sweep = replace(a.sweep, imported=True)
@@ -317,6 +323,7 @@ def test_runs_in_which_nothing_succeeded_are_refused() -> None:
     assert refusal(run("a"), b).got == "the cells that both have gave no figure in one of them"
 
 
+@pytest.mark.slow
 def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
     b = run("b", seed=2)
     more = Workload(name="new", tool="dd", options={})
@@ -330,6 +337,7 @@ def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
     assert "only in B    tmpfs/new" in text
 
 
+@pytest.mark.slow
 def test_excluded_cells_are_not_compared() -> None:
     b = run("b", seed=2)
     b.sweep = replace(b.sweep, excluded=("tmpfs/dd-write",))
@@ -341,6 +349,7 @@ def test_excluded_cells_are_not_compared() -> None:
 # ── as text, data and a page ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
     found = compared(factor=1.5, kernel="6.19.1")
     lines = compare.comparison_text(found).splitlines()
@@ -374,6 +383,7 @@ def test_json_holds_every_ratio_and_no_nan() -> None:
     assert read["ratios"][0]["ratio"] == pytest.approx(found.ratios[0].comparison.ratio)
 
 
+@pytest.mark.slow
 def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
     found = compared(factor=1.5, kernel=HOSTILE)
     parts = [compare.runs, compare.differences, compare.answer, compare.overview,

@@ -176,6 +176,7 @@ def test_a_pilot_with_trials_at_their_limit_says_that_its_spread_is_of_the_other
     assert "1 trial of the pilot ran into" in " ".join(forecast(planned(), pilot).notes)
 
 
+@pytest.mark.slow
 def test_a_stopping_rule_ends_where_the_last_metric_is_precise() -> None:
     rule = {"half_width": "5%", "min": 5, "max": 30}
     until = planned(rule)
@@ -189,6 +190,7 @@ def test_a_stopping_rule_ends_where_the_last_metric_is_precise() -> None:
     assert of(forecast(until, run(planned(), spread=0.5)), "w").blocks == 30
 
 
+@pytest.mark.slow
 def test_a_rule_about_comparisons_looks_at_the_ratios_of_the_whole_sweep() -> None:
     rule = {"half_width": "5%", "min": 5, "max": 40, "of": "comparisons"}
     until = planned(rule)
@@ -212,6 +214,7 @@ def simulated_end(spreads: list[float], until: Until, *, comparisons: int = 0) -
     return float(np.median(ends)), float(np.quantile(ends, 0.8))
 
 
+@pytest.mark.slow
 def test_eight_cells_take_as_long_as_the_last_of_them() -> None:
     """Half widths are random: of eight equal cells the last is precise after 25 blocks or so, where one takes 17."""
     rule = {"half_width": "3%", "min": 5, "max": 60}

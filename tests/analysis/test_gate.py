@@ -80,6 +80,7 @@ def test_there_are_three_outcomes(factor: float, noise: float, outcome: str) -> 
     assert gate.unit == "block"
 
 
+@pytest.mark.slow
 def test_the_whole_is_as_good_as_its_worst_figure() -> None:
     after = run("after", noise=0.005)
     slow = after.measurements["cell"].eq("ext4/dd-write")
@@ -91,6 +92,7 @@ def test_the_whole_is_as_good_as_its_worst_figure() -> None:
     assert {each.outcome for each in gate.judged} == {"fails", "passes"}
 
 
+@pytest.mark.slow
 def test_a_cell_that_gave_no_figure_after_the_change_fails() -> None:
     """Trap: a gate that passes because what broke is no longer compared."""
     gate = judge([without(run("after", noise=0.005), "ext4/dd-write")], [run("before", noise=0.005)], margin=0.05)
@@ -109,6 +111,7 @@ def percentiles(name: str, ios: int | None) -> SyntheticRun:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ios", "outcome"), [(812, "cannot tell"), (20_000, "fails")])
 def test_a_percentile_that_too_few_ios_left_out_is_no_failure(ios: int, outcome: str) -> None:
     """It is missing in the change by a rule, not by a fault; with enough I/Os its absence has no known reason."""
@@ -136,6 +139,7 @@ def test_trials_that_ran_into_their_limit_leave_nothing_to_judge(ended: int) -> 
     assert {other.outcome for other in gate.judged if other is not each} == {"fails"}
 
 
+@pytest.mark.slow
 def test_what_the_baseline_has_not_is_not_asked() -> None:
     gate = judge([run("after", noise=0.005)], [without(run("before", noise=0.005), "ext4/dd-write")], margin=0.05)
     assert gate.outcome == "passes"
@@ -164,6 +168,7 @@ def test_one_trial_needs_a_second() -> None:
     assert {why(gate, each) for each in gate.judged} == {"cannot tell: needs 1 more block in each run (2 in all)"}
 
 
+@pytest.mark.slow
 def test_how_many_more_blocks_are_needed_is_said_and_is_more_than_there_are() -> None:
     gate = judge([run("after", noise=0.06)], [run("before", noise=0.06)], margin=0.05)
     open_ = [each for each in gate.judged if each.outcome == "cannot tell"]
@@ -174,6 +179,7 @@ def test_how_many_more_blocks_are_needed_is_said_and_is_more_than_there_are() ->
         assert why(gate, each).startswith(f"cannot tell: needs {each.more:.0f} more block")
 
 
+@pytest.mark.slow
 def test_where_no_number_of_blocks_would_tell_that_is_said() -> None:
     gate = judge([run("after", noise=2.0)], [run("before", noise=2.0)], margin=0.01)
     assert {each.outcome for each in gate.judged} == {"cannot tell"}
@@ -196,6 +202,7 @@ def test_a_metric_that_the_answer_is_not_about_can_be_asked_for() -> None:
     assert gate.judged[0].ratio[0] == gate.judged[0].worse, "less is better: the ratio is how bad it is"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "wrong"), [("change", "b"), ("baseline", "a")])
 def test_a_run_is_not_held_against_itself(side: str, wrong: str) -> None:
     runs = {"change": [run("a")], "baseline": [run("b")]}
@@ -204,6 +211,7 @@ def test_a_run_is_not_held_against_itself(side: str, wrong: str) -> None:
         judge(runs["change"], runs["baseline"], margin=0.05)
 
 
+@pytest.mark.slow
 def test_every_form_states_the_same_error() -> None:
     sides = {name: run(name, noise=0.005) for name in ("after", "before", "earlier")}
     for baseline, looks, said in (
@@ -304,6 +312,7 @@ def gate(*arguments: object) -> int:
     return __main__.main(["gate", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_a_run_that_is_twenty_times_as_slow_fails(
     much_slower: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -318,6 +327,7 @@ def test_a_run_that_is_twenty_times_as_slow_fails(
     assert files["--markdown"].read_text().startswith("## ❌ Fails")
 
 
+@pytest.mark.slow
 def test_the_other_way_round_it_passes(much_slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(TOUR, "--against", much_slower, "--json") == 0
     read = json.loads(capsys.readouterr().out)
@@ -326,6 +336,7 @@ def test_the_other_way_round_it_passes(much_slower: Path, capsys: pytest.Capture
     assert all(each["at_most"] < 1 for each in read["figures"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_has_an_exit_code_of_its_own(
     slower: Callable[[float], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,6 +344,7 @@ def test_what_cannot_be_told_has_an_exit_code_of_its_own(
     assert "needs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -348,6 +360,7 @@ def test_what_is_asked_wrongly_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_error_is_over_all_looks_unless_one_is_all_there_is(
     much_slower: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,6 +374,7 @@ def test_the_error_is_over_all_looks_unless_one_is_all_there_is(
     assert json.loads(capsys.readouterr().out)["looks"] == "any"
 
 
+@pytest.mark.slow
 def test_blocks_after_the_last_look_are_said_not_to_count() -> None:
     any_, once = (
         judge([run("after", blocks=7)], [run("before", blocks=7)], margin=0.05, looks=looks) for looks in LOOKS

@@ -62,6 +62,7 @@ def told(ratios: Any) -> dict[tuple[str, str], tuple[float, float, str]]:
     }
 
 
+@pytest.mark.slow
 def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
     a, same, other = made(RW_BS), made(RW_BS, 1.3), made(BS_RW, 1.3)
     assert {cell.id for cell in a.sweep.cells}.isdisjoint(cell.id for cell in other.sweep.cells)
@@ -74,6 +75,7 @@ def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
     assert not [each for each in found.differences if each.area.startswith("workload")]
 
 
+@pytest.mark.slow
 def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
     runs = [made(RW_BS), made(BS_RW, 1.3), made(RW_BS, 1.1)]
     same = [runs[0], made(RW_BS, 1.3), runs[2]]
@@ -85,6 +87,7 @@ def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
     assert all(len(each.known) == 3 for each in found.answers)
 
 
+@pytest.mark.slow
 def test_boxes_have_all_cells_and_all_ratios_in_common(made: Runs) -> None:
     runs = [made(RW_BS, 1.0, "a"), made(BS_RW, 1.3, "b")]
     found, expected = across_boxes(runs), across_boxes([runs[0], made(RW_BS, 1.3, "b")])
@@ -97,6 +100,7 @@ def test_boxes_have_all_cells_and_all_ratios_in_common(made: Runs) -> None:
     assert "not-on-all-boxes" not in {each.code for each in found.caveats}
 
 
+@pytest.mark.slow
 def test_a_change_is_judged_in_every_cell(made: Runs) -> None:
     baseline, slower = made(RW_BS), made(BS_RW, 0.5)
     found = judge([slower], [baseline], margin=0.1)
@@ -106,6 +110,7 @@ def test_a_change_is_judged_in_every_cell(made: Runs) -> None:
     assert faster.outcome == "passes"
 
 
+@pytest.mark.slow
 def test_a_pilot_serves_a_sweep_of_another_order(made: Runs) -> None:
     a, b = made(RW_BS), made(BS_RW)
     sized = [replace(each, options={**each.options, "bs": 4096, "count": 100}) for each in b.sweep.workloads]
@@ -117,6 +122,7 @@ def test_a_pilot_serves_a_sweep_of_another_order(made: Runs) -> None:
     assert [each.half_width for each in found.predictions] == [each.half_width for each in expected.predictions]
 
 
+@pytest.mark.slow
 def test_every_part_of_a_run_has_the_new_names(made: Runs) -> None:
     a, b = made(RW_BS), made(BS_RW)
     _, other = aligned([a, b])
@@ -131,6 +137,7 @@ def test_every_part_of_a_run_has_the_new_names(made: Runs) -> None:
     assert set(b.measurements["cell"]).isdisjoint(cells), "the run itself is as it was"
 
 
+@pytest.mark.slow
 def test_runs_of_one_order_are_not_touched(made: Runs) -> None:
     a, b = made(RW_BS), made(RW_BS)
     assert [each is other for each, other in zip(aligned([a, b]), (a, b), strict=True)] == [True, True]
@@ -142,6 +149,7 @@ def test_other_levels_are_other_cells() -> None:
     assert same_workload("w", {"a": "1"}) != same_workload("w", {"a": "1", "b": "2"})
 
 
+@pytest.mark.slow
 def test_published_figures_are_set_beside_cells_of_any_order(made: Runs) -> None:
     theirs = PublishedFigure(
         study="s",
@@ -162,6 +170,7 @@ def test_published_figures_are_set_beside_cells_of_any_order(made: Runs) -> None
         assert found.agreement == "agrees"
 
 
+@pytest.mark.slow
 def test_a_history_goes_on_when_the_sweep_names_its_options_in_another_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

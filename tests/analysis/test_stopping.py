@@ -98,6 +98,7 @@ def test_nothing_leaves_before_min_blocks(blocks: int) -> None:
     assert leaving(CALM, blocks) == {}
 
 
+@pytest.mark.slow
 def test_what_is_precise_leaves_after_min_blocks() -> None:
     assert leaving(CALM, 5) == dict.fromkeys(ALL, "precise")
 
@@ -113,6 +114,7 @@ def test_the_cells_of_a_workload_leave_together_and_other_workloads_go_on() -> N
     assert leaving(value, 7) == {"a/w": "precise", "b/w": "precise"}
 
 
+@pytest.mark.slow
 def test_a_cell_that_has_left_does_not_leave_again() -> None:
     left = {"a/w": Stop(cell="a/w", reason="precise", blocks=5, n=5, half_width=0.01, metric="write_bandwidth")}
     assert leaving(CALM, 6, left=left) == dict.fromkeys(["b/w", "a/v", "b/v"], "precise")
@@ -129,6 +131,7 @@ def test_the_interval_that_is_looked_at_is_the_corrected_one() -> None:
     assert leaving(lambda cell, block: values[block - 1], 5, a_sweep(replace(RULE, half_width=corrected * 1.001))) != {}
 
 
+@pytest.mark.slow
 def test_warm_up_does_not_count() -> None:
     """Its figure is a hundredth of the others."""
     assert told(CALM, 5)["a/w"].half_width < 0.01
@@ -180,6 +183,7 @@ def test_the_least_number_of_blocks_is_run_whatever_the_budget() -> None:
     assert leaving(NOISY, 5, a_sweep(replace(RULE, budget_s=0.1))) == dict.fromkeys(ALL, "budget")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["failed", "invalid", "skipped"])
 def test_a_cell_that_gives_no_figure_leaves_alone_and_holds_nobody_up(status: Status) -> None:
     silent: Value = lambda cell, block: None if cell.id == "b/w" else CALM(cell, block)  # noqa: E731
@@ -194,6 +198,7 @@ def test_a_cell_that_gives_no_figure_leaves_alone_and_holds_nobody_up(status: St
     assert told(noisy, 5, failed=status)["b/w"].why == "dd: No space left"
 
 
+@pytest.mark.slow
 def test_a_cell_with_failed_trials_goes_on_until_it_has_min_figures() -> None:
     value: Value = lambda cell, block: None if cell.id == "b/w" and block in (1, 3) else CALM(cell, block)  # noqa: E731
     assert leaving(value, 5) == dict.fromkeys(["a/v", "b/v"], "precise")
@@ -214,6 +219,7 @@ def test_a_cell_that_cannot_reach_min_figures_any_more_is_given_up() -> None:
 RATIOS = replace(RULE, of="comparisons")
 
 
+@pytest.mark.slow
 def test_ratios_may_be_precise_where_means_are_not() -> None:
     """All file systems of a block rise and fall together."""
     assert leaving(NOISY, 5, a_sweep(RATIOS)) == dict.fromkeys(ALL, "precise")
@@ -227,6 +233,7 @@ def test_every_ratio_of_a_workload_is_waited_for() -> None:
     assert leaving(by_cell(aw=0.001, bw=0.001, cw=0.002), 6, sweep) == dict.fromkeys(["a/w", "b/w", "c/w"], "precise")
 
 
+@pytest.mark.slow
 def test_without_a_baseline_that_works_nothing_can_be_compared() -> None:
     value: Value = lambda cell, block: None if cell.id == "a/w" else CALM(cell, block)  # noqa: E731
     found = leaving(value, 5, a_sweep(RATIOS))
@@ -270,6 +277,7 @@ def printed(sweep: Sweep, frame: pd.DataFrame) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_report_prints_of_precise_ratios_is_as_narrow_as_was_asked(seed: int) -> None:
     """Trap: rules that look at each ratio alone, where the report prints intervals for all together. One file system is
@@ -291,6 +299,7 @@ def test_what_a_report_prints_of_precise_ratios_is_as_narrow_as_was_asked(seed: 
             assert stopped[cell].half_width == pytest.approx(widths[cell]), "what the caveat says is what is printed"
 
 
+@pytest.mark.slow
 def test_when_ratios_are_precise_does_not_depend_on_what_they_are() -> None:
     """A choice of when to stop by the ratios themselves would be a choice of ratios."""
     sweep = a_sweep(replace(RATIOS, half_width=0.06), names="abc", workloads=("w",))
@@ -333,6 +342,7 @@ def test_the_history_says_for_each_cell_after_how_many_blocks_it_left_and_how_pr
     assert {stop.metric for stop in found.values()} == {"write_bandwidth"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.001, 0.02, 0.03, 0.5])
 def test_the_history_is_what_was_decided_block_by_block(size: float) -> None:
     sweep = a_sweep()

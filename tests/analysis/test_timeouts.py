@@ -86,6 +86,7 @@ def test_the_median_counts_them_as_the_worst(
     assert f"{late} of {len(values) + late} trials ran into the time limit" in found.method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 20])
 def test_the_interval_covers_the_median_of_all_trials(n: int) -> None:
     """Defect: with one trial in five stalling, and drawn again, no interval held the truth."""
@@ -132,6 +133,7 @@ def test_an_interval_lies_beyond_1_exactly_where_the_family_decides() -> None:
     assert np.isnan(found.needed[ratios.ranked]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 15])
 def test_identical_cells_with_stalls_have_false_verdicts_in_5_percent_of_sweeps_at_most(n: int) -> None:
     share = limits._any_false(n, 150)
@@ -281,6 +283,7 @@ def cells_of(results: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
         return {row[:2]: row[2:] for row in catalog.ask(connection, sql).rows}
 
 
+@pytest.mark.slow
 def test_the_catalog_has_the_figure_of_the_estimates(results_dir: Path) -> None:
     run = load_run(a_run(results_dir, COLD))
     found, own = cells_of(results_dir), run.estimates[run.estimates["label"] == ""]
@@ -292,6 +295,7 @@ def test_the_catalog_has_the_figure_of_the_estimates(results_dir: Path) -> None:
     assert found[COLD[0], "read_bandwidth"][3:] == (None, None), "trials without a value have no spread"
 
 
+@pytest.mark.slow
 def test_the_catalog_has_no_figure_of_a_cell_of_which_no_trial_or_half_of_them_ended(results_dir: Path) -> None:
     a_run(results_dir, COLD, (COLD[0], 1))
     assert cells_of(results_dir)[COLD[0], "read_bandwidth"] == (3, 2, None, None, None)
@@ -306,6 +310,7 @@ def test_a_history_names_the_run_with_trials_at_their_limit(results_dir: Path) -
     assert any("time limit" in each for each in sentences([history]))
 
 
+@pytest.mark.slow
 def test_a_retried_timeout_of_an_earlier_run_is_read_as_the_timeout_that_it_was(results_dir: Path) -> None:
     """Its journal holds the figure of the second attempt; raw/ holds why the first gave none."""
     path = a_run(results_dir, COLD, retried=True)
@@ -376,6 +381,7 @@ def test_no_analysis_of_variance_is_made_of_the_trials_that_ended(results_dir: P
     assert "1 trial ran into the time limit and has no value" in told
 
 
+@pytest.mark.slow
 def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> None:
     run = load_run(a_run(results_dir, COLD))
     whole = load_run(a_run(results_dir / "whole"))
@@ -384,6 +390,7 @@ def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> Non
         assert "Not drawn" not in getattr(sections, name)(whole).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [1, 2, 8], ids=["one cell", "two cells", "all"])
 def test_every_section_is_made_where_cells_have_no_figure(results_dir: Path, cells: int) -> None:
     names = list(dict.fromkeys(each.cell.id for each in the_plan().trials))[:cells]
@@ -415,6 +422,7 @@ def test_nothing_is_drawn_over_options_where_no_cell_has_a_figure() -> None:
     assert not shape(replace(run, estimates=run.estimates.assign(mean=NAN))).levels
 
 
+@pytest.mark.slow
 def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path) -> None:
     run, wanted = load_run(a_run(results_dir, COLD)), Pivot.read("filesystem:cache", "read_bandwidth", None)
     found = export_files({"estimates": run.estimates}, run.sweep, "csv", wanted)

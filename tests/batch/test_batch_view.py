@@ -124,6 +124,7 @@ def hostile_view() -> BatchView:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 def test_hostile_text_stays_text(part: Any) -> None:
     text = part(hostile_view()).text

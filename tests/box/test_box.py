@@ -44,6 +44,7 @@ def test_arguments_arrive_as_they_are_whatever_the_login_shell(shell: str) -> No
 argument = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(argument, min_size=1, max_size=4))
 def test_any_argument_arrives_as_it_is(words: list[str]) -> None:

@@ -353,6 +353,7 @@ def test_a_process_that_does_not_end_is_an_error() -> None:
         care.kill_run(box, "")
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("shellcheck")
 @pytest.mark.parametrize("name", ["care_clean.sh", "care_install.sh"])
 def test_the_scripts_pass_shellcheck(name: str) -> None:

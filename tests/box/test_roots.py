@@ -157,6 +157,7 @@ def test_an_opened_run_holds_both_roots_and_closing_leaves_nothing(machine: Mach
     assert machine.close().returncode == 0, "a second time"
 
 
+@pytest.mark.slow
 def test_all_that_a_run_makes_is_removed_by_clean(machine: Machine) -> None:
     full(machine)
     assert machine.look().returncode == 0
@@ -232,6 +233,7 @@ ACTIONS: dict[str, Callable[[Machine], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", list(PLACES))
 def test_a_users_file_survives_everything(machine: Machine, place: str) -> None:
     file = PLACES[place](full(machine))
@@ -242,6 +244,7 @@ def test_a_users_file_survives_everything(machine: Machine, place: str) -> None:
         assert file.read_bytes() == PRECIOUS, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", list(PLACES))
 def test_it_is_named_before_a_run_touches_anything_and_by_clean(machine: Machine, place: str) -> None:
     file = PLACES[place](full(machine))

@@ -328,6 +328,7 @@ def test_a_late_asking_for_an_earlier_command_runs_nothing(
     assert (tmp_path / "ran").read_text() == "x\n"
 
 
+@pytest.mark.slow
 def test_an_asking_that_is_cut_off_anywhere_runs_nothing(lease: Lease, tmp_path: Path) -> None:
     """`rm -r /a/b` could become `rm -r /a`."""
     whole = JobRequest(1, "9", "", ("touch", f"{tmp_path}/ran", f"{tmp_path}/ran two")).text()
@@ -573,6 +574,7 @@ def holders(lease: Lease) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_close_ends_the_lease_at_once_though_the_connection_is_not_known_to_be_lost(lease: Lease) -> None:
     """A link that was reset on one side only: the box's sshd keeps the other one for minutes. Nothing comes, nothing
     ends; and the watcher looks once in half a minute."""

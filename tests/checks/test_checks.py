@@ -616,6 +616,7 @@ def quiet(the_sweep: Sweep | None = None, **more: Any) -> Evidence:
     return replace(evidence, **{"around": dict.fromkeys(evidence.around, QUIET), **more})
 
 
+@pytest.mark.slow
 def test_a_good_run_has_no_caveat_but_that_of_its_image() -> None:
     findings = find_caveats(quiet(backing_types={"ext4": "ext4"}))
     assert [caveat.code for caveat in findings.caveats] == ["loop-image"]
@@ -670,6 +671,7 @@ def test_a_run_in_which_everything_failed_is_told_and_does_not_crash() -> None:
     assert [caveat.code for caveat in caveats if caveat.severity == "error"] == ["failed-trials"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CHECKS)
 def test_every_check_says_what_it_looks_for_and_finds_nothing_in_an_empty_run(code: str) -> None:
     assert CHECKS[code].find.__doc__

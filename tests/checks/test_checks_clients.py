@@ -129,6 +129,7 @@ def test_the_plot_says_so_where_nobody_straggles() -> None:
     assert plots.plot_clients(points(), limit=STRAGGLES).title.startswith("No client is surely below 80\u00a0%")
 
 
+@pytest.mark.slow
 def test_the_section_is_a_table_a_cell_and_nothing_without_clients() -> None:
     given = evidence({**EVEN, "c": [50e6, 52e6, 49e6]})
     page = sections.clients(given).text

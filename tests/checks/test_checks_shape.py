@@ -246,6 +246,7 @@ def test_a_run_with_trials_missing_from_a_block_is_judged_by_the_blocks_that_all
     assert "warm-up-too-short" in find_caveats(replace(evidence, measurements=gone)).not_checked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", SHAPES)
 def test_zeros_and_constants_are_no_reason_to_crash(code: str) -> None:
     for values in ([0.0] * 12, [100e6] * 12, [0.0] * 6 + [1.0] * 6):

@@ -124,6 +124,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mountlab.report.chronicle.write_changes", lambda _: [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_no_command_prints_what_steers_a_terminal_or_passes_for_a_line_of_ours(
@@ -142,6 +143,7 @@ def test_no_command_prints_what_steers_a_terminal_or_passes_for_a_line_of_ours(
         json.loads(said.out)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_the_texts_of_this_test_do_reach_the_terminal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Else the test above would see nothing."""
@@ -149,6 +151,7 @@ def test_the_texts_of_this_test_do_reach_the_terminal(results: Path, capsys: pyt
     assert "[U+001B]" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_plan_with_an_earlier_run_is_plain_too(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_plan_with_an_earlier_run_is_plain_too(
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_csv_file_keeps_an_escape(results: Path, tmp_path: Path) -> None:
     run = hostile_run(tmp_path / "run", "6.1")
     tables.derive(run)
@@ -184,6 +188,7 @@ def test_no_csv_file_keeps_an_escape(results: Path, tmp_path: Path) -> None:
     assert "[U+001B]" in (tmp_path / "out" / "trials.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_workbook_has_text_that_can_be_seen_and_parquet_has_it_as_it_was(tmp_path: Path) -> None:
     run = hostile_run(tmp_path / "run", "6.1")
     for form in ("xlsx", "parquet"):
@@ -197,6 +202,7 @@ def test_a_workbook_has_text_that_can_be_seen_and_parquet_has_it_as_it_was(tmp_p
     assert pd.read_parquet(tmp_path / "trials.parquet")["reason"].iloc[-1] == kept == f"dd: {EVIL}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\uff1d1"])
 def test_what_a_query_prints_as_csv_is_no_formula(text: str, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = f"SELECT '{text}' AS \"{text}\", -1 AS n"
@@ -209,6 +215,7 @@ def test_what_a_query_prints_as_csv_is_no_formula(text: str, results: Path, caps
 # --- the function, and the stream -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 def test_what_is_visible_stays_as_it_is_and_has_no_control_character(text: str) -> None:
     shown = visible(text)
@@ -302,6 +309,7 @@ def names(path: Path) -> set[str]:
     return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
+@pytest.mark.slow
 def test_only_progress_bars_write_past_the_guard() -> None:
     own = {str(path.relative_to(PACKAGE)): names(path) for path in PACKAGE.rglob("*.py")}
     assert {name for name, found in own.items() if "drawn_on" in found} - {"core/text.py"} == DRAW

@@ -121,6 +121,7 @@ def levels(many: int) -> list[str]:
     return [f"{number}KiB" for number in range(1, many + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workloads", "design", "what"),
     [

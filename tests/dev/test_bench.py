@@ -58,6 +58,7 @@ def test_what_was_not_measured_has_no_figures() -> None:
 # --- the verb ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_subject_alone_is_measured_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_peer_that_fails_is_not_measured(tmp_path: Path, monkeypatch: pytest.M
     assert peer.bench_fio(1, tmp_path)[2] == "bench-fio failed: exit status 1"
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("fio")
 def test_what_stands_before_fio_notes_its_begin_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that starts fio three times, as bench-fio does."""
@@ -226,6 +228,7 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert done.stderr.split() == []
 
 
+@pytest.mark.slow
 def test_a_history_loads_neither_what_forecasts_need_nor_what_plots_need() -> None:
     """`from scipy import stats` in a module of figures would cost every verb half a second."""
     modules = "mountlab.results.histories, mountlab.report.history_text"

@@ -14,6 +14,7 @@ def test_a_million_is_a_million() -> None:
     assert (MILLION.trials, MILLION.count) == (1_000_000, 5_000)
 
 
+@pytest.mark.slow
 def test_run_directories_are_as_those_that_were_measured(tmp_path: Path) -> None:
     bench_catalog.write_years(tmp_path, Years(sweeps=1, boxes=1, runs=1, blocks=2))
     (run,) = tmp_path.iterdir()

@@ -166,6 +166,7 @@ def test_every_public_name_is_there(made: dict[str, str]) -> None:
 # --- what it says is so -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_columns_are_those_of_the_files_that_a_run_has(tmp_path: Path) -> None:
     path = tmp_path / "tour"
     shutil.copytree(disk.ROOT / "results" / "tour", path)

@@ -127,6 +127,7 @@ def test_every_family_gives_lines_or_a_reason(kind: str) -> None:
             assert "{" not in "\n".join(lines(fs))
 
 
+@pytest.mark.slow
 def test_the_verb_reads_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     run = str(Path(__file__).parents[2] / "results" / "tour")
     assert main(["fstab", run, "ext4", "--at", "/srv/x"]) == 0

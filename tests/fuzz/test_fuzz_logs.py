@@ -127,6 +127,7 @@ def test_the_end_of_a_recording_invents_nothing(name: str, data: st.DataObject) 
 # --- torn and mixed up ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(once, st.data())
 def test_lines_that_are_missing_invent_nothing(name: str, data: st.DataObject) -> None:
     lines = RECORDINGS[name].splitlines(keepends=True)
@@ -160,6 +161,7 @@ def test_logs_one_after_the_other_give_the_outputs_of_each(tool: str, picks: lis
     ]
 
 
+@pytest.mark.slow
 @given(recordings, st.integers(1, 5))
 def test_the_parts_of_a_log_are_the_log_and_read_alone_as_together(name: str, times: int) -> None:
     data = RECORDINGS[name] * times
@@ -225,6 +227,7 @@ JSON_VALUES: st.SearchStrategy[object] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from([name for name in BY_TOOL["fio"] if "json" in name]), st.data())
 def test_any_value_in_a_report_is_an_honest_figure_or_the_documented_error(name: str, data: st.DataObject) -> None:
     import json
@@ -245,6 +248,7 @@ def test_any_value_in_a_report_is_an_honest_figure_or_the_documented_error(name:
 # --- many at once -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.lists(recordings, max_size=6), tools)
 def test_a_frame_of_many_logs_holds_what_each_of_them_does(names: list[str], tool: str) -> None:
     logs = [(f"{number}", RECORDINGS[name]) for number, name in enumerate(names) if name.startswith(f"{tool}/")]

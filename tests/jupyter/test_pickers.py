@@ -157,6 +157,7 @@ def person(monkeypatch: pytest.MonkeyPatch, run: Run) -> tuple[Explorer, Any, An
     return explorer, left.children, drawn
 
 
+@pytest.mark.slow
 def test_every_pick_draws_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer, (kind, metric, names, labels), drawn = person(monkeypatch, run)
     first = drawn.value

@@ -72,6 +72,7 @@ def intervals(plot: Plot) -> list[tuple[float, float]]:
 # --- every plot -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_plot
 def test_says_what_it_shows(plot: Plot) -> None:
     assert re.search(r"\d", plot.title), "the title states a finding"
@@ -114,6 +115,7 @@ def test_the_same_data_give_the_same_text() -> None:
     assert [plot.svg() for plot in PLOTS] == [plot.svg() for plot in every_plot(synthetic_run())]
 
 
+@pytest.mark.slow
 def test_ids_are_unique_on_a_page() -> None:
     ids = [found for plot in PLOTS for found in re.findall(r'\bid="([^"]+)"', plot.svg())]
     used = {found for plot in PLOTS for found in re.findall(r'(?:url\(#|href="#)([^")]+)', plot.svg())}

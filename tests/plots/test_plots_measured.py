@@ -109,6 +109,7 @@ def colour(name: str, among: Sequence[str] = NAMES) -> str:
 # --- every plot -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_plot
 def test_says_what_it_shows(plot: Plot) -> None:
     assert re.search(r"\d", plot.title), "the title states a finding"
@@ -130,6 +131,7 @@ def test_axes_have_names_and_units(plot: Plot) -> None:
     assert re.search(r"GB/s|MB/s|[mµ]s\b|%|ratio", named)
 
 
+@pytest.mark.slow
 @each_plot
 def test_text_takes_the_colour_of_the_page(plot: Plot) -> None:
     svg = plot.svg()
@@ -168,6 +170,7 @@ def test_the_same_data_give_the_same_text() -> None:
     assert plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER).svg() == PLOTS["percentiles"].svg()
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text() -> None:
     hostile = synthetic_run(hostile=HOSTILE, workloads=SWEPT[:1], blocks=2)
     order: dict[str, Any] = {"filesystems": NAMES, "workloads": [w.label for w in hostile.sweep.workloads]}
@@ -287,6 +290,7 @@ def test_endless_intervals_and_unknown_means_are_survived() -> None:
     assert "nan" not in re.split(r"\W+", plot.title + plot.svg())
 
 
+@pytest.mark.slow
 def test_more_panels_than_fit_are_said() -> None:
     many = [
         Workload(name="fio", tool="fio", options={}, factors={"bs": bs, "rw": "read", "k": str(k)})
@@ -443,6 +447,7 @@ def test_bars_begin_at_zero_and_hide_no_trial() -> None:
     assert min(line.get_zorder() for line in dots) > max(bar.get_zorder() for bar in axes.patches)
 
 
+@pytest.mark.slow
 def test_some_of_the_workloads_are_drawn_alone() -> None:
     few = [ORDER["workloads"][1]]
     for draw in (plots.plot_trials, plots.plot_bars):

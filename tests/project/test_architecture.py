@@ -123,6 +123,12 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All of a module, found once: a dozen rules go through it."""
+    return tuple(ast.walk(tree))
+
+
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 PURE_SOURCES = [path for path in SOURCES if is_pure(path)]
 
@@ -136,7 +142,7 @@ def against(rule: Callable[[Path], object], paths: Iterable[Path]) -> dict[str, 
 
 def imports(tree: ast.Module) -> Iterator[str]:
     """The dotted name of everything imported, at any depth: 'a.b' for `import a.b`, 'a.b.c' for `from a.b import c`."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -147,7 +153,7 @@ def imports(tree: ast.Module) -> Iterator[str]:
 def aliases(tree: ast.Module) -> dict[str, str]:
     """Local name to full name of what is imported: {'np': 'numpy', 'now': 'datetime.datetime.now'}."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found[alias.asname or alias.name.split(".")[0]] = (
@@ -177,7 +183,7 @@ def root_name(node: ast.expr) -> str:
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def test_what_is_against_a_rule_is_named() -> None:
@@ -250,9 +256,9 @@ def test_third_parties_stay_in_their_place() -> None:
 def effects(tree: ast.Module) -> set[str]:
     """The names in a module that reach outside of it: clocks, randomness, files, processes."""
     known = aliases(tree) | {name: name for name in BUILTIN_EFFECTS}
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
+    named = [node for node in nodes(tree) if isinstance(node, ast.Name | ast.Attribute)]
     used = {full_name(node, known) for node in named if root_name(node) in known} | set(aliases(tree).values())
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and not node.args and not node.keywords]
+    calls = [node for node in nodes(tree) if isinstance(node, ast.Call) and not node.args and not node.keywords]
     unseeded = {full_name(call.func, known) for call in calls} & SEEDED
     return {name for name in used if _is_effect(name)} - SEEDED - {"random", "numpy.random"} | unseeded
 
@@ -264,7 +270,7 @@ def _is_effect(name: str) -> bool:
 def writes(tree: ast.Module) -> Iterator[str]:
     """Every call that makes, changes or removes a file of the control machine, with its line."""
     known = aliases(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Call):
             continue
         name = full_name(node.func, known)
@@ -398,7 +404,7 @@ def test_no_error_is_swallowed() -> None:
 
 def swallowing(tree: ast.Module) -> Iterator[str]:
     """The lines of handlers that would catch anything."""
-    for handler in (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)):
+    for handler in (node for node in nodes(tree) if isinstance(node, ast.ExceptHandler)):
         caught = [] if handler.type is None else ast.walk(handler.type)
         names = {node.id for node in caught if isinstance(node, ast.Name)}
         raised_again = isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None

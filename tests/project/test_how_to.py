@@ -74,6 +74,7 @@ def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suit
     assert "failed" not in done.stdout
 
 
+@pytest.mark.slow
 def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
     for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
         files = ["lib/mountlab/tools/xfs_io.py", "lib/mountlab/filesystems/f2fs.py", "lib/mountlab/checks/device.py",
@@ -101,6 +102,7 @@ def executed(page: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> dic
     return namespace
 
 
+@pytest.mark.slow
 def test_a_plot_of_ones_own_draws_the_estimates_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = executed("own-plot.md", tmp_path, monkeypatch)
     (axes,) = names["figure"].axes

@@ -84,6 +84,7 @@ VERBS = ("demo", "plan", "run", "resume", "report", "index", "compare", "batch",
 DEV_VERBS = ("bench", "calibrate", "docs", "audit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "verb"), [*(("mountlab", verb) for verb in VERBS), *(("mountlab_dev", verb) for verb in DEV_VERBS)]
 )

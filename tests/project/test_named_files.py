@@ -114,6 +114,7 @@ WAYS = (by_file, by_command_line, by_parameters, by_preset)
 Way = Callable[[Path, str, str, pytest.MonkeyPatch], Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("key", KEYS)

@@ -97,6 +97,7 @@ def test_another_user_reproduces_it_from_a_read_only_place_in_an_empty_directory
 # --- damaged or changed -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_damaged_missing_and_extra_file_is_named(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(bundle)
     (run / "raw" / "t0001" / "stderr").write_bytes(b"x")
@@ -115,6 +116,7 @@ def test_each_damaged_missing_and_extra_file_is_named(bundle: Path, capsys: pyte
     assert reproduce.damaged(bundle) == [Damage("missing", MANIFEST)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["estimates.csv", "measurements.csv", "comparisons.csv"])
 def test_a_published_figure_that_is_one_digit_off_is_listed(
     table: str, bundle: Path, capsys: pytest.CaptureFixture[str]
@@ -138,6 +140,7 @@ def test_a_published_figure_that_is_one_digit_off_is_listed(
     assert "The likely reason: other versions of libraries: numpy 1.0, here " in said
 
 
+@pytest.mark.slow
 def test_raw_output_that_was_changed_shows_in_the_figures(bundle: Path) -> None:
     stderr = run_of(bundle) / "raw" / "t0006" / "stderr"
     if "copied" not in stderr.read_text():
@@ -204,6 +207,7 @@ def test_conclusions_that_were_changed_are_listed_though_all_sums_were_made_agai
     assert "Only their checksums are checked." in said.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -231,6 +235,7 @@ def test_a_file_without_which_no_figure_can_be_made_is_named_with_its_run(
     assert f"Figures: of 1 run none could be made again: {run_of(bundle).name}." in said
 
 
+@pytest.mark.slow
 def test_names_of_files_steer_no_terminal(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bundle / "a\x1b[31m\u202egnp.exe").write_text("x")
     assert main(["reproduce", str(bundle)]) == 1
@@ -315,6 +320,7 @@ def test_what_is_no_archive_and_what_is_not_there_is_said(tmp_path: Path) -> Non
         reproduce.check(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_damaged_on_its_way_is_told(whole: tuple[Path, Path], tmp_path: Path) -> None:
     data = bytearray(whole[1].read_bytes())
     with zipfile.ZipFile(whole[1]) as packed:
@@ -398,6 +404,7 @@ def test_an_executed_notebook_is_cleaned_of_times_places_and_random_ids() -> Non
 # --- run again --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_box_runs_the_sweeps_again_and_the_two_are_compared(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -422,6 +429,7 @@ def test_a_box_runs_the_sweeps_again_and_the_two_are_compared(
     assert f"report: {tmp_path}/{run_of(bundle).name}-{again.name}" in said
 
 
+@pytest.mark.slow
 def test_a_damaged_bundle_is_not_run_again(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[object] = []
     monkeypatch.setattr(workflow, "run", lambda *_, **__: ran.append(1))

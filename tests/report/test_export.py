@@ -203,6 +203,7 @@ def test_every_format_of_a_run_opens_again_and_says_the_same(
                 assert frame["mean"].tolist() == pytest.approx(table["mean"].tolist(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_export_lies_in_the_run_where_no_place_is_named(results_dir: Path) -> None:
     path = written(results_dir)
     assert main(["export", str(path)]) == 0

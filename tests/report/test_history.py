@@ -314,6 +314,7 @@ def _as_csv(rows: Iterable[tuple[object, ...]]) -> io.StringIO:
 # ── out of the catalog ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_the_change_that_was_made_is_the_one_that_is_found(results: Path) -> None:
     ((history, change),) = changed(load_years(results).histories)
     assert (history.key.cell, history.key.box, history.family) == ("ext4/fio bs=4KiB", "box0", 10)
@@ -328,6 +329,7 @@ def test_a_filter_of_cells_changes_no_p_value(results: Path) -> None:
     assert alone == whole
 
 
+@pytest.mark.slow
 def test_only_the_metrics_of_answers_are_shown_unless_one_is_named(results: Path) -> None:
     assert {each.key.metric for each in load_years(results).histories} == {"read_bandwidth"}
     latencies = load_years(results, Wanted(metric="read_latency_mean")).histories
@@ -364,6 +366,7 @@ def test_a_filter_that_nothing_fits_says_what_there_is(wanted: dict[str, str], s
     assert refused.value.allowed
 
 
+@pytest.mark.slow
 def test_what_was_asked_otherwise_is_another_history(results: Path, tmp_path: Path) -> None:
     for box_run in range(3):
         shutil.copytree(run_of(results, 0, box_run), tmp_path / f"r{box_run}")
@@ -386,6 +389,7 @@ def test_what_was_asked_otherwise_is_another_history(results: Path, tmp_path: Pa
     assert any("asked something else of a cell" in note for note in years.notes())
 
 
+@pytest.mark.slow
 def test_data(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--results", str(results), "--json"]) == 0
     read = json.loads(capsys.readouterr().out)
@@ -399,6 +403,7 @@ def test_data(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     json.dumps(history_json([made([1e8])]), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_in_the_terminal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--results", str(results), "--box", "box0", "--cell", "ext4/fio bs=4KiB"]) == 0
     said = capsys.readouterr().out

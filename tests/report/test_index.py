@@ -62,6 +62,7 @@ def shown(results: Path) -> Page:
 # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     run, entry = store.load_run(derived), listed(results)["whole"]
     strongest = verdicts.strongest_first([verdicts.together(each) for each in run.comparisons])[0]

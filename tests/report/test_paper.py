@@ -119,6 +119,7 @@ def test_markdown_shows_what_would_be_markup(text: str) -> None:
     assert shown.split() == plain.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://x")', "＝1"]
 )
@@ -161,6 +162,7 @@ def test_figures_have_the_width_that_was_asked_for(results_dir: Path) -> None:
     assert b"Ratios to ext4" in svg["captions.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0, -1, 3.9, 61, math.nan, math.inf])
 def test_a_width_that_no_paper_has_is_refused(width: float) -> None:
     with pytest.raises(InputError, match="not the width of a figure"):

@@ -55,12 +55,14 @@ def page(made: Path) -> Page:
     return Page(made.read_text())
 
 
+@pytest.mark.slow
 def test_the_report_is_where_it_is_looked_for(made: Path) -> None:
     assert made.name == "report.html"
     assert sorted(path.name for path in (made.parent / "notebooks").iterdir()) == ["20_report.ipynb"]
     assert not list(made.parent.glob(".*"))
 
 
+@pytest.mark.slow
 def test_the_kernel_is_of_this_environment(made: Path) -> None:
     """It ran although the kernelspec that Jupyter finds first names an interpreter that does not exist."""
     notebook = nbformat.read(made.parent / "notebooks" / "20_report.ipynb", as_version=4)

@@ -49,6 +49,7 @@ def without_results() -> SyntheticRun:
 # --- every part -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_part
 def test_shows_something(part: Any) -> None:
     assert len(repr(part(RUN))) > 20
@@ -61,6 +62,7 @@ def test_keeps_hostile_text_as_text(part: Any) -> None:
     assert Page(part(run)._repr_html_()).active() == set()
 
 
+@pytest.mark.slow
 @each_part
 def test_survives_a_run_in_which_everything_failed(part: Any) -> None:
     assert part(without_results())._repr_html_()
@@ -274,6 +276,7 @@ def test_excluded_trials_are_counted_and_listed_with_their_reasons() -> None:
 # --- cells that do not exist ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cell_that_the_sweep_excludes_is_not_shown_as_missing() -> None:
     """'n/a' is for what was planned and gave no figure."""
     gone = "ramfs/fio rw=write"
@@ -293,6 +296,7 @@ def skipped(run: SyntheticRun, cell: str, reason: str) -> SyntheticRun:
     return changed(run, trials=trials, estimates=run.estimates[run.estimates["cell"] != cell])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystems", [3, 6], ids=["columns", "rows"])
 def test_what_a_file_system_cannot_do_is_said_in_words_and_is_no_missing_figure(filesystems: int) -> None:
     run = synthetic_run(filesystems=filesystems)
@@ -303,6 +307,7 @@ def test_what_a_file_system_cannot_do_is_said_in_words_and_is_no_missing_figure(
     assert "Not measured" not in repr(sections.overview(run))
 
 
+@pytest.mark.slow
 def test_a_workload_that_was_set_aside_stays_a_missing_figure() -> None:
     """It can be measured, and failed: that is no property of the file system."""
     told = repr(sections.overview(skipped(RUN, "ramfs/fio rw=write", "set aside: t0003 failed: no space")))
@@ -310,6 +315,7 @@ def test_a_workload_that_was_set_aside_stays_a_missing_figure() -> None:
     assert "Not measured" not in told
 
 
+@pytest.mark.slow
 def test_parts_of_a_metric_that_a_tool_did_not_give_are_no_rows() -> None:
     """pg_test_fsync says n/a of a method for which a file system takes no direct I/O."""
     run = synthetic_run(filesystems=6)
@@ -321,6 +327,7 @@ def test_parts_of_a_metric_that_a_tool_did_not_give_are_no_rows() -> None:
     assert "of ramfs under dd-write: the tool gave none for open_sync." in told
 
 
+@pytest.mark.slow
 def test_a_long_table_of_means_leaves_the_first_screen_its_room() -> None:
     page = Page(sections.overview(synthetic_run(filesystems=12))._repr_html_())
     assert "The other 5 of 7 groups" in page.words
@@ -377,6 +384,7 @@ def test_without_repeats_there_is_no_variance_to_share_out() -> None:
     assert "no variance to share out" in repr(sections.explained(without_results()))
 
 
+@pytest.mark.slow
 def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> None:
     wide = [replace(each, low_all=4.1, high_all=12.6) for each in RUN.comparisons]
     for part in (sections.answer, sections.overview, sections.tables, sections.published):
@@ -412,6 +420,7 @@ def test_two_numbers_have_a_response_and_a_map() -> None:
     assert "ratio to ext4" in told[1]
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
     assert len(figures(sections.inside_trials(RUN))) == 2
@@ -423,6 +432,7 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
         assert part(bare).text.startswith(html.NOTHING)
 
 
+@pytest.mark.slow
 def test_a_course_is_steady_where_the_checks_say_so() -> None:
     told = figures(sections.inside_trials(RUN))[0]
     fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
@@ -431,16 +441,19 @@ def test_a_course_is_steady_where_the_checks_say_so() -> None:
     assert f": {steady} of {len(reads)} were steady" in told
 
 
+@pytest.mark.slow
 def test_bars_wait_behind_a_summary() -> None:
     assert sections.bar_charts(RUN).text.startswith("<details><summary>2 bar charts</summary>")
 
 
+@pytest.mark.slow
 def test_many_rows_become_several_plots_of_a_page_each() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
     titles = figures(sections.every_trial(synthetic_run(workloads=many, blocks=2)))
     assert [title[-13:] for title in titles] == ["(part 1 of 2)", "(part 2 of 2)"]
 
 
+@pytest.mark.slow
 def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
     run = synthetic_run(workloads=many, blocks=2)

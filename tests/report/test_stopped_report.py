@@ -71,6 +71,7 @@ def left(run: Path) -> list[str]:
     return sorted(str(path.relative_to(run)) for path in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("moment", ["while files are derived", "while the notebook runs"])
 def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
@@ -157,6 +158,7 @@ def test_signals_are_what_they_were_before_and_one_that_is_ignored_stays_so() ->
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.slow
 def test_each_stop_reaches_the_work_once() -> None:
     """A second interrupt would break into what the first one has begun to undo."""
     asked, reached = list[bool](), threading.Event()

@@ -104,6 +104,7 @@ DERIVED: dict[str, tuple[Change, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "reparse", "compare", "gate", "export", "fstab"])
 @pytest.mark.parametrize("what", [*JOURNAL, *RAW])
 def test_what_was_measured_and_altered_is_refused_by_every_command_with_what_to_do(
@@ -123,6 +124,7 @@ def test_what_was_measured_and_altered_is_refused_by_every_command_with_what_to_
     assert (run / "estimates.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", JOURNAL)
 def test_the_catalog_and_the_index_say_it_and_have_no_figure_of_it(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
@@ -142,6 +144,7 @@ def test_the_catalog_and_the_index_say_it_and_have_no_figure_of_it(
     assert page.count("was altered after it was written") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", RAW)
 def test_the_catalog_finds_raw_output_that_was_altered_where_it_is_asked_to(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
@@ -155,6 +158,7 @@ def test_the_catalog_finds_raw_output_that_was_altered_where_it_is_asked_to(
     assert named in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", DERIVED)
 def test_altered_derived_files_are_said_and_made_again_from_raw_output(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
@@ -180,6 +184,7 @@ def test_altered_derived_files_are_said_and_made_again_from_raw_output(
     assert capsys.readouterr().err == "", "once they are written again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", DERIVED)
 def test_the_catalog_reads_raw_output_in_their_place_and_says_so_until_they_are_written_again(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
@@ -211,6 +216,7 @@ def test_the_catalog_reads_raw_output_in_their_place_and_says_so_until_they_are_
     assert "altered" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_altered_verdict_is_not_shown_in_the_index(results: Path) -> None:
     in_file("comparisons.csv", "faster", "slower")(results / "r1")
     assert main(["index", str(results)]) == 0
@@ -219,6 +225,7 @@ def test_an_altered_verdict_is_not_shown_in_the_index(results: Path) -> None:
     assert "altered" not in json.dumps(read_verdicts(results / "r2"))
 
 
+@pytest.mark.slow
 def test_a_kill_while_files_are_derived_is_no_alteration(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each file that is written, as a kill there would leave it."""
     (results / "r1" / "exclude.yml").write_text("exclude: {t0007: a test}\n")
@@ -243,6 +250,7 @@ def test_a_kill_while_files_are_derived_is_no_alteration(results: Path, monkeypa
 # --- the way to go on -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [*JOURNAL, "what a tool printed", "evidence of a mount", "a file is added"])
 def test_an_altered_run_that_is_accepted_is_read_and_says_so(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
@@ -265,6 +273,7 @@ def test_an_altered_run_that_is_accepted_is_read_and_says_so(
     assert main(["report", str(run)]) == 2, "a later alteration is found"
 
 
+@pytest.mark.slow
 def test_a_trial_whose_line_is_gone_is_measured_again_by_resume(results: Path) -> None:
     run = results / "r1"
     JOURNAL["a line is gone"][0](run)
@@ -287,6 +296,7 @@ def test_bringing_the_files_back_heals_a_run(results: Path, two: Path) -> None:
     assert main(["report", str(run)]) == 0
 
 
+@pytest.mark.slow
 def test_a_trial_with_altered_raw_output_may_be_left_out(results: Path) -> None:
     run = results / "r1"
     RAW["what a tool printed"][0](run)
@@ -295,6 +305,7 @@ def test_a_trial_with_altered_raw_output_may_be_left_out(results: Path) -> None:
     assert load_run(run).trials.set_index("trial_id").loc["t0007", "status"] == "excluded"
 
 
+@pytest.mark.slow
 def test_resume_refuses_an_altered_run_before_it_connects(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +330,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_raw_output_is_parsed_once_and_later_readers_take_the_derived_figures(
     results: Path, parsed: list[Path]
 ) -> None:
@@ -349,6 +361,7 @@ FIGURES_LOST: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", FIGURES_LOST)
 @pytest.mark.filterwarnings("ignore::mountlab.core.errors.MountlabWarning")
 def test_derived_figures_that_are_not_those_of_the_run_as_it_is_are_not_taken(
@@ -361,6 +374,7 @@ def test_derived_figures_that_are_not_those_of_the_run_as_it_is_are_not_taken(
     assert found.measurements.equals(load_run(run, as_it_is=True).measurements)
 
 
+@pytest.mark.slow
 def test_figures_of_other_parsers_are_made_again(
     results: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def figures(results: Path, run: str) -> list[tuple[Any, ...]]:
 # ── what it holds ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_it_says_what_the_run_says(tour: Path) -> None:
     built = catalog.build(tour)
     run = store.load_run(tour / "tour")
@@ -95,6 +96,7 @@ def test_it_says_what_the_run_says(tour: Path) -> None:
     assert (trials, ok) == (len(run.trials), int((run.trials["status"] == "ok").sum()))
 
 
+@pytest.mark.slow
 def test_means_are_those_of_the_estimates(tour: Path) -> None:
     catalog.build(tour)
     run = store.load_run(tour / "tour")
@@ -154,6 +156,7 @@ def test_derived_figures_that_are_not_of_what_lies_there_are_not_believed(change
     assert figures(tour, "tour") == sorted(own.itertuples(index=False, name=None))
 
 
+@pytest.mark.slow
 def test_one_flipped_byte_of_derived_figures_is_seen(tour: Path) -> None:
     file = tour / "tour" / store.MEASUREMENTS
     data = bytearray(file.read_bytes())
@@ -179,6 +182,7 @@ def test_figures_that_were_exchanged_under_their_stamp_are_found_by_a_check(
     assert "WRONG: tour: measurements.parquet is not what the raw output says" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_that_changed_while_it_was_derived_has_no_stamp_that_holds(tour: Path) -> None:
     run = store.load_run(tour / "tour")
     edit_journal(tour / "tour", lambda lines: lines[:-1])
@@ -241,6 +245,7 @@ def test_half_written_ones_of_a_crash_are_cleared_away(results: Path) -> None:
     assert not list(results.glob(f"{FILE}.*"))
 
 
+@pytest.mark.slow
 def test_where_a_new_one_cannot_be_made_the_old_one_stays(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog.build(results)
     before = (results / FILE).read_bytes()
@@ -287,6 +292,7 @@ def mixed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, B
     return results, catalog.build(results)
 
 
+@pytest.mark.slow
 def test_what_is_no_run_of_ours_says_why_and_takes_nothing_from_the_others(mixed: tuple[Path, Built]) -> None:
     results, built = mixed
     assert set(built.problems) == {"later", "foreign", "empty", "half", "raw-only", "no-trials"}
@@ -296,6 +302,7 @@ def test_what_is_no_run_of_ours_says_why_and_takes_nothing_from_the_others(mixed
     assert {row[0] for row in rows(results, "SELECT run FROM runs")} == {"good", "again", "undated", "link"}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_there_twice_counts_once(mixed: tuple[Path, Built]) -> None:
     assert mixed[1].copies == {"good": "again", "link": "again"}
 
@@ -304,6 +311,7 @@ def test_a_run_without_a_date_is_in_the_tables_only(mixed: tuple[Path, Built]) -
     assert (mixed[1].runs, mixed[1].dated) == (4, 3)
 
 
+@pytest.mark.slow
 def test_problems_are_told_and_not_fatal(mixed: tuple[Path, Built], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", str(mixed[0])]) == 0
     said = capsys.readouterr().out
@@ -355,6 +363,7 @@ def connection(made: Path) -> Iterator[database.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", REFUSED.values(), ids=REFUSED)
 def test_a_query_can_neither_write_nor_reach_another_file(
     sql: str, connection: database.Connection, tmp_path: Path
@@ -369,6 +378,7 @@ def test_a_query_can_neither_write_nor_reach_another_file(
     assert catalog.ask(connection, "SELECT count(*) FROM runs").rows == [(SMALL.count,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ["", " ", "\n\t", "-- nothing", "/* nothing */", ";", " ; ; "])
 def test_no_query_is_said(sql: str, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", sql, "--results", str(made)]) == 2
@@ -377,6 +387,7 @@ def test_no_query_is_said(sql: str, made: Path, capsys: pytest.CaptureFixture[st
     assert "DESCRIBE runs" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2;", "SELECT 1; DROP TABLE runs"])
 def test_several_queries_are_refused_and_none_of_them_is_run(
     sql: str, made: Path, capsys: pytest.CaptureFixture[str]
@@ -414,6 +425,7 @@ def test_a_query_without_end_is_cancelled_and_the_connection_goes_on(sql: str, c
     assert catalog.ask(connection, "SELECT count(*) FROM runs", limit_s=30).rows == [(SMALL.count,)]
 
 
+@pytest.mark.slow
 def test_the_time_limit_is_one_of_the_command_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", ENDLESS["a cross join"], "--time-limit", "500ms", "--results", str(made)]) == 2
     assert "more than 0.5 s" in capsys.readouterr().err
@@ -422,6 +434,7 @@ def test_the_time_limit_is_one_of_the_command_line(made: Path, capsys: pytest.Ca
         assert "--time-limit" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_query_that_does_not_stop_when_it_is_cancelled_ends_the_process(made: Path) -> None:
     """DuckDB looks for a cancel between two pieces of its work, and one list is one piece."""
     code = "import sys; from mountlab.cli import query; query._LATE_S = 0.5\n"
@@ -434,6 +447,7 @@ def test_a_query_that_does_not_stop_when_it_is_cancelled_ends_the_process(made: 
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_an_answer_beyond_what_memory_is_for_is_refused(
     connection: database.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,6 +220,7 @@ def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeyp
     assert not (tmp_path / CANARY).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["candidate_value", "baseline_value"])
 @pytest.mark.parametrize("value", [math.inf, 1e308, 1e-320, 0, -1, "x", [1], True])
 def test_a_published_figure_of_a_run_is_a_figure(key: str, value: Any, run: Path) -> None:
@@ -248,6 +249,7 @@ def test_a_run_with_a_level_of_an_earlier_version_stays_readable(run: Path) -> N
             store.load_run(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../x", "/etc", "a\nb", "a\x1b[2Jb", ""])
 @pytest.mark.parametrize("place", ["name", "box", "filesystems", "workloads", "published"])
 def test_a_name_in_an_imported_sweep_is_one(place: str, name: str, tmp_path: Path) -> None:

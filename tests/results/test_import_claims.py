@@ -107,6 +107,7 @@ WORDS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "name", "right", "wrong"), WORDS)
 def test_an_option_that_the_log_contradicts_is_refused_and_one_in_other_spelling_is_not(
     tool: str, name: str, right: dict[str, Any], wrong: dict[str, Any], tmp_path: Path
@@ -138,6 +139,7 @@ def test_the_error_says_what_where_and_how_many_others(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "name", "fits"),
     [
@@ -426,6 +428,7 @@ def test_jobs_of_one_log_that_differ_state_both(tmp_path: Path) -> None:
     assert error.got.startswith("rw=write, randrw, randread, from")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
 @pytest.mark.parametrize("size", ["4k", "4K", "4kb", "4ki", "4kib", "4KiB", "8192b", "5000"])
 @pytest.mark.parametrize("kb_base", ["1000", "1024"])

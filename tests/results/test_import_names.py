@@ -124,6 +124,7 @@ def test_the_way_in_which_a_name_was_made_is_among_those_found(seed: int) -> Non
         assert len(made.replace("*", "").replace("?", "")) <= len(name)
 
 
+@pytest.mark.slow
 def test_a_hostile_name_takes_no_time() -> None:
     start = time.monotonic()
     ways("*-*-*-{a}-{b}-{c}-{d}-{e}.log", "-".join(["a"] * 100) + ".log")

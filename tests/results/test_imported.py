@@ -155,6 +155,7 @@ def test_how_imported_file_systems_were_mounted_is_not_known(imported: Run, caps
     assert "is not known" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "files", "metric"),
     [

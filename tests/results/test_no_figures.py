@@ -92,6 +92,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SETTLED_S", 0.0)
 
 
+@pytest.mark.slow
 def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,6 +105,7 @@ def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
     assert main(["index", str(results)]) == 0
 
 
+@pytest.mark.slow
 def test_alone_it_is_a_catalog_too(alone: Path) -> None:
     assert main(["catalog", str(alone)]) == 0
     sql = "SELECT count(*) AS n, count(*) FILTER (figures_from IS NULL) AS none FROM runs"
@@ -112,6 +114,7 @@ def test_alone_it_is_a_catalog_too(alone: Path) -> None:
     assert main(["query", sql, "--results", str(alone)]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [failed, derived, of_an_earlier_version, without_trials])
 def test_a_history_of_nothing_says_so(make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(tmp_path / "results" / "empty")
@@ -121,12 +124,14 @@ def test_a_history_of_nothing_says_so(make: Make, tmp_path: Path, capsys: pytest
     assert "no trial of any run gave a figure" in said
 
 
+@pytest.mark.slow
 def test_a_history_of_time_limits_is_one_without_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     timed_out(tmp_path / "results" / "empty")
     assert main(["history", "--results", str(tmp_path / "results")]) == 0
     assert "none shown" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> None:
     (results / "empty").rename(results.parent / "empty")
     catalog.build(results)
@@ -139,6 +144,7 @@ def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> Non
         assert catalog.ask(connection, sql).rows == grown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "xlsx", "parquet", "latex", "markdown"])
 def test_it_is_exported_in_every_form(form: str, tmp_path: Path) -> None:
     run = failed(tmp_path / "run")
@@ -149,6 +155,7 @@ def test_it_is_exported_in_every_form(form: str, tmp_path: Path) -> None:
         assert not [field for field in types if pa.types.is_null(field.type)], file
 
 
+@pytest.mark.slow
 def test_compare_and_gate_say_why_they_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, empty = copy(tmp_path / "good"), failed(tmp_path / "empty")
     assert main(["compare", str(good), str(empty)]) == 2

@@ -88,6 +88,7 @@ def test_an_owner_that_lost_its_directory_does_not_seem_to_run_when_it_comes_bac
     assert holder(away) is None, "though its process lives"
 
 
+@pytest.mark.slow
 def test_those_who_look_do_not_keep_anybody_out(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(json.dumps(asdict(this_process())))
     over = threading.Event()

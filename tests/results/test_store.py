@@ -477,6 +477,7 @@ DESIGN_COLUMNS = {
 """Section 4 of the design, with the one factor of this sweep; `subject` is its 'trial_id or cell'."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DERIVED_COLUMNS)
 def test_derived_files_have_the_columns_of_the_design_in_its_order(results_dir: Path, name: str) -> None:
     run = load_run(written(results_dir))
@@ -496,6 +497,7 @@ def test_measurements_are_kept_as_one_table_with_every_trial_marked(results_dir:
     assert json.loads(table["factors"].iloc[0]) in ({"cache": "cold"}, {"cache": "warm"})
 
 
+@pytest.mark.slow
 def test_derived_files_are_made_again_the_same_and_leave_no_other_file(results_dir: Path) -> None:
     path = written(results_dir)
     raw = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
@@ -551,6 +553,7 @@ def excluding(results: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_excluded_trials_do_not_count_and_stay_in_the_run_with_their_reason(results_dir: Path) -> None:
     path = excluding(results_dir, "exclude:\n  t0007: a backup ran, by its log\n")
     with_it = load_run(written(results_dir / "whole", failed="t0016"))
@@ -565,6 +568,7 @@ def test_excluded_trials_do_not_count_and_stay_in_the_run_with_their_reason(resu
     assert all(trial.status != "excluded" for trial in read_journal(path)), "the journal says what ran"
 
 
+@pytest.mark.slow
 def test_what_is_excluded_can_be_taken_back(results_dir: Path) -> None:
     path = excluding(results_dir, "exclude: {t0007: x}")
     write_derived(load_run(path))
@@ -575,6 +579,7 @@ def test_what_is_excluded_can_be_taken_back(results_dir: Path) -> None:
     assert "excluded" not in (path / "caveats.csv").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "what", "got"),
     [
@@ -593,6 +598,7 @@ def test_what_cannot_be_excluded_is_said_with_file_and_trial(results_dir: Path, 
     assert "exclude.yml" in caught.value.where
 
 
+@pytest.mark.slow
 def test_a_strict_run_with_warnings_ends_with_one_and_names_them(
     results_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -614,6 +620,7 @@ def test_a_strict_run_with_warnings_ends_with_one_and_names_them(
 # --- latencies --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_latencies_of_a_cell_are_pooled_over_the_trials_that_count(results_dir: Path) -> None:
     """Merged percentiles are those of the pooled I/Os (tests/stats/test_histograms.py shows it on simulated ones)."""
     path = written(results_dir)
@@ -633,6 +640,7 @@ def test_the_latencies_of_a_cell_are_pooled_over_the_trials_that_count(results_d
     assert pooled == merge(bins for part in parts for bins in part.values())
 
 
+@pytest.mark.slow
 def test_the_latencies_of_a_cell_that_is_not_there_are_refused(results_dir: Path) -> None:
     with pytest.raises(StoreError, match="no such cell") as caught:
         load_run(written(results_dir)).latencies("ext4/x")

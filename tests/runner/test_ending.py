@@ -39,6 +39,7 @@ def full(path: Path, _: bytes) -> None:
     raise KeepError("a file cannot be written", where=path.name, next_step="make room on the disk")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_is_derived_and_listed(writer: RunWriter) -> None:
     with pytest.raises(BoxError, match="gone"), concluding(writer, RESOLVED.sweep):
         raise BoxError("the box is gone")
@@ -47,6 +48,7 @@ def test_a_run_that_is_stopped_is_derived_and_listed(writer: RunWriter) -> None:
     assert writer.path.name in (writer.path.parent / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_complete_run_does_not_write_the_index_that_its_report_writes_next(
     writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_full_disk_is_told_once(writer: RunWriter, monkeypatch: pytest.MonkeyP
 # --- the list of all runs ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_index_of_somebody_else_is_a_warning_at_the_end_of_a_run(writer: RunWriter) -> None:
     foreign = writer.path.parent / "index.html"
     foreign.write_text(FOREIGN)
@@ -121,6 +124,7 @@ def test_the_index_of_somebody_else_is_a_warning_at_the_end_of_a_run(writer: Run
     assert is_derived(writer.path)
 
 
+@pytest.mark.slow
 def test_and_at_the_end_of_a_report(results_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(results_dir)
     monkeypatch.setattr(paths, "RESULTS", results_dir)
@@ -132,6 +136,7 @@ def test_and_at_the_end_of_a_report(results_dir: Path, monkeypatch: pytest.Monke
     assert (results_dir / "index.html").read_text() == FOREIGN
 
 
+@pytest.mark.slow
 def test_a_warning_is_a_line_of_words_on_the_command_line(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +149,7 @@ def test_a_warning_is_a_line_of_words_on_the_command_line(
     assert line.endswith("was torn (6 B: it begins with b'{\"torn'): what it was to say counts as not done")
 
 
+@pytest.mark.slow
 def test_what_killed_processes_left_half_made_goes_with_the_next_that_does_the_same(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +170,7 @@ def test_what_killed_processes_left_half_made_goes_with_the_next_that_does_the_s
 # --- readers and a run that goes on -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_report_on_a_run_that_goes_on_says_so(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,6 +184,7 @@ def test_a_report_on_a_run_that_goes_on_says_so(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_of_two_reports_at_once_the_second_waits_and_reads_anew(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +206,7 @@ def test_of_two_reports_at_once_the_second_waits_and_reads_anew(
 # --- a clock that is set ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_changes_neither_order_nor_figures(results_dir: Path) -> None:
     """Times of the wall clock are for people: the journal's order is the order, and durations come of another clock."""
     steady = load_run(written(results_dir / "a"))

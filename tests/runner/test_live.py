@@ -212,6 +212,7 @@ def seen(view: Live) -> Seen:
     return found
 
 
+@pytest.mark.slow
 def test_the_view_follows_the_trials_and_leaves_a_still_picture(
     view: Live, the_plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,7 @@ def test_the_view_follows_the_trials_and_leaves_a_still_picture(
     assert not view._ticking.is_alive()
 
 
+@pytest.mark.slow
 def test_the_view_is_drawn_once_a_tick_whatever_happens_meanwhile(
     view: Live, the_plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +243,7 @@ def test_the_view_is_drawn_once_a_tick_whatever_happens_meanwhile(
     assert seen(view).shown[-1]["now"] == "Now: block 1, t/w"
 
 
+@pytest.mark.slow
 def test_the_button_interrupts_the_main_thread(view: Live) -> None:
     """From another thread, as a subshell's is."""
 
@@ -261,6 +264,7 @@ def test_the_button_interrupts_the_main_thread(view: Live) -> None:
     assert 'run_path = mountlab.resume("' in repr(seen(view).last)
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_elsewhere_is_not_the_buttons(view: Live) -> None:
     with pytest.raises(KeyboardInterrupt), view:
         raise KeyboardInterrupt
@@ -276,6 +280,7 @@ def test_cells_that_leave_are_not_waited_for(view: Live, the_plan: Plan) -> None
     assert "precise after 1 block" in repr(seen(view).last)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_starts_with_what_it_has(
     the_plan: Plan, writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +338,7 @@ def test_the_line_that_goes_on_can_be_typed_beside_the_notebooks(monkeypatch: py
         exec(line, {"mountlab": mountlab})
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.NOTEBOOKS)
     assert mountlab.load_run("results/tour").path == disk.ROOT / "results" / "tour"
@@ -342,6 +348,7 @@ def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: p
         assert caught.value.where.startswith("results/none"), "from the repository, as people know it"
 
 
+@pytest.mark.slow
 def test_estimates_so_far_are_those_of_the_report() -> None:
     """By another route: the frame of a recorded run against what the report's own store derives of it."""
     run = store.load_run(disk.ROOT / "results" / "tour")

@@ -308,6 +308,7 @@ def test_a_cell_whose_first_trials_all_run_into_the_limit_does_not_burn_the_nigh
         assert trials[2].reason.startswith("set aside: t0002 timeout: ran longer than 60 s")
 
 
+@pytest.mark.slow
 def test_one_that_fails_as_often_as_it_may_sets_its_cell_aside_and_no_other() -> None:
     box, journal = Giving(*[KILLED] * 3), Memory()
     run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=3, retries=2), box, journal, Silent())

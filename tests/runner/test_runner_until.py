@@ -132,6 +132,7 @@ def blocks_of(box: TimedBox) -> dict[str, int]:
 # --- the order of effects ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_whose_cells_are_all_precise_ends_before_its_last_block(results: Path) -> None:
     box, path = run(resolved(), calm, results)
     turn = [*MOUNT, "trial", *UMOUNT]
@@ -140,12 +141,14 @@ def test_a_run_whose_cells_are_all_precise_ends_before_its_last_block(results: P
     assert read_info(path)["order"] == [f"t{n:04d}" for n in range(1, 13)], "the plan lists up to max blocks"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_never_precise_ends_with_its_last_block(results: Path) -> None:
     box, path = run(resolved(), noisy, results)
     assert blocks_of(box) == {"t/w": 6, "u/w": 6}
     assert {stop["reason"] for stop in read_info(path)["stopped"].values()} == {"max reached"}
 
 
+@pytest.mark.slow
 def test_workloads_that_are_done_drop_out_and_the_blocks_of_the_others_stay_complete(results: Path) -> None:
     box, _ = run(resolved(workloads=("w", "v")), w_is_calm, results)
     assert blocks_of(box) == {"t/w": 3, "u/w": 3, "t/v": 6, "u/v": 6}
@@ -153,6 +156,7 @@ def test_workloads_that_are_done_drop_out_and_the_blocks_of_the_others_stay_comp
     assert box.ran == [each for each in order if each[0] <= 3 or each[1].endswith("/v")], "the order that was drawn"
 
 
+@pytest.mark.slow
 def test_a_file_system_with_no_cell_left_is_not_mounted(results: Path) -> None:
     def u_fails(filesystem: str, workload: str, block: int) -> float | None:
         return None if filesystem == "u" else noisy(filesystem, workload, block)
@@ -165,6 +169,7 @@ def test_a_file_system_with_no_cell_left_is_not_mounted(results: Path) -> None:
     assert "No space left on device" in stopped["why"]
 
 
+@pytest.mark.slow
 def test_with_fresh_cell_only_the_cells_that_go_on_are_made(results: Path) -> None:
     box, _ = run(resolved(workloads=("w", "v"), fresh_filesystem="cell"), w_is_calm, results)
     turn = [*MOUNT, "trial", *UMOUNT]
@@ -172,17 +177,20 @@ def test_with_fresh_cell_only_the_cells_that_go_on_are_made(results: Path) -> No
     assert blocks_of(box) == {"t/w": 3, "u/w": 3, "t/v": 6, "u/v": 6}
 
 
+@pytest.mark.slow
 def test_with_fresh_never_every_file_system_stays_until_the_end_of_a_short_run(results: Path) -> None:
     box, _ = run(resolved(fresh_filesystem="never"), calm, results)
     assert box.calls == ["open", *MOUNT * 2, *["trial"] * 6, *UMOUNT * 2, "close"]
 
 
+@pytest.mark.slow
 def test_warm_up_blocks_run_first_and_do_not_count(results: Path) -> None:
     box, path = run(resolved(warmup=2), calm, results)
     assert sorted({block for block, _ in box.ran}) == [-1, 0, 1, 2, 3]
     assert {stop["blocks"] for stop in read_info(path)["stopped"].values()} == {3}
 
 
+@pytest.mark.slow
 def test_a_cell_that_cannot_run_here_is_skipped_until_the_others_are_done(results: Path) -> None:
     raw = resolved().parameters
     both = resolve({**raw, "filesystems": {"t": TMPFS, "huge": {"type": "hugetlbfs", "size": "64MiB"}}}, where="tests")
@@ -193,6 +201,7 @@ def test_a_cell_that_cannot_run_here_is_skipped_until_the_others_are_done(result
     assert "hugetlbfs has no write()" in read_info(path)["stopped"]["huge/w"]["why"]
 
 
+@pytest.mark.slow
 def test_the_budget_is_that_of_the_trials_in_the_journal(results: Path) -> None:
     """Trials of no time at all never use it up, however long the test takes; with a budget of a microsecond the run
     ends at its least number of blocks."""
@@ -201,6 +210,7 @@ def test_the_budget_is_that_of_the_trials_in_the_journal(results: Path) -> None:
     assert {stop["reason"] for stop in read_info(path)["stopped"].values()} == {"budget"}
 
 
+@pytest.mark.slow
 def test_progress_is_told_who_leaves_and_which_trials_are_not_needed(results: Path) -> None:
     told = Told()
     run(resolved(workloads=("w", "v")), w_is_calm, results, told)
@@ -213,6 +223,7 @@ def test_progress_is_told_who_leaves_and_which_trials_are_not_needed(results: Pa
     ]
 
 
+@pytest.mark.slow
 def test_the_bar_ends_full_and_says_why_trials_were_not_needed(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +270,7 @@ def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: st
     assert store.read_stops(writer.path, sweep) == store.read_stops(whole_path, sweep)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_of_each_cell_whether_it_had_left(results: Path) -> None:
     the_sweep = resolved(workloads=("w", "v"))
     _, writer = interrupted(the_sweep, w_is_calm, results, 13)
@@ -267,6 +279,7 @@ def test_an_interrupted_run_says_of_each_cell_whether_it_had_left(results: Path)
     assert found["t/v"] == found["u/v"] == ("not finished", 4)
 
 
+@pytest.mark.slow
 def test_on_resuming_with_fresh_never_a_file_system_with_nothing_left_is_not_made_again(results: Path) -> None:
     def u_fails(filesystem: str, workload: str, block: int) -> float | None:
         return None if filesystem == "u" else noisy(filesystem, workload, block)
@@ -280,6 +293,7 @@ def test_on_resuming_with_fresh_never_a_file_system_with_nothing_left_is_not_mad
     assert [stop.cell for stop in told.stops] == ["u/w"], "said once in each session"
 
 
+@pytest.mark.slow
 def test_a_mount_that_fails_counts_as_failed_trials(results: Path) -> None:
     """Of twelve mounts the second, third and fourth fail."""
     box, path = run(resolved(), calm, results, mount=[0, 32, 32, 32])
@@ -293,6 +307,7 @@ def test_a_mount_that_fails_counts_as_failed_trials(results: Path) -> None:
 # --- what is kept and told --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_estimates_say_for_each_cell_why_it_stopped(results: Path) -> None:
     _, path = run(resolved(workloads=("w", "v")), w_is_calm, results)
     write_derived(load_run(path))
@@ -312,6 +327,7 @@ def test_the_estimates_say_for_each_cell_why_it_stopped(results: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_run_of_fixed_length_says_nothing_of_stopping(results: Path) -> None:
     fixed = resolve({**resolved().parameters, "design": {"repeats": 2, "warmup": 0}}, where="tests")
     _, path = run(fixed, noisy, results)
@@ -320,6 +336,7 @@ def test_a_run_of_fixed_length_says_nothing_of_stopping(results: Path) -> None:
     assert repr(sections.stopping(load_run(path))) == "The number of blocks was fixed beforehand: 2."
 
 
+@pytest.mark.slow
 def test_the_report_tells_the_rule_and_each_cell(results: Path) -> None:
     _, path = run(resolved(workloads=("w", "v")), w_is_calm, results)
     the_run = load_run(path)
@@ -360,6 +377,7 @@ def test_the_plan_of_a_fixed_number_of_blocks_names_no_rule() -> None:
     assert "until" not in plan_json(plan, FACTS)
 
 
+@pytest.mark.slow
 def test_a_run_on_which_nothing_could_be_measured_ends_after_its_least_blocks(results: Path) -> None:
     box, path = run(resolved(), lambda *_: None, results)
     assert blocks_of(box) == {"t/w": 1, "u/w": 1}

@@ -246,6 +246,7 @@ def test_quiet_cells_raise_each_caveat_in_about_one_percent() -> None:
             assert at_most(share, 0.016 if heading.startswith("two modes") else 0.0115, FULL.checks), heading
 
 
+@pytest.mark.slow
 def test_thirty_trials_show_every_trouble_that_they_should() -> None:
     """Ten do not show all of it, as the table says."""
     marked = {place for place, share in tables.raised(TINY).shares().items() if share.meant and place[1].endswith("30")}
@@ -498,6 +499,7 @@ def test_a_told_run_is_that_of_a_report() -> None:
     assert sum(told.verdicts.values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_an_effect_the_other_way_is_slower_and_none_may_be_the_same() -> None:
     slower, none = what_would(10, cv=0.02, effect=0.9, runs=200), what_would(30, cv=0.01, effect=1.0, runs=200)
     assert slower.verdicts["slower"] > 0.95

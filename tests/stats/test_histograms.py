@@ -89,6 +89,7 @@ def test_bins_lie_beside_each_other_without_a_gap(ns: int) -> None:
     assert bin_of(first + width)[0] == first + width
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(latencies, min_size=1, max_size=5), st.floats(0, 100))
 def test_merged_percentiles_are_those_of_the_pooled_latencies_within_one_bin(
@@ -138,6 +139,7 @@ def test_a_percentile_is_given_in_seconds() -> None:
 # --- inside of a bin --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(latencies, st.floats(0, 100), st.floats(0, 100))
 def test_percentiles_rise_with_the_percentage_and_stay_between_the_extremes(
@@ -149,6 +151,7 @@ def test_percentiles_rise_with_the_percentage_and_stay_between_the_extremes(
     assert found[1] <= max(values) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", [50.0, 99.0])
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 def test_a_percentile_is_that_of_the_latencies_to_a_small_part_of_a_bin(spread: float, percent: float) -> None:
@@ -174,6 +177,7 @@ def covered(percent: float, *, cv: float, spread: float, n: int = 5, runs: int =
     return float(np.mean((found.low <= truth) & (truth <= found.high)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [0.001, 0.003])
 @pytest.mark.parametrize("spread", [0.004, 0.05])
 def test_intervals_hold_the_true_median_where_trials_differ_by_less_than_a_bin(cv: float, spread: float) -> None:

@@ -27,6 +27,7 @@ def rounded(rng: np.random.Generator, true: Floats, sd: float, n: int) -> Floats
     return np.rint(true[:, None] + sd * rng.standard_normal((len(true), n)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [compare_rows, compare_rows_unpaired])
 @pytest.mark.parametrize("sd", [0.1, 0.3, 0.5, 1.0])
 def test_identical_cells_of_few_steps_are_rarely_called_different(make: Callable[..., Ratios], sd: float) -> None:
@@ -40,6 +41,7 @@ def test_identical_cells_of_few_steps_are_rarely_called_different(make: Callable
     assert false < 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10, 30])
 @pytest.mark.parametrize("sd", [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0])
 def test_single_intervals_hold_the_truth_wherever_it_lies_on_the_grid(n: int, sd: float) -> None:

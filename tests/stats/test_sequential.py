@@ -145,6 +145,7 @@ def test_cells_that_leave_together_are_each_covered(spreads: tuple[float, ...]) 
         assert not refuted(hits[:, 2], CLAIMED)
 
 
+@pytest.mark.slow
 def test_ratios_paired_by_block_are_covered_when_the_cells_decide() -> None:
     """The rule looks at the cells, the interval is that of the ratio, also where one side has nearly all the spread."""
     rng = np.random.default_rng(4)
@@ -160,6 +161,7 @@ def test_ratios_paired_by_block_are_covered_when_the_cells_decide() -> None:
             assert not refuted(np.abs(means) <= half[rows, taken - 1], CLAIMED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comparisons", [1, 20])
 def test_ratios_are_covered_when_they_decide(comparisons: int) -> None:
     """Alone, or by intervals for all of 20 together, which are wider."""
@@ -174,6 +176,7 @@ def test_ratios_are_covered_when_they_decide(comparisons: int) -> None:
         assert not refuted(np.abs(means) <= sequential.half_widths(logs, level)[rows, taken - 1], CLAIMED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [8, 15, 40])
 def test_a_budget_that_ends_a_run_early_leaves_the_coverage(most: int) -> None:
     """The correction is that of `max` 40, the run ends before."""
@@ -231,6 +234,7 @@ def stopping_paths(looked: float, least: int, most: int, ratio: float, paths: in
     return counts[at], spreads[np.arange(paths), at]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looked", [0.98, 0.999, 0.9999])
 def test_the_correction_for_ratios_holds_however_deep_the_intervals_are_that_the_rule_looks_at(looked: float) -> None:
     """A rule that looks at intervals for many comparisons together errs most often in p values about as deep."""
@@ -307,6 +311,7 @@ def test_a_level_that_is_none_is_refused(level: float) -> None:
         sequential.nominal_level(rule(), level)
 
 
+@pytest.mark.slow
 def test_a_narrower_look_needs_no_new_calibration_and_more_looks_need_more() -> None:
     assert sequential.nominal_level(rule(half_width=0.2), 0.95) == sequential.nominal_level(rule(), 0.95)
     levels = [sequential.nominal_level(rule(5, most), 0.95) for most in (6, 10, 40)]

@@ -71,6 +71,7 @@ def test_at_most_one_normal_sample_in_a_hundred_has_an_outlier(n: int) -> None:
     assert (shape._modified_z(rows) > 3.5).any(axis=1).mean() > 0.08
 
 
+@pytest.mark.slow
 def test_long_series_have_at_least_the_published_limit() -> None:
     assert shape._outlier_limit(2000) >= shape.OUTLYING_Z
     assert shape._outlier_limit(5) > shape._outlier_limit(10) > shape._outlier_limit(30) > 4
@@ -121,6 +122,7 @@ def test_a_long_series_goes_by_the_normal_distribution() -> None:
     assert drift(NILE) < 1e-4
 
 
+@pytest.mark.slow
 @given(INTEGERS)
 def test_drift_down_is_as_suspicious_as_drift_up(values: list[float]) -> None:
     assert drift(values[::-1]) == drift(values) == drift([-value for value in values])
@@ -142,6 +144,7 @@ def test_the_nile_fell_after_1898() -> None:
     assert p == pytest.approx(1 / 10_001)
 
 
+@pytest.mark.slow
 def test_the_p_of_a_step_near_the_formula_of_pettitt_for_long_series() -> None:
     rows = np.random.default_rng(7).normal(size=(200, 100))
     largest = np.array(
@@ -194,6 +197,7 @@ def test_the_printed_table_of_bartels(n: int, ratio: float) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_p_of_serial_correlation_is_the_share_of_orders_with_as_like_neighbours() -> None:
     every = orders(8)[::37]
     all_ratios = np.square(np.diff(orders(8), axis=1)).sum(axis=1)
@@ -229,6 +233,7 @@ def dip_by_linear_programs(values: NDArray[np.float64]) -> float:
     return float(min(distances))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.0, 4.0, 12.0])
 def test_the_dip_is_that_of_its_definition(apart: float) -> None:
     rng = np.random.default_rng(11)
@@ -237,6 +242,7 @@ def test_the_dip_is_that_of_its_definition(apart: float) -> None:
         assert shape.diptest.dipstat(values) == pytest.approx(dip_by_linear_programs(values), abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 30])
 def test_a_flat_distribution_looks_like_two_modes_as_often_as_claimed(n: int) -> None:
     """The uniform distribution is what p is measured against; a normal one is called two modes still less often."""
@@ -318,6 +324,7 @@ def test_many_samples_are_rows() -> None:
         shape.drift_p([1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_many_samples_at_once_are_what_each_is_alone() -> None:
     rows = np.random.default_rng(2).normal(size=(20, 11))
     for p, alone in [
@@ -372,6 +379,7 @@ def test_the_window_can_be_another() -> None:
         steady([1, 2, 3], window=1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1, 100), min_size=5, max_size=9), st.sampled_from([0.5, 1024.0]))
 def test_a_steady_device_is_steady_in_any_unit(rounds: list[float], factor: float) -> None:
     ours, scaled = steady(rounds), steady([factor * value for value in rounds])
@@ -402,6 +410,7 @@ def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None
     assert shape.drift(values) == pytest.approx(np.mean(np.array(orders) >= rising(values)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_eight_rounded_trials_are_called_alike_as_seldom_as_all_orders_say() -> None:
     rows = np.round(np.random.default_rng(8).normal(size=(4000, 8)))
     for p in (shape.autocorrelated_p(rows), shape.drift_p(rows)):

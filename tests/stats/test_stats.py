@@ -59,6 +59,7 @@ def test_a_worked_example() -> None:
     assert (ours.low, ours.high) == pytest.approx((1.036757, 4.963243), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_the_95_percent_interval_covers_95_percent(n: int) -> None:
     """Trap: stop rules and bootstraps that cover 75 to 91 % at a 95 % claim."""
@@ -74,6 +75,7 @@ def test_the_interval_is_not_1_96_standard_deviations() -> None:
     assert ours.high - ours.mean != pytest.approx(1.96 * ours.sd, rel=0.05)
 
 
+@pytest.mark.slow
 @given(VALUES, st.floats(min_value=1e-3, max_value=1e3))
 def test_an_estimate_scales_with_its_unit(values: list[float], factor: float) -> None:
     ours, scaled = estimate(values), estimate([value * factor for value in values])
@@ -85,6 +87,7 @@ def test_an_estimate_scales_with_its_unit(values: list[float], factor: float) ->
     )
 
 
+@pytest.mark.slow
 @given(st.permutations([3.0, 1.0, 4.0, 1.5, 9.0, 2.6]))
 def test_the_order_of_values_does_not_matter(values: list[float]) -> None:
     ours, sorted_ones = estimate(values), estimate(sorted(values))
@@ -93,6 +96,7 @@ def test_the_order_of_values_does_not_matter(values: list[float]) -> None:
     )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_a_higher_level_gives_a_wider_interval_around_the_same_mean(values: list[float]) -> None:
     narrow, wide = estimate(values, level=0.8), estimate(values, level=0.99)
@@ -179,6 +183,7 @@ def test_p_is_that_of_the_paired_t_test_on_logs() -> None:
     assert (ours.low, ours.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_swapping_the_sides_gives_exactly_the_reciprocal(pairs: list[tuple[float, float]]) -> None:
     """Trap: transforming an interval's half-width instead of its end points."""
@@ -190,6 +195,7 @@ def test_swapping_the_sides_gives_exactly_the_reciprocal(pairs: list[tuple[float
         assert swapped.high * ours.low == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(PAIRS, st.floats(min_value=1e-3, max_value=1e3))
 def test_a_faster_box_for_both_sides_changes_no_ratio(pairs: list[tuple[float, float]], factor: float) -> None:
     ours, scaled = compare(pairs), compare([(a * factor, b * factor) for a, b in pairs])
@@ -284,6 +290,7 @@ def test_an_unknown_p_is_kept_and_not_counted() -> None:
     assert adjusted[2] == pytest.approx(0.02)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.floats(0, 1), st.just(math.nan)), max_size=30))
 def test_holm_never_lowers_a_p_never_passes_1_and_keeps_the_order(p_values: list[float]) -> None:
     adjusted = holm(p_values)

@@ -62,6 +62,7 @@ def statsmodels() -> Any:
     return lambda formula, frame: anova_lm(ols(formula, frame).fit(), typ=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.4])
 def test_type_ii_with_blocks_is_that_of_statsmodels(statsmodels: Any, missing: float) -> None:
     levels = crossed(block=5, fs=3, bs=4)
@@ -79,6 +80,7 @@ def test_type_ii_with_blocks_is_that_of_statsmodels(statsmodels: Any, missing: f
         )
 
 
+@pytest.mark.slow
 def test_file_systems_are_tested_against_their_turns(statsmodels: Any) -> None:
     """Split plot: the textbook's F is MS(file system) / MS(file system x block)."""
     levels = crossed(block=6, filesystem=3, bs=4)
@@ -153,6 +155,7 @@ def test_shares_are_omega_squared_and_add_up_to_all() -> None:
     assert ours["share"].sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_what_was_put_in_is_found() -> None:
     """Variances of 0.81, 0.12, 0.04 and a rest of 0.03: 'block size explains 81 %, file system 12 %, both 4 %'."""
     levels = crossed(block=40, filesystem=2, bs=2)
@@ -245,6 +248,7 @@ def test_the_mean_squares_of_a_balanced_split_plot_give_its_variances() -> None:
     assert ours["share"].sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.15])
 def test_blocks_that_do_nothing_are_not_given_what_turns_do(missing: float) -> None:
     """Turns of 5 %, trials of 2 %: 86 % of the variance lies between turns, none between blocks."""

@@ -86,6 +86,7 @@ def test_runs_of_more_trials_count_for_more() -> None:
 # ── every look ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_the_answer_after_each_run_does_not_depend_on_later_runs() -> None:
     """Else the rate over all looks would not be that of the last look."""
     runs = levels(stepped(60, 30, -0.06, seed=5) + np.where(np.arange(60) >= 45, 0.08, 0))
@@ -96,6 +97,7 @@ def test_the_answer_after_each_run_does_not_depend_on_later_runs() -> None:
         assert then == [each for each in whole if each < seen]
 
 
+@pytest.mark.slow
 def test_false_alarms_over_all_looks() -> None:
     """At most 5 % ever, of 200 series of 120 runs; each series is looked at after every run."""
     rng = np.random.default_rng(8)
@@ -103,6 +105,7 @@ def test_false_alarms_over_all_looks() -> None:
     assert alarms <= 10
 
 
+@pytest.mark.slow
 def test_two_odd_neighbouring_runs_are_no_change() -> None:
     rng, alarms = np.random.default_rng(9), 0
     for _ in range(200):
@@ -112,12 +115,14 @@ def test_two_odd_neighbouring_runs_are_no_change() -> None:
     assert alarms <= 16, "5 % and what chance adds to 200"
 
 
+@pytest.mark.slow
 def test_figures_that_correlate() -> None:
     rng = np.random.default_rng(10)
     alarms = sum(bool(find_changes([plain(alike(rng, 100, 0.3))])[0]) for _ in range(150))
     assert alarms <= 15, "22 to 41 % by a test that holds runs for exchangeable"
 
 
+@pytest.mark.slow
 def test_a_fall_of_5_percent_is_reported_within_six_runs() -> None:
     rng, delays = np.random.default_rng(11), []
     for _ in range(100):
@@ -127,6 +132,7 @@ def test_a_fall_of_5_percent_is_reported_within_six_runs() -> None:
     assert np.mean(delays) < 6
 
 
+@pytest.mark.slow
 def test_the_size_of_a_small_change_is_right_where_it_is_reported() -> None:
     """A change of 2 sd in 30 runs is reported in about half of the series: in those where it looks large."""
     rng, size, told = np.random.default_rng(12), -2 * SD, []
@@ -156,6 +162,7 @@ def test_too_few_runs_can_show_nothing() -> None:
     assert find_changes([[], levels([1.0]), levels(range(5))]) == [[], [], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [1, 20])
 def test_the_fewest_runs_can_show_a_huge_change_and_one_less_cannot(family: int) -> None:
     fewest = fewest_runs(family)
@@ -170,6 +177,7 @@ def test_the_fewest_runs_can_show_a_huge_change_and_one_less_cannot(family: int)
     assert any(huge[1])
 
 
+@pytest.mark.slow
 def test_the_smallest_change_is_reported_in_four_of_five_cases() -> None:
     rng = np.random.default_rng(13)
     hits = []

@@ -71,6 +71,7 @@ SIDE = st.lists(st.integers(10, 10**6), min_size=2, max_size=9, unique=True).map
 """Not so near to each other that scipy warns of lost digits."""
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(SIDE, SIDE)
 def test_welch_has_the_error_of_scipys_and_no_more_degrees_of_freedom(ours: list[float], theirs: list[float]) -> None:
@@ -134,6 +135,7 @@ def test_a_family_that_is_not_paired_has_a_false_verdict_in_at_most_5_percent_of
     assert wrong <= stats.binom.isf(1e-4, sweeps, 0.05)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(SIDE, SIDE)
 def test_swapping_unpaired_sides_gives_exactly_the_reciprocal(ours: list[float], theirs: list[float]) -> None:
@@ -231,6 +233,7 @@ def test_many_comparisons_at_once_give_what_each_gives_alone(table: list[tuple[l
         assert together == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(TABLE, st.randoms(use_true_random=False))
 def test_the_order_of_blocks_does_not_matter(table: list[tuple[list[float], list[float]]], random: Any) -> None:
@@ -242,6 +245,7 @@ def test_the_order_of_blocks_does_not_matter(table: list[tuple[list[float], list
     assert other.log_se == pytest.approx(found.log_se, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(TABLE, st.floats(1e-3, 1e3))
 def test_a_unit_changes_no_ratio(table: list[tuple[list[float], list[float]]], factor: float) -> None:
@@ -270,6 +274,7 @@ def test_with_no_share_kept_it_is_holm_and_with_all_of_it_bonferroni(multitest: 
         assert list(np.isnan(found)) == [math.isnan(p) for p in p_values]
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(P_VALUES)
 def test_what_is_adjusted_lies_between_holm_and_bonferroni(p_values: list[float]) -> None:
@@ -279,6 +284,7 @@ def test_what_is_adjusted_lies_between_holm_and_bonferroni(p_values: list[float]
             assert by_holm * (1 - 1e-12) <= ours <= min(1, count * p) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(P_VALUES)
 def test_the_first_step_is_that_of_holm(p_values: list[float]) -> None:
@@ -387,6 +393,7 @@ def test_no_false_verdict_and_no_miss_in_95_percent_of_sweeps(truth: str, blocks
     assert failed <= allowed_misses(sweeps, 0.05)
 
 
+@pytest.mark.slow
 def test_intervals_of_each_alone_would_not_do() -> None:
     """The simulation above would show a missing correction."""
     rng, effects = np.random.default_rng(1), EFFECTS["half differ, some each way"]
@@ -477,6 +484,7 @@ def test_where_no_sensible_number_of_blocks_would_do_nothing_is_said() -> None:
     assert np.isnan(needed_blocks(ratio_of(math.log(1.02), 30.0, 3), 1, 0.95, 0.02)).all()
 
 
+@pytest.mark.slow
 def test_sweeps_of_thousands_of_comparisons_have_an_answer_too() -> None:
     """At a millionth of error the noncentral t of scipy does not converge for few blocks: another way is taken."""
     ratios = drawn(np.random.default_rng(10), np.zeros(40_000), 3)
@@ -504,6 +512,7 @@ def test_after_a_stopping_rule_levels_and_p_values_are_those_that_hold() -> None
 # --- the interval beside 'the same' -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", [None, Until(half_width=0.03, min=5, max=40)])
 @pytest.mark.parametrize("count", [1, 12])
 def test_the_interval_of_a_same_lies_inside_the_margin(count: int, until: Until | None) -> None:

@@ -24,6 +24,7 @@ def allowed_misses(trials: int, rate: float) -> int:
 # --- geometric mean ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(POSITIVE, st.sampled_from([0.8, 0.95, 0.99]))
 def test_the_geometric_mean_is_that_of_scipy_with_the_t_interval_of_logs(values: list[float], level: float) -> None:
@@ -53,6 +54,7 @@ def test_the_harmonic_mean_is_all_work_divided_by_all_time() -> None:
     assert ours.mean == pytest.approx(66.67e6, rel=1e-4)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(POSITIVE)
 def test_the_harmonic_mean_is_that_of_scipy_and_below_the_others(values: list[float]) -> None:
@@ -115,6 +117,7 @@ def test_where_n_is_too_small_the_median_has_an_interval_without_end_and_says_so
     assert ours.method.endswith(NO_INTERVAL)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # on a busy machine
 @given(st.lists(st.floats(1e-3, 1e6), min_size=6, max_size=30, unique=True))
 def test_the_median_and_its_interval_follow_any_rising_change_of_scale(values: list[float]) -> None:
@@ -147,6 +150,7 @@ def test_a_unit_scales_figure_and_bounds(name: str) -> None:
     assert (scaled.low, scaled.mean, scaled.high) == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.slow
 @EACH
 @settings(deadline=None)  # on a busy machine
 @given(data=st.data())

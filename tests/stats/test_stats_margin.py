@@ -69,6 +69,7 @@ def of_spread(n: int) -> Floats:
     return np.exp(0.02 * logs / (logs.std(ddof=1) if n > 1 else 1))[None, :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", ["any", "once"])
 def test_more_runs_of_either_side_never_tell_less(looks: Looks) -> None:
     """At the same spread each further run makes the interval narrower, also where it is a look more that has a smaller
@@ -244,6 +245,7 @@ def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int) 
         assert stats.binomtest(wrong, 400, 0.05, alternative="greater").pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_nothing_that_has_not_changed_fails_beyond_what_is_said() -> None:
     assert shares(1.0, 5)[0] <= 400 * 0.05
 

@@ -96,6 +96,7 @@ def test_the_intervals_of_the_parts_hold_the_truth_as_often_as_they_say(between:
     assert all(stats.binomtest(int(each), 600, 0.95, alternative="less").pvalue > 0.001 for each in held), held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "between"), [((2, 2, 2, 2, 40, 40, 40), 1.0), ((3, 3, 3, 20, 20), 4.0)])
 def test_runs_of_unlike_length_are_covered_as_often_as_is_said(sizes: tuple[int, ...], between: float) -> None:
     """With n0 in the place of n the first is covered in 83 %."""
@@ -121,6 +122,7 @@ def test_with_runs_of_one_length_it_is_the_interval_of_williams() -> None:
     assert found.p == pytest.approx(stats.f_oneway(*values).pvalue)
 
 
+@pytest.mark.slow
 def test_the_estimate_lies_in_its_interval_and_the_test_is_the_usual_one() -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):

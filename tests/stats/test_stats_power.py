@@ -33,6 +33,7 @@ def test_power_is_what_integrating_over_the_spread_gives(n: int, level: float) -
         assert by_quadrature(effect, n, level) == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_power_of_a_published_example() -> None:
     """Manual of G*Power 3.1, matched pairs: dz = 0.4216370, n = 50, two-sided 5 %: power 0.832114."""
     reached = [float(power.needed_blocks(math.exp(0.4216370), 1.0, power=share)) for share in (0.832112, 0.832116)]
@@ -45,6 +46,7 @@ def test_needed_blocks_of_published_tables(d: float, n: int) -> None:
     assert float(power.needed_blocks(math.exp(d), 1.0)) == n
 
 
+@pytest.mark.slow
 def test_power_as_in_statsmodels() -> None:
     reference = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed").TTestPower()
     for n in (3, 5, 10, 30, 100):
@@ -54,6 +56,7 @@ def test_power_as_in_statsmodels() -> None:
             assert upper == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
 def test_needed_blocks_are_the_fewest(wanted: float, level: float) -> None:
@@ -116,6 +119,7 @@ def test_what_is_no_ratio_and_no_width_is_refused() -> None:
         power.needed_blocks(1.1, 0.1, power=80)
 
 
+@pytest.mark.slow
 def test_very_strict_levels_of_few_blocks_are_computed_and_not_hung_on() -> None:
     """80,000 comparisons by Bonferroni: the critical value of one degree of freedom is a million."""
     level = 1 - 0.05 / 80_000

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,19 @@ def synthetic_run(
     filesystems: int = 3,
 ) -> SyntheticRun:
     """`hostile`: text put wherever a box, a log or a sweep file could put text of its own. `filesystems`: how many;
-    beyond three they are called fs3, fs4, ..."""
+    beyond three they are called fs3, fs4, ... A run of the usual workloads is made once, and copied for each caller."""
+    if workloads is not WORKLOADS:
+        return _made(hostile, blocks, caveats, workloads, filesystems)
+    made = _usual(hostile, blocks, caveats, filesystems)
+    return replace(made, **{each.name: copy(getattr(made, each.name)) for each in fields(made)})
+
+
+@cache
+def _usual(hostile: str, blocks: int, caveats: bool, filesystems: int) -> SyntheticRun:
+    return _made(hostile, blocks, caveats, WORKLOADS, filesystems)
+
+
+def _made(hostile: str, blocks: int, caveats: bool, workloads: Sequence[Workload], filesystems: int) -> SyntheticRun:
     sweep = _sweep(hostile, blocks, workloads, filesystems)
     trials, measurements = _trials(sweep, hostile)
     estimates = _estimates(measurements)

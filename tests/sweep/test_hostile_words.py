@@ -259,6 +259,7 @@ def _directory(plan: Plan, trial: PlannedTrial) -> str:
     return f"{root}/{trial.trial_id}"
 
 
+@pytest.mark.slow
 def test_an_option_for_mount_is_one_option(hostile_plans: list[tuple[str, str, Plan]]) -> None:
     """A comma would begin another; a word in front of '=' says what it is, and some say where to look for more."""
     seen = 0
@@ -330,6 +331,7 @@ def test_a_plain_name_stays_in_its_directory(name: str) -> None:
 words_of_any_kind = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=15), min_size=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(words_of_any_kind)
 def test_what_csh_and_fish_heed_inside_quotes_is_never_sent(words: list[str]) -> None:

@@ -744,6 +744,7 @@ def test_a_wrong_row_of_published_figures_is_refused(change: dict[str, Any], wha
 # --- the files of the repository, and notebooks -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
 def test_every_sweep_file_loads_with_each_of_its_presets(path: Path) -> None:
     raw = parse_yaml(path.read_text(), where=path.name)

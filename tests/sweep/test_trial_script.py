@@ -110,6 +110,7 @@ def left(machine: Machine) -> list[str]:
     return [path.name for root in roots for path in root.iterdir() if path.name not in (".mountlab", "alive")]
 
 
+@pytest.mark.slow
 def test_a_whole_plan_for_a_directory_runs_and_leaves_nothing(machine: Machine) -> None:
     for argv in machine.plan(workloads={"w": WRITE, "r": READ}, design={"repeats": 2, "drop_caches": False}).commands():
         machine.do(argv)
@@ -138,6 +139,7 @@ def test_a_read_prepares_its_file_first_and_keeps_the_log_of_it(machine: Machine
     assert b"131072 bytes" in files["stderr"]
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("fio")
 def test_a_report_file_of_the_tool_comes_back_too(machine: Machine) -> None:
     fio = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "64KiB", "direct": False}
@@ -247,6 +249,7 @@ def test_what_a_tool_writes_can_be_read_by_nobody_else(machine: Machine) -> None
     assert machine.trial(plan.trials[0], script)[0]["modes"].split()[0] == b"700"
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("shellcheck")
 @pytest.mark.parametrize("cache", ["warm", "cold"])
 def test_shellcheck_finds_nothing_in_a_generated_script(machine: Machine, cache: str, tmp_path: Path) -> None:

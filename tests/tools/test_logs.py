@@ -200,6 +200,7 @@ def test_lines_of_progress_are_no_outputs() -> None:
     assert figures("dd", long_run)["elapsed"] == 4321, "six digits of a long run may be whole seconds"
 
 
+@pytest.mark.slow
 @given(st.integers(1, 2**60), st.integers(1, 10**9), st.sampled_from(".,"))
 def test_bytes_and_seconds_of_dd_come_back_exactly(copied: int, microseconds: int, decimal: str) -> None:
     seconds, rate = microseconds / 1e6, copied / (microseconds / 1e6)
@@ -571,6 +572,7 @@ LONG_LINES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", sorted(FORMATS))
 @pytest.mark.parametrize("kind", LONG_LINES)
 def test_a_line_of_any_length_is_read_in_bounded_time(tool: str, kind: str) -> None:

@@ -97,6 +97,7 @@ def check_latency(
         )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(jobs(), st.sampled_from(VERSIONS), st.booleans())
 def test_every_figure_that_fio_prints_is_read_back(job: Job, version: tuple[int, ...], bits: bool) -> None:
@@ -105,6 +106,7 @@ def test_every_figure_that_fio_prints_is_read_back(job: Job, version: tuple[int,
     check(figures(report([job], style)), job, version)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(jobs(), min_size=2, max_size=3), st.sampled_from(VERSIONS))
 def test_every_figure_of_several_jobs_is_read_back(several: list[Job], version: tuple[int, ...]) -> None:
@@ -304,6 +306,7 @@ def test_snapshots_in_text_are_one_trial(began: float, interval_ms: int, number_
     assert {row.metric: row.value for row in output.measurements}["elapsed"] == last / 1e3
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), st.booleans(), st.booleans()
@@ -365,6 +368,7 @@ def json_after(ms: int, began: float, *, bytes_of: int, stamps: str) -> str:
 STAMPS = st.sampled_from(("timestamp timestamp_ms", "timestamp"))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(1, 999), STAMPS)
 def test_snapshots_in_json_are_one_trial(
@@ -378,6 +382,7 @@ def test_snapshots_in_json_are_one_trial(
     assert {row.metric: row.value for row in output.measurements}["elapsed"] == times[-1] / 1e3
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), STAMPS)
 def test_repeats_in_json_remain_trials(began: float, ms: int, number_of: int, more_ms: int, stamps: str) -> None:
@@ -389,6 +394,7 @@ def test_repeats_in_json_remain_trials(began: float, ms: int, number_of: int, mo
     assert len(read_log("fio", "".join(texts))) == number_of
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.floats(1e9, 2e9), st.integers(20, 900), st.integers(2, 6), st.integers(0, 400), STAMPS)
 def test_short_repeats_of_a_fixed_amount_remain_trials(

@@ -153,6 +153,7 @@ OLD_HEADS = {"2 seconds per test": False, "2000 operations per test": True}
 PG_RATE = st.floats(0.5, 5e6).map(lambda rate: round(rate, 3))
 
 
+@pytest.mark.slow
 @given(st.lists(PG_RATE, min_size=16, max_size=16), st.sampled_from(sorted(OLD_HEADS)), st.booleans(), st.booleans())
 def test_pg_test_fsync_without_microseconds_is_read(rates: list[float], head: str, sizes: bool, direct: bool) -> None:
     """9.1 and 9.2 print operations a second only: the time of one is the inverse, as of every version."""
@@ -207,6 +208,7 @@ def of_nine(rates: list[float]) -> str:
     return "Loops = 10000\n\n" + "".join(rows)
 
 
+@pytest.mark.slow
 @given(st.lists(PG_RATE, min_size=13, max_size=13))
 def test_test_fsync_of_9_0_is_read_under_its_own_names(rates: list[float]) -> None:
     found = figures("pg_test_fsync", of_nine(rates))
@@ -283,6 +285,7 @@ def test_filebench_with_any_pid_is_read(version: str, pid: int | None, count: in
     assert found["elapsed"] == pytest.approx(60.001, rel=1e-3)
 
 
+@pytest.mark.slow
 @given(VERSIONS, st.lists(st.integers(1, 10**6), min_size=2, max_size=6), st.integers(1, 30), st.booleans())
 def test_the_last_of_several_summaries_of_filebench_covers_all(
     version: str, counts: list[int], period: int, headless: bool
@@ -304,6 +307,7 @@ def test_the_last_of_several_summaries_of_filebench_covers_all(
     }
 
 
+@pytest.mark.slow
 @given(VERSIONS, st.lists(st.floats(0, 1.5), min_size=2, max_size=6))
 def test_a_slow_box_prints_its_summaries_late(version: str, late: list[float]) -> None:
     """The count is frozen before the summary is printed: it seems to count from a later moment."""
@@ -465,6 +469,7 @@ def test_periods_of_filebench_without_a_version_line_are_one_run_too() -> None:
     assert "printed 3 summaries" in problem("filebench", of_filebench(periods).partition("\n")[2])
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["dd", "filebench", "fs_mark", "pg_test_fsync"]), st.text(max_size=60))
 def test_a_text_that_is_of_no_tool_is_refused_and_not_more(tool: str, text: str) -> None:
     with pytest.raises(ParseError, match="no output of"):

@@ -253,6 +253,7 @@ def test_every_form_of_a_number_that_programs_print(printed: str, value: float) 
     assert one(r"^took (\S+) s", "s", f"took {printed} s", "elapsed") == value
 
 
+@pytest.mark.slow
 @given(st.floats(1e-6, 1e15, allow_subnormal=False), st.sampled_from(["%g", "%e", "%.17g", "%f", "%.0f.", "#"]))
 def test_a_number_in_the_form_of_printf_is_read_as_it_stands(value: float, form: str) -> None:
     """As C's printf writes it, and (#) as bc does, without the 0 in front."""
@@ -261,6 +262,7 @@ def test_a_number_in_the_form_of_printf_is_read_as_it_stands(value: float, form:
         assert one(r"is (\S+) s", "s", f"it is {text} s", "elapsed") == float(text)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**12), st.integers(0, 999))
 def test_a_number_with_thousands_commas_is_read_or_refused_as_ambiguous(whole: int, part: int) -> None:
     assert one(r"(\S+) f", "1/s", f"{whole:,}.{part:03} f", "file_rate") == float(f"{whole}.{part:03}")
@@ -528,6 +530,7 @@ def test_a_whole_number_is_taken_whatever_stands_beside_it(pattern: str, line: s
     assert one(pattern, "MB/s", line) == value * 1e6
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_no_part_of_a_number_is_a_figure(first: int, second: int) -> None:
     for line in (f"{first}.{second} MB/s", f"{first},{second} MB/s", f"{first}e{second} MB/s"):
@@ -614,6 +617,7 @@ def test_space_and_time_are_the_sweeps_own_word() -> None:
 # --- properties -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60), st.sampled_from(["sum", "mean", "first", "last", ""]))
 def test_no_output_gives_a_figure_that_cannot_be(stdout: str, of_all: str) -> None:
     entry = {"pattern": r"(\S+) f", "unit": "1/s", **({"all": of_all} if of_all else {})}
@@ -637,6 +641,7 @@ def test_any_command_line_is_split_or_refused(template: str) -> None:
     assert words[0] == "mybench"
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),

@@ -699,6 +699,7 @@ GLOBBED = {
 """Recordings that a test takes by a pattern of their names: the test, and how it says so."""
 
 
+@pytest.mark.slow
 def test_every_recording_of_a_tool_is_used_by_a_test() -> None:
     """But for the fuzzer, which takes whatever there is."""
     sources = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}

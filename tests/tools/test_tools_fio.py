@@ -503,6 +503,7 @@ JUNK = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), JUNK), min_size=1, max_size=3))
 def test_a_spoilt_report_gives_positive_figures_or_a_documented_error(

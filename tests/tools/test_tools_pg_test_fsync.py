@@ -221,6 +221,7 @@ def test_two_outputs_in_one_text_are_not_one() -> None:
         read_report(text("ext4.stdout") * 2)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(RECORDED),
     st.integers(0, 3000),

@@ -46,7 +46,6 @@ from mountlab.publish.bundle import (
     plain_name,
 )
 from mountlab.report import execute
-from mountlab.report.views.compare import comparison_text
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
@@ -107,6 +106,8 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
 
     The same way as `mountlab run`. Published figures stand in it where this Mountlab has them.
     """
+    from mountlab.report.views.compare import comparison_text  # draws, which no check and no `publish` does
+
     for path in _runs(place, _description(place)):
         new = workflow.run(sweep_of(path), box=box)
         execute.write_report(new)
