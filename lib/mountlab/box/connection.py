@@ -12,12 +12,7 @@ from typing import Protocol
 from paramiko import Channel
 from paramiko.ssh_exception import SSHException
 
-from mountlab.core.errors import (
-    BoxLost,
-    CommandError,
-    FloodError,
-    PlanError,
-)
+from mountlab.core.errors import BoxLost, CommandError, FloodError, PlanError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.core.units import whole_seconds
 

@@ -286,13 +286,7 @@ FACTS: tuple[Fact, ...] = (
         script="cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
         parse=parse_governor,
     ),
-    Fact(
-        name="memory_bytes",
-        label="Memory",
-        script="cat /proc/meminfo",
-        parse=meminfo("MemTotal"),
-        show=_show_bytes,
-    ),
+    Fact(name="memory_bytes", label="Memory", script="cat /proc/meminfo", parse=meminfo("MemTotal"), show=_show_bytes),
     Fact(
         name="memory_available_bytes",
         label="Memory available",

@@ -42,13 +42,7 @@ from mountlab.box.connection import (
     shown,
 )
 from mountlab.box.hostkeys import check_host_keys
-from mountlab.core.errors import (
-    BoxError,
-    BoxLost,
-    BoxTimeout,
-    HostKeyError,
-    ParameterError,
-)
+from mountlab.core.errors import BoxError, BoxLost, BoxTimeout, HostKeyError, ParameterError
 from mountlab.core.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15

@@ -20,49 +20,12 @@ Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 
-COLUMNS = frozenset(
-    (
-        "run_id",
-        "box",
-        "trial_id",
-        "block",
-        "warmup",
-        "cell",
-        "filesystem",
-        "workload",
-        "tool",
-        "factors",
-        "metric",
-        "label",
-        "unit",
-        "value",
-        "step",
-        "n",
-        "mean",
-        "low",
-        "high",
-        "sd",
-        "cv",
-        "level",
-        "method",
-        "stopped",
-        "baseline",
-        "candidate",
-        "ratio",
-        "p",
-        "p_adjusted",
-        "verdict",
-        "low_all",
-        "high_all",
-        "low_same",
-        "high_same",
-        "level_same",
-        "needed",
-        "residual",
-        "censored",
-        "better",
-    )
-)
+COLUMNS = frozenset({
+    "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
+    "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
+    "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same", "level_same",
+    "needed", "residual", "censored", "better",
+})  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
 
