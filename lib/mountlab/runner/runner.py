@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from mountlab.analysis.stopping import decide
 from mountlab.box.care import clean, kill_run
@@ -32,6 +30,7 @@ from mountlab.core.errors import (
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
 from mountlab.core.model import Status, Stop, Sweep, Trial
+from mountlab.core.signals import all_handled
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.steps import StepRunner
@@ -82,7 +81,7 @@ def run_sweep(
     what was done, LeftoverError when that was not possible.
     """
     run = _Run(plan, box, journal, progress, clients or Clients(plan, box, {}))
-    with run.stops, ExitStack() as undo:
+    with all_handled(run.stops.handle), ExitStack() as undo:
         run.step_runner.do(plan.opening, undo)
         while not run.completes():
             run.open_again()
@@ -95,21 +94,8 @@ class Stops:
     def __init__(self) -> None:
         self.asked = False
         self._at_once = False
-        self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Stops:
-        if threading.current_thread() is threading.main_thread():
-            ends = [signal.SIGINT, signal.SIGTERM]
-            if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup asked for it to be ignored
-                ends.append(signal.SIGHUP)
-            self._before = {number: signal.signal(number, self._handle) for number in ends}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+    def handle(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
         if self._at_once:
             self._at_once = False
