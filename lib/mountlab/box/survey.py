@@ -92,13 +92,9 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
         "image_room": images,
         "memory_directories": in_memory,
         "device_dax": _dax(sweep, verdicts, connection),
-        NAMESPACES: _namespaces(connection),
+        # As the user that tools run as.
+        NAMESPACES: offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
     }
-
-
-def _namespaces(connection: BoxConnection) -> dict[str, str]:
-    """Return the namespaces that the box allows, as the user that tools run as."""
-    return offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text)
 
 
 WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
@@ -193,7 +189,7 @@ def _stop_at_twins(verdicts: list[_Verdict]) -> None:
 
 def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
     """Every scratch device that is a block device, in the order of the sweep."""
-    listed = {each.name: each.device for each in connection.box.scratch if each.device.startswith("/")}
+    listed = connection.box.block_devices
     for fs in sweep.filesystems:
         if FAMILIES[fs.type].unavailable(fs, facts):
             continue

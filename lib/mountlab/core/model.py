@@ -41,8 +41,8 @@ class Program:
     name: str
     packages: Mapping[str, str]
     """Package manager (apt, dnf, zypper, pacman) to package name."""
-    version: tuple[str, ...]
-    """Command whose first line of output names the version."""
+    version: tuple[str, ...] = ()
+    """Command whose first line of output names the version; () where nobody asks."""
     places: tuple[str, ...] = ()
     """Patterns of directories where it may lie when it is not on PATH."""
     version_word: str = ""
@@ -87,6 +87,11 @@ class Box:
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
     label: str | None = None
     """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
+
+    @property
+    def block_devices(self) -> dict[str, str]:
+        """Its scratch devices that are block devices, not ranges of memory: name to stable name."""
+        return {each.name: each.device for each in self.scratch if each.device.startswith("/")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,9 +263,8 @@ class Sweep(Shown):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
         excluded = frozenset(self.excluded)
-        return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+        return tuple(cell for name, cell in self.combinations.items() if name not in excluded)
 
     @cached_property
     def combinations(self) -> dict[str, Cell]:
