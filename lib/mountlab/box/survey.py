@@ -194,13 +194,11 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> 
         if FAMILIES[fs.type].unavailable(fs, facts):
             continue
         backed = fs.over or fs
+        raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
         if backed.device in listed:
-            name = str(backed.device)
-            raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
-            yield _Use(fs.name, name, listed[name], raw=raw)
+            yield _Use(fs.name, backed.device, listed[backed.device], raw=raw)
         if backed.journal_device in listed:
-            name = str(backed.journal_device)
-            yield _Use(fs.name, name, listed[name], journal=True)
+            yield _Use(fs.name, backed.journal_device, listed[backed.journal_device], journal=True)
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:

@@ -26,7 +26,7 @@ from mountlab.filesystems.evidence import (
     split_options,
 )
 from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
-from mountlab.filesystems.superblock import Found, journal_features, read_back
+from mountlab.filesystems.superblock import NOTHING, Found, journal_features, read_back
 from mountlab.filesystems.without_effect import MountState, kernel_version, undone, without_effect
 
 Files = Mapping[str, str]
@@ -34,7 +34,6 @@ Files = Mapping[str, str]
 
 AGAIN = "again-evidence.txt"
 """Among the files of a control: the evidence of the same file system made once more without options."""
-_NOTHING: Found = ("not visible", "nothing")
 _ELSEWHERE = "shown as "
 
 
@@ -334,7 +333,7 @@ def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list
         return ("ignored", f"nothing, and {now.fstype} takes options that nobody knows")
     if named := _naming(asked, now, plain):
         return ("not visible", "nothing, but logged: " + "; ".join(named))
-    return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else _NOTHING
+    return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else NOTHING
 
 
 def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | None:
@@ -480,7 +479,7 @@ def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Found]]:
     for name, value in fs.tunables.items():
         path = _setting(now, name)
         if path is None:
-            yield (f"{name}={value}", _NOTHING)
+            yield (f"{name}={value}", NOTHING)
         else:
             stated = _chosen(now.settings[path])
             fits = _same(value, stated) or value.split() == stated.split()
@@ -508,7 +507,7 @@ def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str,
     if fs.zram_algorithm:
         stated = next((text for path, text in now.settings.items() if path.endswith("/comp_algorithm")), "")
         state = "in effect" if _chosen(stated) == fs.zram_algorithm else "changed"
-        found: Found = (state, f"comp_algorithm says {_chosen(stated)}") if stated else _NOTHING
+        found: Found = (state, f"comp_algorithm says {_chosen(stated)}") if stated else NOTHING
         yield (f"zram_algorithm: {fs.zram_algorithm}", found)
     if fs.journal_device or fs.journal_image_bytes:
         yield ("external journal", _journal(now))
@@ -519,6 +518,6 @@ def _journal(now: _Seen) -> Found:
     dump, info = now.parts.get("dumpe2fs", ""), now.parts.get("xfs_info", "")
     line = re.search(r"^Journal device:.*|^Journal UUID:.*|^log\s*=\S+", f"{dump}\n{info}", re.MULTILINE)
     if not line:
-        return ("ignored", "no other device is named") if dump or info else _NOTHING
+        return ("ignored", "no other device is named") if dump or info else NOTHING
     outside = "internal" not in line[0]
     return ("in effect" if outside else "ignored", re.sub(r"\s+", " ", line[0]))

@@ -96,18 +96,12 @@ SHOWN_BY_ABSENCE: dict[tuple[str, str], tuple[str, ...]] = {
 NEGATIONS: dict[str, dict[str, str]] = {
     "xfs": {"nolargeio": "largeio", "nogrpid": "grpid", "sysvgroups": "grpid", "nodiscard": "discard"},
     "btrfs": {
-        "datacow": "nodatacow",
-        "datasum": "nodatasum",
-        "barrier": "nobarrier",
-        "nossd_spread": "ssd_spread",
-        "noautodefrag": "autodefrag",
-        "treelog": "notreelog",
-        "noflushoncommit": "flushoncommit",
-        "acl": "noacl",
+        "datacow": "nodatacow", "datasum": "nodatasum", "barrier": "nobarrier", "nossd_spread": "ssd_spread",
+        "noautodefrag": "autodefrag", "treelog": "notreelog", "noflushoncommit": "flushoncommit", "acl": "noacl",
         "noenospc_debug": "enospc_debug",
     },
     **{kind: {"nogrpid": "grpid", "sysvgroups": "grpid"} for kind in EXT},
-}
+}  # fmt: skip
 """Options that turn another one off, which the kernel always shows where it is on: its absence is the proof."""
 
 RIVALS = {("btrfs", "compress"): "compress-force", ("btrfs", "compress-force"): "compress"}

@@ -250,10 +250,6 @@ class _Run:
         """Whether a trial is still to be run."""
         return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
 
-    def skips(self, trial: PlannedTrial) -> str:
-        """Why a trial is not run, though it was planned; '' for one that is."""
-        return trial.skip or self.aside.get(trial.cell.id, "")
-
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """Run all trials of one mount. A mount that fails fails its trials, and nothing else. One that a trial has
         spoilt is made again for the others."""
@@ -281,7 +277,7 @@ class _Run:
     def runnable(self, trials: list[PlannedTrial]) -> list[PlannedTrial]:
         """Record those that cannot be run, and return the others."""
         for trial in trials:
-            skip = self.skips(trial)
+            skip = trial.skip or self.aside.get(trial.cell.id, "")
             if skip or trial.mount in self.broken:
                 status: Status = "skipped" if skip else "failed"
                 self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)

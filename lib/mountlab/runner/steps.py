@@ -21,7 +21,7 @@ from mountlab.core.errors import (
 )
 from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
-from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
+from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
 from mountlab.filesystems.made import OPEN, made
 
 STEP_TIMEOUT_S = 1800.0
@@ -114,10 +114,6 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
     for name, value in names.items():
         word = word.replace(f"{{{name}}}", value)
     return word
-
-
-REFUSED = "refused: "
-"""How the box's own scripts begin to say that going on would be unsafe."""
 
 
 def _refused(step: Step, done: Completed) -> bool:
