@@ -304,11 +304,7 @@ def _by_root(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found 
 
 def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """A file of that name in the file system's own directory below /sys."""
-    path = _setting(now, asked.key)
-    if path is None or not asked.value:
-        return None
-    stated = _chosen(now.settings[path])
-    return ("in effect" if _same(asked.value, stated) else "changed", f"{path} says {stated}")
+    return _in_sysfs(now, asked.key, asked.value) if asked.value else None
 
 
 def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
@@ -477,19 +473,19 @@ def _about(line: str, now: _Seen) -> bool:
 
 def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Found]]:
     for name, value in fs.tunables.items():
-        path = _setting(now, name)
-        if path is None:
-            yield (f"{name}={value}", NOTHING)
-        else:
-            stated = _chosen(now.settings[path])
-            fits = _same(value, stated) or value.split() == stated.split()
-            yield (f"{name}={value}", ("in effect" if fits else "changed", f"{path} says {stated}"))
+        yield (f"{name}={value}", _in_sysfs(now, name, value) or NOTHING)
 
 
-def _setting(now: _Seen, name: str) -> str | None:
-    """The file below /sys that holds a setting: queue/X of the device, any other name of the file system itself."""
+def _in_sysfs(now: _Seen, name: str, value: str) -> Found | None:
+    """What the file below /sys that holds a setting says: queue/X of the device, any other name of the file system
+    itself. None where there is none."""
     start = "/sys/class/block/" if name.startswith("queue/") else "/sys/fs/"
-    return next((path for path in now.settings if path.startswith(start) and path.endswith(f"/{name}")), None)
+    path = next((path for path in now.settings if path.startswith(start) and path.endswith(f"/{name}")), None)
+    if path is None:
+        return None
+    stated = _chosen(now.settings[path])
+    fits = _same(value, stated) or value.split() == stated.split()
+    return ("in effect" if fits else "changed", f"{path} says {stated}")
 
 
 def _chosen(text: str) -> str:

@@ -21,12 +21,8 @@ def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> li
 
     `control`: the files of the same file system made without options, where there is one.
     """
-    return [*_own(fs, files, control), *_direct_io(fs, files), *_below(fs, files, control)]
-
-
-def _own(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
     ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
-    return effects(fs, files, control, extra=ours)
+    return [*effects(fs, files, control, extra=ours), *_direct_io(fs, files), *_below(fs, files, control)]
 
 
 def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:

@@ -7,7 +7,7 @@ are checked on real mounts by tests/live/test_without_effect.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 Version = tuple[int, ...]
@@ -215,21 +215,18 @@ def _is_one_of(word: str, names: tuple[str, ...]) -> bool:
 
 def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
     """Options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
-    version = kernel_version(kernel)
-    return dict(_foreseen(kind, words, version))
-
-
-def _foreseen(kind: str, words: Sequence[str], kernel: Version) -> Iterator[tuple[str, str]]:
     last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
     known = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
+    found: dict[str, str] = {}
     for at, word in enumerate(words):
         name, _, value = word.partition("=")
         if value in NOT_COMPRESSED:
             continue
         why = undone(kind, name, words[at + 1 :])
-        idle = None if why else without_effect(kind, name, value, known, kernel)
+        idle = None if why else without_effect(kind, name, value, known, kernel_version(kernel))
         if why or idle:
-            yield word, f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+            found[word] = f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+    return found
 
 
 def kernel_version(release: str) -> Version:

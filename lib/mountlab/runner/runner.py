@@ -17,16 +17,7 @@ from mountlab.analysis.stopping import decide
 from mountlab.box.care import clean, kill_run
 from mountlab.box.connection import BoxConnection
 from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, in_vain, judge, never_ended, set_aside, unpack
-from mountlab.core.errors import (
-    BoxRestarted,
-    BoxTimeout,
-    ClientLost,
-    CommandError,
-    FloodError,
-    MountlabError,
-    ParseError,
-    ToolError,
-)
+from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, CommandError, FloodError, ParseError, ToolError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
 from mountlab.core.model import Status, Stop, Sweep, Trial
@@ -268,7 +259,7 @@ class _Run:
             self.forget(mount, wanted[0], again=bool(rest))
             return rest
         except (CommandError, ParseError) as error:  # what failed, or evidence that cannot be read
-            self._fail(wanted, error)
+            self._fail(wanted, str(error))
         except BoxRestarted as error:
             self.restarted(mount, wanted, error)
             raise
@@ -301,7 +292,7 @@ class _Run:
         try:
             self.trial(trial)
         except (BoxRestarted, ClientLost) as error:
-            self._fail([trial], error)
+            self._fail([trial], str(error))
             raise
 
     def restarted(self, mount: PlannedMount | None, wanted: list[PlannedTrial], error: BoxRestarted) -> None:
@@ -312,12 +303,12 @@ class _Run:
         name = mount.id if mount else wanted[0].mount
         self.restarts[name] += 1
         if self.restarts[name] > RESTARTS:
-            self._fail(wanted, error)
+            self._fail(wanted, str(error))
 
-    def _fail(self, trials: list[PlannedTrial], error: MountlabError) -> None:
+    def _fail(self, trials: list[PlannedTrial], reason: str) -> None:
         for trial in trials:
             if not self.journal.has(trial.trial_id):
-                self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
+                self._finish(trial, "failed", reason, {}, datetime.now(UTC), 0.0)
 
     def trial(self, planned: PlannedTrial) -> None:
         """Try it until it gives a measurement, runs into its time limit, fails for a reason that stays, or has been
