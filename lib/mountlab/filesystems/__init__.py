@@ -15,9 +15,21 @@ from mountlab.filesystems.raw import Raw
 from mountlab.filesystems.xfs import Xfs
 
 _PLAIN: tuple[Family, ...] = (
-    Directory(), Bind(), Tmpfs(), Shmfs(), Ramfs(), Hugetlbfs(), Ext4(), Ext3(), Ext2(), Xfs(), Btrfs(), Raw(), Pmfs(),
+    Directory(),
+    Bind(),
+    Tmpfs(),
+    Shmfs(),
+    Ramfs(),
+    Hugetlbfs(),
+    Ext4(),
+    Ext3(),
+    Ext2(),
+    Xfs(),
+    Btrfs(),
+    Raw(),
+    Pmfs(),
     Nfs(),
-)  # fmt: skip
+)
 FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
 """File system type to family."""
 FAMILIES["overlay"] = Overlay(dict(FAMILIES))

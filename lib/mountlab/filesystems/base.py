@@ -44,12 +44,15 @@ class Family(ABC):
     """Whether any box should have it: one that has not is unfit, and otherwise only limited."""
     made = True
     """Whether a mount makes it; an existing directory was made by its owner."""
-    programs: tuple[Program, ...] = (MOUNT,)
-    """What every file system of this family takes."""
     client_programs: tuple[Program, ...] = ()
     """What a client needs to see it."""
     client_kernel_types: tuple[str, ...] = ()
     """The types that a client's kernel must know."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What every file system of this family takes."""
+        return (MOUNT,)
 
     @property
     def kernel_types(self) -> tuple[str, ...]:

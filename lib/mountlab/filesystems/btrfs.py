@@ -6,7 +6,6 @@ from mountlab.core.model import Filesystem, Place, Program, everywhere
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
-from mountlab.filesystems.base import MOUNT
 from mountlab.filesystems.device import DeviceFamily
 
 
@@ -17,7 +16,6 @@ class Btrfs(DeviceFamily):
     make = Program(
         name="mkfs.btrfs", packages=everywhere("btrfs-progs", zypper="btrfsprogs"), version=("mkfs.btrfs", "--version")
     )
-    programs = (MOUNT, make)
     keys = DeviceFamily.keys - backing.JOURNAL_KEYS
     smallest_bytes = 128 * MIB
     # Not -r and -u (they name directories), -L and -U (ours).

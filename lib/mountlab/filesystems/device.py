@@ -11,7 +11,7 @@ from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
-from mountlab.filesystems.base import Family, borrow_step, directory_step, mount_step
+from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
 
 _TUNABLE = re.compile(r"(queue/)?[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\Z")
 
@@ -28,6 +28,10 @@ class DeviceFamily(Family):
     mkfs_reserved: frozenset[str] = frozenset()
     """Words inside of arguments that would reach beyond the device: `device=` and the like."""
     make: Program
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (MOUNT, self.make)
 
     def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
         return (*self.programs, *backing.programs(fs))

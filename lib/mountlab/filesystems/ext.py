@@ -6,7 +6,6 @@ from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE, JOURNAL
-from mountlab.filesystems.base import MOUNT
 from mountlab.filesystems.device import DeviceFamily, merged
 
 
@@ -16,7 +15,6 @@ class Ext4(DeviceFamily):
 
     type = "ext4"
     make = Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=("mke2fs", "-V"))
-    programs = (MOUNT, make)
     smallest_bytes = 16 * MIB
     # Not -d, -l, -z (they name files), -L, -U and -t (ours), -n and -S (they make no file system).
     mkfs_with_argument = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrT")

@@ -6,7 +6,6 @@ from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE, JOURNAL
-from mountlab.filesystems.base import MOUNT
 from mountlab.filesystems.device import DeviceFamily, merged
 from mountlab.filesystems.guard import mark_argv
 
@@ -16,7 +15,6 @@ class Xfs(DeviceFamily):
 
     type = "xfs"
     make = Program(name="mkfs.xfs", packages=everywhere("xfsprogs"), version=("mkfs.xfs", "-V"))
-    programs = (MOUNT, make)
     smallest_bytes = 300 * MIB
     """Since xfsprogs 5.19 mkfs.xfs refuses smaller ones."""
     # Not -c and -p (they name files), -L (ours), -r (a third device), -N (it makes no file system).
