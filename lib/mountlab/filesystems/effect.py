@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mountlab.core.findings import OptionEvidence, OptionState
 from mountlab.core.model import Filesystem
@@ -48,7 +48,7 @@ def effects(
     `extra`: mount options of ours, judged before the user's.
     """
     now, plain = _seen(evidence), _seen(control) if control else None
-    asked = _in_order([_split(word) for text in (*extra, *fs.options) for word in split_options(text)])
+    asked = list(_requested([word for text in (*extra, *fs.options) for word in split_options(text)]))
     mount, added = _mount(fs, asked, now, plain)
     again = parts_by_heading((control or {}).get(AGAIN, ""))
     made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {}, again)
@@ -109,7 +109,7 @@ class _RequestedOption:
     text: str
     key: str
     value: str
-    later: tuple[str, ...] = ()
+    later: tuple[str, ...]
     """The words that follow it."""
 
     @property
@@ -125,15 +125,11 @@ class _RequestedOption:
         return (positive,) if positive != self.key else (f"no{self.key}",)
 
 
-def _split(text: str) -> _RequestedOption:
-    key, _, value = text.partition("=")
-    return _RequestedOption(text, key, value.strip("\"'"))
-
-
-def _in_order(asked: list[_RequestedOption]) -> list[_RequestedOption]:
+def _requested(words: list[str]) -> Iterator[_RequestedOption]:
     """Each option with the words that follow it: of two that contradict each other the last one wins."""
-    texts = [each.text for each in asked]
-    return [replace(each, later=tuple(texts[at + 1 :])) for at, each in enumerate(asked)]
+    for at, word in enumerate(words):
+        key, _, value = word.partition("=")
+        yield _RequestedOption(word, key, value.strip("\"'"), later=tuple(words[at + 1 :]))
 
 
 def _shows(key: str, value: str) -> str:

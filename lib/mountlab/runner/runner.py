@@ -271,7 +271,7 @@ class _Run:
             skip = trial.skip or self.aside.get(trial.cell.id, "")
             if skip or trial.mount in self.broken:
                 status: Status = "skipped" if skip else "failed"
-                self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
+                self._not_run(trial, status, skip or self.broken[trial.mount])
         return [trial for trial in trials if self.wants(trial)]
 
     def forget(self, mount: PlannedMount | None, trial: PlannedTrial, *, again: bool) -> None:
@@ -308,7 +308,10 @@ class _Run:
     def _fail(self, trials: list[PlannedTrial], reason: str) -> None:
         for trial in trials:
             if not self.journal.has(trial.trial_id):
-                self._finish(trial, "failed", reason, {}, datetime.now(UTC), 0.0)
+                self._not_run(trial, "failed", reason)
+
+    def _not_run(self, planned: PlannedTrial, status: Status, reason: str) -> None:
+        self._finish(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {})
 
     def trial(self, planned: PlannedTrial) -> None:
         """Try it until it gives a measurement, runs into its time limit, fails for a reason that stays, or has been
@@ -324,7 +327,8 @@ class _Run:
             self.refused.add(planned.trial_id)
             raise _Spoilt
         self.used.add(planned.mount)
-        self._finish(planned, tried.last.status, tried.reason, {**tried.files, **kept}, began, elapsed_s, tried)
+        trial = as_trial(planned, tried.last.status, tried.reason, began, elapsed_s, tried)
+        self._finish(planned, trial, {**tried.files, **kept})
         if tried.last.spoilt:
             raise _Spoilt
 
@@ -375,19 +379,8 @@ class _Run:
             return {}
         return unpack(done.stdout)
 
-    def _finish(
-        self,
-        planned: PlannedTrial,
-        status: Status,
-        reason: str,
-        files: Files,
-        began: datetime,
-        elapsed_s: float,
-        tried: Attempts | None = None,
-    ) -> None:
-        attempts, hopeless = (len(tried.each), tried.last.hopeless) if tried else (1, False)
-        trial = as_trial(planned, status, reason, began, elapsed_s, attempts, hopeless)
-        if status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
+    def _finish(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
+        if trial.status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
             trial = replace(trial, set_aside=True)
         argv = json.dumps(list(planned.command.argv)).encode()
         self.journal.record(trial, {**files, "argv": argv})
@@ -406,13 +399,7 @@ def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
 
 
 def as_trial(
-    planned: PlannedTrial,
-    status: Status,
-    reason: str,
-    began: datetime,
-    elapsed_s: float,
-    attempts: int = 1,
-    set_aside: bool = False,
+    planned: PlannedTrial, status: Status, reason: str, began: datetime, elapsed_s: float, tried: Attempts | None = None
 ) -> Trial:
     return Trial(
         trial_id=planned.trial_id,
@@ -428,7 +415,7 @@ def as_trial(
         reason=reason,
         started_at=began.isoformat(timespec="milliseconds"),
         elapsed_s=round(elapsed_s, 6),
-        attempts=attempts,
-        set_aside=set_aside,
+        attempts=len(tried.each) if tried else 1,
+        set_aside=tried is not None and tried.last.hopeless,
         seed=planned.command.seed,
     )
