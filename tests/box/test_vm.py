@@ -220,9 +220,9 @@ def test_packages_come_from_where_this_machine_takes_its_own(monkeypatch: pytest
     assert guest.source_lines(targets) == expected
     monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: DEBIAN)
     monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(guest, "_output", lambda _: targets)
+    monkeypatch.setattr(here, "run", lambda _: SimpleNamespace(stdout=targets))
     assert guest.sources(BOX) == expected
-    monkeypatch.setattr(guest, "_output", lambda _: "")
+    monkeypatch.setattr(here, "run", lambda _: SimpleNamespace(stdout=""))
     with pytest.raises(BoxError, match="no package lists of Debian") as caught:
         guest.sources(BOX)
     assert caught.value.next_step == "as root: apt-get update"
@@ -236,7 +236,7 @@ def test_elsewhere_mmdebstrap_chooses_where_packages_come_from(monkeypatch: pyte
 
 def test_the_proxy_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     dumped = 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::cdrom::mount "/media/cdrom/";\n'
-    monkeypatch.setattr(guest, "_output", lambda _: dumped)
+    monkeypatch.setattr(here, "run", lambda _: SimpleNamespace(stdout=dumped))
     monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
     argv = guest.bootstrap_argv(Path("/cache/new"), Path("/var/tmp/x/root.tar"), ())
     given = [word for word in argv if word.startswith("--aptopt")]

@@ -14,7 +14,7 @@ from mountlab.box.facts import UNKNOWN, Facts, roots, show
 from mountlab.box.helper import PROGRAM as HELPER
 from mountlab.box.roots import check as check_roots
 from mountlab.core.errors import BoxError, LeftoverError, PlanError, UnsafeError
-from mountlab.core.model import Box, Program, ScratchDevice
+from mountlab.core.model import Box, Program
 from mountlab.core.units import GIB, MIB, format_bytes
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.evidence import unescape
@@ -61,7 +61,7 @@ def check(
         _output_root_row(box, facts),
         *_refused_root_rows(connection, facts),
         *_kernel_rows(facts, dict(sorted(types.items()))),
-        *_scratch_rows(connection, facts["rights"]),
+        *(_scratch_row(connection, device, facts["rights"]) for device in box.block_devices.items()),
         *(_program_row(program, facts) for program in needs),
     ]
 
@@ -142,25 +142,16 @@ def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
         yield CheckRow("loop devices", "limited", "not available: no file systems on images", mend)
 
 
-def _scratch_rows(connection: BoxConnection, rights: str) -> Iterator[CheckRow]:
-    for device in connection.box.scratch:
-        if not device.device.startswith("memory:"):
-            yield _scratch_row(connection, device, rights)
-
-
-def _scratch_row(connection: BoxConnection, device: ScratchDevice, rights: str) -> CheckRow:
+def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: str) -> CheckRow:
     """What the guard says of a device, which only reads, and the command that would give it to Mountlab."""
-    name = f"scratch {device.name}"
+    name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":
-        return CheckRow(name, "limited", f"{device.device}: only root can look at a device", "rights: see above")
-    argv = script_argv("guard.sh", device.device, "", "")
-    done = connection.run(argv, root=True, timeout_s=CLEAN_TIMEOUT_S)
+        return CheckRow(name, "limited", f"{device}: only root can look at a device", "rights: see above")
+    done = connection.run(script_argv("guard.sh", device, "", ""), root=True, timeout_s=CLEAN_TIMEOUT_S)
     if done.ok:
-        return CheckRow(name, "ok", f"{device.device}: {read_permission(done.error_text)[1]}")
+        return CheckRow(name, "ok", f"{device}: {read_permission(done.error_text)[1]}")
     refusal = read_refusal(done.error_text)
-    return CheckRow(
-        name, "missing", f"{device.device}: {refusal.found}", refusal.next_step(connection.box, device.device)
-    )
+    return CheckRow(name, "missing", f"{device}: {refusal.found}", refusal.next_step(connection.box, device))
 
 
 def _program_row(program: Program, facts: Facts) -> CheckRow:
@@ -266,13 +257,13 @@ def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str,
     """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
 
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
-    directories and our root directories. What could
-    not be removed has `removed` False. `below` are the mount root and the output root where they are known already.
+    directories and our root directories. What could not be removed has `removed` False. `below` are the mount root and
+    the output root where they are known already.
     Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
-    arguments = _arguments("list" if dry_run else "clean", uid, *(below or roots(connection)))
+    arguments = ("list" if dry_run else "clean", uid, "", *(below or roots(connection)))
     return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
 
 
@@ -305,11 +296,7 @@ def clean_argv(
 ) -> tuple[str, ...]:
     """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
     and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left alone."""
-    return ("sh", "-c", *_clean_words(_arguments(mode, uid, mount_root, output_root), owner))
-
-
-def _arguments(mode: str, uid: str, mount_root: str, output_root: str) -> tuple[str, ...]:
-    return (mode, uid, "", mount_root, output_root)
+    return ("sh", "-c", *_clean_words((mode, uid, "", mount_root, output_root), owner))
 
 
 def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:

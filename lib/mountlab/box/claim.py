@@ -30,7 +30,7 @@ Tell = Callable[[Position], object]
 
 def scratch_device(box: Box, named: str) -> str:
     """Return the stable name of the scratch device that `named` is or means in the box file. Raises ParameterError."""
-    listed = {each.name: each.device for each in box.scratch if each.device.startswith("/")}
+    listed = box.block_devices
     if named not in listed and named not in listed.values():
         raise ParameterError(
             "the box file lists no such scratch device",

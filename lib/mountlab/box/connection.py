@@ -12,12 +12,7 @@ from typing import Protocol
 from paramiko import Channel
 from paramiko.ssh_exception import SSHException
 
-from mountlab.core.errors import (
-    BoxLost,
-    CommandError,
-    FloodError,
-    PlanError,
-)
+from mountlab.core.errors import BoxLost, BoxTimeout, CommandError, FloodError, PlanError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.core.units import whole_seconds
 
@@ -193,6 +188,16 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
         got=f"rights none (become: {box.become}) for: {shown(argv)}",
         next_step="log in as root (`user: root` in the box file), allow sudo without a password, install the helper "
         f"(`mountlab box helper {box.name}`, `become: helper`), or measure file systems of type dir",
+    )
+
+
+def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) -> BoxTimeout:
+    """The error for a command that the box stopped at its time limit. `said`: on standard error."""
+    return BoxTimeout(
+        f"a command on the box did not end in {timeout_s:g} s and was stopped",
+        where=where,
+        got=shown(argv),
+        evidence=said.decode("utf-8", "replace"),
     )
 
 

@@ -11,23 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mountlab.box import fact_parsers as parsers
 from mountlab.box.connection import BoxConnection, checked
-from mountlab.box.fact_parsers import (
-    meminfo,
-    parse_block_devices,
-    parse_cpu_model,
-    parse_emulated,
-    parse_free,
-    parse_governor,
-    parse_holder,
-    parse_links,
-    parse_os,
-    parse_power,
-    parse_programs,
-    parse_used_swap,
-    parse_virtualization,
-    parse_words,
-)
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Program
 from mountlab.core.units import format_bytes
@@ -39,7 +24,7 @@ UNKNOWN = "unknown"
 GATHER_TIMEOUT_S = 60.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fact:
     """One thing to know of a box.
 
@@ -150,7 +135,7 @@ def parse_sections(printed: str) -> Facts:
         if tab and name in texts:
             texts[name].append(rest)
     values = {fact.name: _value(fact.parse, texts[fact.name]) for fact in FACTS}
-    return {**values, "programs": parse_programs("\n".join(texts["programs"]))}
+    return {**values, "programs": parsers.parse_programs("\n".join(texts["programs"]))}
 
 
 def _value(parse: Callable[[str], Any], lines: list[str]) -> Any:
@@ -274,122 +259,52 @@ done
 """
 
 FACTS: tuple[Fact, ...] = (
-    Fact(name="hostname", label="Host", script="uname -n"),
-    Fact(name="kernel", label="Kernel", script="uname -r"),
-    Fact(name="os", label="Operating system", script="cat /etc/os-release || cat /usr/lib/os-release", parse=parse_os),
-    Fact(name="machine", label="Architecture", script="uname -m"),
-    Fact(name="cpu_model", label="Processor", script="lscpu || cat /proc/cpuinfo", parse=parse_cpu_model),
-    Fact(name="cpus", label="Processors in use", script="getconf _NPROCESSORS_ONLN || nproc", parse=int),
-    Fact(
-        name="cpu_governor",
-        label="Frequency governor",
-        script="cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-        parse=parse_governor,
-    ),
-    Fact(
-        name="memory_bytes",
-        label="Memory",
-        script="cat /proc/meminfo",
-        parse=meminfo("MemTotal"),
-        show=_show_bytes,
-    ),
-    Fact(
-        name="memory_available_bytes",
-        label="Memory available",
-        script="cat /proc/meminfo",
-        parse=meminfo("MemAvailable"),
-        show=_show_bytes,
-    ),
-    Fact(name="swap_bytes", label="Swap", script="cat /proc/meminfo", parse=meminfo("SwapTotal"), show=_show_bytes),
-    Fact(
-        name="swap_used_bytes", label="Swap in use", script="cat /proc/meminfo", parse=parse_used_swap, show=_show_bytes
-    ),
-    Fact(name="page_bytes", label="Size of a page", script="getconf PAGESIZE", parse=int, show=_show_bytes),
-    Fact(name="power", label="Power", script=_POWER, parse=parse_power),
-    Fact(name="virtualization", label="Virtual machine", script=_VIRTUALIZATION, parse=parse_virtualization),
-    Fact(
-        name="emulated",
-        label="Emulated",
-        script=_EMULATED,
-        parse=parse_emulated,
-        show=lambda value: "yes" if value else "no",
-    ),
-    Fact(
-        name="clocksource",
-        label="Clock source",
-        script="cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
-    ),
-    Fact(name="boot_id", label="Boot", script="cat /proc/sys/kernel/random/boot_id"),
-    Fact(name="user", label="User", script="id -un"),
-    Fact(name="uid", label="User number", script="id -u", parse=int),
-    Fact(name="mount_root", label="Mount root", script='printf "%s" "$mount_root"'),
-    Fact(
-        name="mount_root_free_bytes",
-        label="Free below the mount root",
-        script='free_kib "$mount_root"',
-        parse=parse_free,
-        show=_show_bytes,
-    ),
-    Fact(
-        name="mount_root_fstype",
-        label="File system of the mount root",
-        script='holder "$mount_root"',
-        parse=lambda text: parse_holder(text).fstype,
-    ),
-    Fact(
-        name="mount_root_source",
-        label="Device of the mount root",
-        script='holder "$mount_root"',
-        parse=lambda text: parse_holder(text).source,
-    ),
-    Fact(name="output_root", label="Output root", script='printf "%s" "$output_root"'),
-    Fact(
-        name="output_root_free_bytes",
-        label="Free below the output root",
-        script='free_kib "$output_root"',
-        parse=parse_free,
-        show=_show_bytes,
-    ),
-    Fact(
-        name="output_root_fstype",
-        label="File system of the output root",
-        script='holder "$output_root"',
-        parse=lambda text: parse_holder(text).fstype,
-    ),
-    Fact(
-        name="kernel_filesystems",
-        label="File systems that the kernel has or can load",
-        script=_FILESYSTEMS,
-        parse=parse_words,
-        show=_show_list,
-    ),
-    Fact(
-        name="kernel_features",
-        label="Devices in memory that the kernel has or can load",
-        script=_FEATURES,
-        parse=parse_words,
-        show=_show_list,
-    ),
-    Fact(
-        name="loop_devices",
-        label="Loop devices",
-        script="if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
-        parse=lambda text: text == "1",
-        show=lambda value: "available" if value else "not available",
-    ),
-    Fact(
-        name="block_devices",
-        label="Block devices",
-        script=_BLOCK_DEVICES,
-        parse=parse_block_devices,
-        show=_show_devices,
-    ),
-    Fact(name="disk_links", label="Links to the disks", script=_LINKS, parse=parse_links, show=_show_links),
-    Fact(name="package_manager", label="Package manager", script=_PACKAGE_MANAGER),
-)
+    Fact("hostname", "Host", "uname -n"),
+    Fact("kernel", "Kernel", "uname -r"),
+    Fact("os", "Operating system", "cat /etc/os-release || cat /usr/lib/os-release", parsers.parse_os),
+    Fact("machine", "Architecture", "uname -m"),
+    Fact("cpu_model", "Processor", "lscpu || cat /proc/cpuinfo", parsers.parse_cpu_model),
+    Fact("cpus", "Processors in use", "getconf _NPROCESSORS_ONLN || nproc", int),
+    Fact("cpu_governor", "Frequency governor", "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+        parsers.parse_governor),
+    Fact("memory_bytes", "Memory", "cat /proc/meminfo", parsers.meminfo("MemTotal"), _show_bytes),
+    Fact("memory_available_bytes", "Memory available", "cat /proc/meminfo", parsers.meminfo("MemAvailable"),
+        _show_bytes),
+    Fact("swap_bytes", "Swap", "cat /proc/meminfo", parsers.meminfo("SwapTotal"), _show_bytes),
+    Fact("swap_used_bytes", "Swap in use", "cat /proc/meminfo", parsers.parse_used_swap, _show_bytes),
+    Fact("page_bytes", "Size of a page", "getconf PAGESIZE", int, _show_bytes),
+    Fact("power", "Power", _POWER, parsers.parse_power),
+    Fact("virtualization", "Virtual machine", _VIRTUALIZATION, parsers.parse_virtualization),
+    Fact("emulated", "Emulated", _EMULATED, parsers.parse_emulated, lambda value: "yes" if value else "no"),
+    Fact("clocksource", "Clock source", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    Fact("boot_id", "Boot", "cat /proc/sys/kernel/random/boot_id"),
+    Fact("user", "User", "id -un"),
+    Fact("uid", "User number", "id -u", int),
+    Fact("mount_root", "Mount root", 'printf "%s" "$mount_root"'),
+    Fact("mount_root_free_bytes", "Free below the mount root", 'free_kib "$mount_root"', parsers.parse_free,
+        _show_bytes),
+    Fact("mount_root_fstype", "File system of the mount root", 'holder "$mount_root"',
+        lambda text: parsers.parse_holder(text).fstype),
+    Fact("mount_root_source", "Device of the mount root", 'holder "$mount_root"',
+        lambda text: parsers.parse_holder(text).source),
+    Fact("output_root", "Output root", 'printf "%s" "$output_root"'),
+    Fact("output_root_free_bytes", "Free below the output root", 'free_kib "$output_root"', parsers.parse_free,
+        _show_bytes),
+    Fact("output_root_fstype", "File system of the output root", 'holder "$output_root"',
+        lambda text: parsers.parse_holder(text).fstype),
+    Fact("kernel_filesystems", "File systems that the kernel has or can load", _FILESYSTEMS, parsers.parse_words,
+        _show_list),
+    Fact("kernel_features", "Devices in memory that the kernel has or can load", _FEATURES, parsers.parse_words,
+        _show_list),
+    Fact("loop_devices", "Loop devices", "if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
+        lambda text: text == "1", lambda value: "available" if value else "not available"),
+    Fact("block_devices", "Block devices", _BLOCK_DEVICES, parsers.parse_block_devices, _show_devices),
+    Fact("disk_links", "Links to the disks", _LINKS, parsers.parse_links, _show_links),
+    Fact("package_manager", "Package manager", _PACKAGE_MANAGER),
+)  # fmt: skip
 """Every fact, in the order in which reports show them. `rights` and `programs` are added by `gather`."""
 
 _BY_NAME = {fact.name: fact for fact in FACTS} | {
-    "programs": Fact(name="programs", label="Programs", script="", show=show_programs),
-    "rights": Fact(name="rights", label="Rights", script=""),
+    "programs": Fact("programs", "Programs", "", show=show_programs),
+    "rights": Fact("rights", "Rights", ""),
 }

@@ -42,14 +42,9 @@ class Listed:
 
     def is_for(self, server: str) -> bool:
         """Whether one of its names is the server's, and none with a '!' is."""
-        named = False
-        for pattern in self.names.split(","):
-            negated = pattern.startswith("!")
-            if _matches(server.lower(), pattern.removeprefix("!")):
-                if negated:
-                    return False
-                named = True
-        return named
+        patterns = self.names.split(",")
+        matching = [pattern for pattern in patterns if _matches(server.lower(), pattern.removeprefix("!"))]
+        return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
 
 
 @dataclass(frozen=True)

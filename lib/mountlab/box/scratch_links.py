@@ -44,7 +44,7 @@ def check_links(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any
 
 def _wanted(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, str]:
     """Label in the box file to the name of the device."""
-    listed = {each.name: each.device for each in connection.box.scratch if each.device.startswith("/")}
+    listed = connection.box.block_devices
     here = [fs.over or fs for fs in sweep.filesystems if not FAMILIES[fs.type].unavailable(fs, facts)]
     names = [name for fs in here for name in (fs.device, fs.journal_device)]
     return {name: listed[name] for name in names if name in listed}

@@ -40,15 +40,10 @@ from mountlab.box.connection import (
     flood,
     needs_root,
     shown,
+    timed_out,
 )
 from mountlab.box.hostkeys import check_host_keys
-from mountlab.core.errors import (
-    BoxError,
-    BoxLost,
-    BoxTimeout,
-    HostKeyError,
-    ParameterError,
-)
+from mountlab.core.errors import BoxError, BoxLost, HostKeyError, ParameterError
 from mountlab.core.model import Box, Lease, Rights
 
 CONNECT_TIMEOUT_S = 15
@@ -58,14 +53,9 @@ LOST_AFTER_MS = 60_000
 """Data that the box leaves unacknowledged for this long means that the connection is gone."""
 
 
-# --- the command line -------------------------------------------------------------------------------------------------
-
 # Paramiko writes tracebacks of its own beside the error that we raise.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").propagate = False
-
-
-# --- SSH --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +245,7 @@ class SshBox:
         if result.exited < 0:
             raise self._lost(argv, "the channel closed without an exit status")
         if result.exited in (124, 137) and elapsed_s >= timeout_s:
-            raise _timed_out(argv, timeout_s, self._where, "and was stopped", stderr)
+            raise timed_out(argv, timeout_s, self._where, stderr)
         return Completed(tuple(argv), result.exited, stdout, stderr, elapsed_s)
 
     def _unreachable(self, error: Exception) -> BoxError:
@@ -406,15 +396,6 @@ def _ssh_arguments(box: Box) -> tuple[str, ...]:
     port = ("-p", str(box.port)) if box.port else ()
     user = ("-l", box.user) if box.user else ()
     return (*port, *user, box.host or "localhost")
-
-
-def _timed_out(argv: Sequence[str], timeout_s: float, where: str, outcome: str, stderr: bytes = b"") -> BoxTimeout:
-    return BoxTimeout(
-        f"a command on the box did not end in {timeout_s:g} s {outcome}",
-        where=where,
-        got=shown(argv),
-        evidence=stderr.decode("utf-8", "replace"),
-    )
 
 
 def _diagnosis(error: Exception) -> tuple[str, str]:

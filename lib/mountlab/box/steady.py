@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from mountlab.box import care
-from mountlab.box.connection import BoxConnection, Completed, Stream, shown
+from mountlab.box.connection import BoxConnection, Completed, Stream, shown, timed_out
 from mountlab.box.resident import JobRequest, ResidentShell, Speaks
-from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, HostKeyError
+from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, CommandError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.core.text import visible
 from mountlab.core.units import whole_seconds
@@ -194,12 +194,7 @@ class SteadyBox:
             return None
         status, centiseconds = head.numbers
         if status in (124, 137) and centiseconds >= 100 * timeout_s:
-            raise BoxTimeout(
-                f"a command on the box did not end in {timeout_s:g} s and was stopped",
-                where=where,
-                got=shown(argv),
-                evidence=said.decode("utf-8", "replace"),
-            )
+            raise timed_out(argv, timeout_s, where, said)
         return Completed(argv, status, output, said, elapsed_s)
 
     def _where(self) -> str:

@@ -92,13 +92,9 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
         "image_room": images,
         "memory_directories": in_memory,
         "device_dax": _dax(sweep, verdicts, connection),
-        NAMESPACES: _namespaces(connection),
+        # As the user that tools run as.
+        NAMESPACES: offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
     }
-
-
-def _namespaces(connection: BoxConnection) -> dict[str, str]:
-    """Return the namespaces that the box allows, as the user that tools run as."""
-    return offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text)
 
 
 WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
@@ -193,18 +189,16 @@ def _stop_at_twins(verdicts: list[_Verdict]) -> None:
 
 def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
     """Every scratch device that is a block device, in the order of the sweep."""
-    listed = {each.name: each.device for each in connection.box.scratch if each.device.startswith("/")}
+    listed = connection.box.block_devices
     for fs in sweep.filesystems:
         if FAMILIES[fs.type].unavailable(fs, facts):
             continue
         backed = fs.over or fs
+        raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
         if backed.device in listed:
-            name = str(backed.device)
-            raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
-            yield _Use(fs.name, name, listed[name], raw=raw)
+            yield _Use(fs.name, backed.device, listed[backed.device], raw=raw)
         if backed.journal_device in listed:
-            name = str(backed.journal_device)
-            yield _Use(fs.name, name, listed[name], journal=True)
+            yield _Use(fs.name, backed.journal_device, listed[backed.journal_device], journal=True)
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:

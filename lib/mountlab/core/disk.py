@@ -40,6 +40,7 @@ _REASONS = {
     errno.ESTALE: _GONE,
     errno.EIO: "the disk reports errors: see the kernel's log (dmesg), and do not trust it with more",
 }
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 OPEN_AT_ONCE = 64
 """Files of a directory that are written together."""
 FLUSHED_AT_ONCE = 8
@@ -78,7 +79,9 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with told(path):
         try:
-            _write(temporary, data)
+            with _opened(temporary, _NEW) as handle:
+                _write_all(handle, data)
+                os.fsync(handle)
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
@@ -99,11 +102,8 @@ def append_line(path: Path, line: bytes) -> None:
     or, if even that fails, ends with a torn line."""
     with told(path):
         is_new = not path.exists()
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
+        with _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as handle:
             _append(handle, line)
-        finally:
-            os.close(handle)
         if is_new:
             sync_directory(path.parent)
 
@@ -121,20 +121,16 @@ def _append(handle: int, line: bytes) -> None:
 
 def cut(path: Path, size: int) -> None:
     """Take away what a file has beyond a size."""
-    with told(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.ftruncate(handle, size)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        _write_all(handle, data)
+    with told(path), _opened(path, os.O_WRONLY) as handle:
+        os.ftruncate(handle, size)
         os.fsync(handle)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    handle = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield handle
     finally:
         os.close(handle)
 
@@ -151,14 +147,12 @@ def _write_all(handle: int, data: bytes) -> None:
 
 def sync_directory(path: Path) -> None:
     """Put the names in a directory on the disk."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-    finally:
-        os.close(handle)
+    with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as handle:
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in _CANNOT_SYNC:
+                raise
 
 
 def make_directory(path: Path) -> None:
@@ -213,8 +207,7 @@ def _write_together(files: Mapping[Path, bytes]) -> None:
     with ExitStack() as handles:
         written = []
         for path, data in files.items():
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-            handles.callback(os.close, handle)
+            handle = handles.enter_context(_opened(path, _NEW))
             _write_all(handle, data)
             written.append(handle)
         _flush(written)
@@ -264,8 +257,7 @@ def tidy(directory: Path) -> None:
         for old in directory.glob(f".*{REPLACED}"):
             _put_back(old.with_name(old.name[1 : -len(REPLACED)]), old)
             _remove(old)
-        for unfinished in (*directory.glob(f".*{UNFINISHED}"), *directory.glob(".*.tmp")):
-            _remove(unfinished)
+    clear(directory, f".*{UNFINISHED}", ".*.tmp")
 
 
 def clear(directory: Path, *patterns: str) -> None:

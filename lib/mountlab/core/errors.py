@@ -126,24 +126,19 @@ class InputError(MountlabError):
     exit_code = 2
 
 
-class ParameterError(InputError):
-    pass
+class ParameterError(InputError): ...
 
 
-class PlanError(InputError):
-    pass
+class PlanError(InputError): ...
 
 
-class StoreError(InputError):
-    pass
+class StoreError(InputError): ...
 
 
-class KeepError(StoreError):
-    pass
+class KeepError(StoreError): ...
 
 
-class AlteredError(StoreError):
-    pass
+class AlteredError(StoreError): ...
 
 
 class RunInUse(StoreError):
@@ -154,32 +149,26 @@ class BoxError(MountlabError):
     exit_code = 3
 
 
-class HostKeyError(BoxError):
-    pass
+class HostKeyError(BoxError): ...
 
 
-class BoxInUse(BoxError):
-    pass
+class BoxInUse(BoxError): ...
 
 
-class FloodError(BoxError):
-    pass
+class FloodError(BoxError): ...
 
 
-class BoxTimeout(BoxError):
-    pass
+class BoxTimeout(BoxError): ...
 
 
-class BoxLost(BoxError):
-    pass
+class BoxLost(BoxError): ...
 
 
 class ClientLost(BoxLost):
     """A box from which a workload was driven together with others did not come back."""
 
 
-class BoxRestarted(BoxError):
-    pass
+class BoxRestarted(BoxError): ...
 
 
 class SchedulerError(MountlabError):
@@ -190,40 +179,32 @@ class UnsafeError(MountlabError):
     exit_code = 4
 
 
-class CommandError(MountlabError):
-    pass
+class CommandError(MountlabError): ...
 
 
-class TrialError(MountlabError):
-    pass
+class TrialError(MountlabError): ...
 
 
-class ToolError(TrialError):
-    pass
+class ToolError(TrialError): ...
 
 
 class MountChanged(ToolError):
     """The tool changed the file system under test, or what is mounted in its place."""
 
 
-class ParseError(TrialError):
-    pass
+class ParseError(TrialError): ...
 
 
-class TimedOut(TrialError):
-    pass
+class TimedOut(TrialError): ...
 
 
-class TransientError(TrialError):
-    pass
+class TransientError(TrialError): ...
 
 
-class PlaceError(TrialError):
-    pass
+class PlaceError(TrialError): ...
 
 
-class LeftoverError(MountlabError):
-    pass
+class LeftoverError(MountlabError): ...
 
 
 class MountlabWarning(UserWarning):

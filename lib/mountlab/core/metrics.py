@@ -9,14 +9,9 @@ from typing import Literal
 Better = Literal["higher", "lower", "neither"]
 LATENCY_PARTS = ("mean", "p50", "p95", "p99", "p99_9")
 METRICS: dict[str, str] = {
-    "read_bandwidth": "B/s",
-    "write_bandwidth": "B/s",
-    "bandwidth": "B/s",
-    "read_iops": "1/s",
-    "write_iops": "1/s",
-    "read_ios": "1",
-    "write_ios": "1",
-    "sync_ios": "1",
+    **dict.fromkeys(("read_bandwidth", "write_bandwidth", "bandwidth"), "B/s"),
+    **dict.fromkeys(("read_iops", "write_iops"), "1/s"),
+    **dict.fromkeys(("read_ios", "write_ios", "sync_ios"), "1"),
     **{f"{side}_latency_{part}": "s" for side in ("read", "write") for part in LATENCY_PARTS},
     **{
         f"{side}_{kind}_latency_{part}": "s"
@@ -28,12 +23,8 @@ METRICS: dict[str, str] = {
     **dict.fromkeys(
         ("user_cpu", "system_cpu", "context_switches", "major_faults", "minor_faults", "disk_utilization"), "1"
     ),
-    "file_rate": "1/s",
-    "operation_rate": "1/s",
-    "sync_rate": "1/s",
-    "operation_latency": "s",
-    "operation_latency_min": "s",
-    "operation_latency_max": "s",
+    **dict.fromkeys(("file_rate", "operation_rate", "sync_rate"), "1/s"),
+    **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), "s"),
     "operations": "1",
     "app_overhead": "s",
     "space_used": "1",

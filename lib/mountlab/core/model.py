@@ -20,49 +20,12 @@ Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
 StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 
-COLUMNS = frozenset(
-    (
-        "run_id",
-        "box",
-        "trial_id",
-        "block",
-        "warmup",
-        "cell",
-        "filesystem",
-        "workload",
-        "tool",
-        "factors",
-        "metric",
-        "label",
-        "unit",
-        "value",
-        "step",
-        "n",
-        "mean",
-        "low",
-        "high",
-        "sd",
-        "cv",
-        "level",
-        "method",
-        "stopped",
-        "baseline",
-        "candidate",
-        "ratio",
-        "p",
-        "p_adjusted",
-        "verdict",
-        "low_all",
-        "high_all",
-        "low_same",
-        "high_same",
-        "level_same",
-        "needed",
-        "residual",
-        "censored",
-        "better",
-    )
-)
+COLUMNS = frozenset({
+    "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
+    "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
+    "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same", "level_same",
+    "needed", "residual", "censored", "better",
+})  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
 
@@ -78,8 +41,8 @@ class Program:
     name: str
     packages: Mapping[str, str]
     """Package manager (apt, dnf, zypper, pacman) to package name."""
-    version: tuple[str, ...]
-    """Command whose first line of output names the version."""
+    version: tuple[str, ...] = ()
+    """Command whose first line of output names the version; () where nobody asks."""
     places: tuple[str, ...] = ()
     """Patterns of directories where it may lie when it is not on PATH."""
     version_word: str = ""
@@ -124,6 +87,11 @@ class Box:
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
     label: str | None = None
     """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
+
+    @property
+    def block_devices(self) -> dict[str, str]:
+        """Its scratch devices that are block devices, not ranges of memory: name to stable name."""
+        return {each.name: each.device for each in self.scratch if each.device.startswith("/")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,9 +263,8 @@ class Sweep(Shown):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        every = (Cell(filesystem=fs, workload=w) for fs in self.filesystems for w in self.workloads)
         excluded = frozenset(self.excluded)
-        return tuple(cell for cell in every if cell.id not in excluded) if excluded else tuple(every)
+        return tuple(cell for name, cell in self.combinations.items() if name not in excluded)
 
     @cached_property
     def combinations(self) -> dict[str, Cell]:

@@ -24,14 +24,9 @@ SIZE_UNITS = {
     "kB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
 }  # fmt: skip
 TIME_UNITS = {
-    "ns": Decimal("1e-9"),
-    "us": Decimal("1e-6"),
-    "ms": Decimal("1e-3"),
-    "s": Decimal(1),
-    "min": Decimal(60),
-    "m": Decimal(60),
-    "h": Decimal(3600),
-}
+    "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1),
+    "min": Decimal(60), "m": Decimal(60), "h": Decimal(3600),
+}  # fmt: skip
 SizeText = Annotated[str, "a size with its unit, such as `64KiB`"]
 TimeText = Annotated[str, "a time with its unit, such as `60s`"]
 PercentText = Annotated[str, "a share with its sign, such as `3%`"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
 from mountlab.core.units import format_bytes
-from mountlab.filesystems.base import script_argv, script_step, timed_step
+from mountlab.filesystems.base import borrow_step, script_argv, script_step, timed_step
 from mountlab.filesystems.directory import made_directory
 
 LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
@@ -137,28 +137,13 @@ def _scratch(device: str | None, identity: str, binds: str) -> Step:
 
 
 def _zram(fs: Filesystem, place: Place) -> Step:
-    return script_step(
-        "borrow.sh",
-        "zram",
-        place.run_dir,
-        str(fs.zram_bytes),
-        fs.zram_algorithm or "",
-        binds="device",
-        why="a compressed device in memory",
-        undo=script_argv("borrow.sh", "back", place.run_dir, "zram", DEVICE),
-    )
+    size, why = str(fs.zram_bytes), "a compressed device in memory"
+    return borrow_step(place, "zram", size, fs.zram_algorithm or "", back=("zram", DEVICE), why=why, binds="device")
 
 
 def _pmbd(fs: Filesystem, place: Place) -> tuple[Step, ...]:
-    load = script_step(
-        "borrow.sh",
-        "module",
-        place.run_dir,
-        "pmbd",
-        f"mode={fs.pmbd}",
-        why="the module that makes the device",
-        undo=script_argv("borrow.sh", "back", place.run_dir, "module", "pmbd"),
-    )
+    why = "the module that makes the device"
+    load = borrow_step(place, "module", "pmbd", f"mode={fs.pmbd}", back=("module", "pmbd"), why=why)
     name = Step(argv=("readlink", "-e", PMBD_DEVICE), why="the device that the module made", binds="device")
     return (load, name)
 

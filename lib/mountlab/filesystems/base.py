@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
 from mountlab.filesystems.evidence import split_options
@@ -17,176 +18,106 @@ NOT_MOUNTED = ""
 ANYTHING = "*"
 """`mounted_as` of a mount whose type is that of whatever lies below."""
 OF_ANY_MOUNT = (
-    "defaults",
-    "ro",
-    "rw",
-    "sync",
-    "async",
-    "dirsync",
-    "atime",
-    "noatime",
-    "diratime",
-    "nodiratime",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "lazytime",
-    "nolazytime",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
-)
+    "defaults", "ro", "rw", "sync", "async", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime",
+    "norelatime", "strictatime", "lazytime", "nolazytime", "suid", "nosuid", "dev", "nodev", "exec", "noexec",
+)  # fmt: skip
 """Options that the kernel itself heeds for every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
 BLOCK_DEVICE = "raw"
 """`mounted_as` of a device that is used without a file system."""
 
 
-class Family(Protocol):
-    """A family of file system types. Pure: it names commands, and runs nothing."""
+class Family(ABC):
+    """A family of file system types. Pure: it names commands, and runs nothing.
+
+    What stands here is what most have in common: a mount of their own, made as root, that takes every workload.
+    """
 
     type: str
-    needs_root: bool
-    in_memory: bool
+    needs_root = True
+    in_memory = False
     """Data lives in the page cache itself, so 'served from the cache' says nothing against a read."""
-    keys: frozenset[str]
+    keys: frozenset[str] = frozenset({"options"})
     """Keys of a sweep file that it understands, beside `type`."""
-    controlled: bool
+    controlled = True
     """Whether it is once mounted without any option, to see what the kernel shows by itself."""
-    expected: bool
+    expected = True
     """Whether any box should have it: one that has not is unfit, and otherwise only limited."""
-    made: bool
+    made = True
     """Whether a mount makes it; an existing directory was made by its owner."""
+    client_programs: tuple[Program, ...] = ()
+    """What a client needs to see it."""
+    client_kernel_types: tuple[str, ...] = ()
+    """The types that a client's kernel must know."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
         """What every file system of this family takes."""
+        return (MOUNT,)
 
     @property
     def kernel_types(self) -> tuple[str, ...]:
         """The types that the box's kernel must know."""
+        return (self.type,)
 
+    @abstractmethod
     def check(self, fs: Filesystem, *, where: str) -> None:
         """Raise ParameterError where the settings do not make sense together."""
 
     def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
         """What this file system takes, its backing included."""
+        return self.programs
 
+    @abstractmethod
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         """Commands that make the file system and mount it, in order, each with its undo."""
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
         """The directory below which trials make their own directories."""
+        return place.mountpoint
 
     def target_of(self, fs: Filesystem, place: Place) -> Target:
         """What trials read and write."""
+        return FILES
 
     def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
         """The devices whose super blocks are read back."""
+        return ()
 
     def mounted_as(self, fs: Filesystem) -> str:
         """The type that /proc/self/mountinfo must show at the root, NOT_MOUNTED, ANYTHING or BLOCK_DEVICE."""
+        return self.kernel_types[0]
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         """Mount options that Mountlab adds to those of the sweep."""
+        return ()
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         """What a workload may write into it; None where only the box can tell."""
+        return None
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         """Why this workload cannot run on it; None where it can."""
-
-    @property
-    def client_programs(self) -> tuple[Program, ...]:
-        """What a client needs to see it."""
-
-    @property
-    def client_kernel_types(self) -> tuple[str, ...]:
-        """The types that a client's kernel must know."""
+        return None
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
         """Why several boxes cannot drive it together; None where they can."""
+        return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"
 
     def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
         """Commands that bring a client what was made at `place` of the box; `own` is where on the client."""
+        return ()
 
     def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
         """`root_of` as a client sees it."""
+        return self.root_of(fs, place)
 
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
         """Why a box with these facts can never mount it; None where it may."""
+        return None
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         """Option to what is known beforehand to become of it on a box with these facts, where that is not what was
         asked for."""
-
-
-class MountedFamily:
-    """What most families have in common: a mount of their own, made as root, that takes every workload."""
-
-    type: str
-    needs_root = True
-    in_memory = False
-    controlled = True
-    expected = True
-    made = True
-    keys: frozenset[str] = frozenset({"options"})
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return (MOUNT,)
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return (self.type,)
-
-    def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
-        return self.programs
-
-    def root_of(self, fs: Filesystem, place: Place) -> str:
-        return place.mountpoint
-
-    def target_of(self, fs: Filesystem, place: Place) -> Target:
-        return FILES
-
-    def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
-        return ()
-
-    def mounted_as(self, fs: Filesystem) -> str:
-        return self.kernel_types[0]
-
-    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
-        return ()
-
-    def capacity_bytes(self, fs: Filesystem) -> int | None:
-        return None
-
-    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
-        return None
-
-    @property
-    def client_programs(self) -> tuple[Program, ...]:
-        return ()
-
-    @property
-    def client_kernel_types(self) -> tuple[str, ...]:
-        return ()
-
-    def refuses_clients(self, fs: Filesystem) -> str | None:
-        return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"
-
-    def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
-        return ()
-
-    def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
-        return self.root_of(fs, place)
-
-    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
-        return None
-
-    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         words = [word for option in fs.options for word in split_options(option)]
         return foreseen(self.mounted_as(fs), words, str(facts.get("kernel") or ""))
 
@@ -214,6 +145,15 @@ def script_step(
 ) -> Step:
     """A step that runs one of the shell scripts beside this file on the box."""
     return Step(argv=script_argv(script, *arguments), why=why, keep=keep, guard=guard, binds=binds, undo=undo)
+
+
+def borrow_step(
+    place: Place, kind: str, *arguments: str, back: tuple[str, ...], why: str, binds: str | None = None
+) -> Step:
+    """A step that takes something of the box's own for the time of a mount (borrow.sh). `back`: kind and name by which
+    it is given back."""
+    undo = script_argv("borrow.sh", "back", place.run_dir, *back)
+    return script_step("borrow.sh", kind, place.run_dir, *arguments, why=why, binds=binds, undo=undo)
 
 
 def script_argv(script: str, *arguments: str) -> tuple[str, ...]:

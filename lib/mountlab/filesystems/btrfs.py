@@ -14,9 +14,7 @@ class Btrfs(DeviceFamily):
 
     type = "btrfs"
     make = Program(
-        name="mkfs.btrfs",
-        packages=everywhere("btrfs-progs", zypper="btrfsprogs"),
-        version=("mkfs.btrfs", "--version"),
+        name="mkfs.btrfs", packages=everywhere("btrfs-progs", zypper="btrfsprogs"), version=("mkfs.btrfs", "--version")
     )
     keys = DeviceFamily.keys - backing.JOURNAL_KEYS
     smallest_bytes = 128 * MIB

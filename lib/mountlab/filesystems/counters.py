@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
-from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, parts_by_heading
+from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 
 FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by")
 """What a trial brings back for it."""
@@ -79,7 +79,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         discarded=_discarded(before, after),
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
-        names={f"{row[0]}:{row[1]}": row[2] for row in _disk_rows(after)},
+        names={number: row[2] for number, row in disk_rows(after).items()},
         traffic=device_traffic(files["before.txt"], files["after.txt"]),
         contained_by=files.get("contained_by", "").strip() or None,
         **_processors(before, after),
@@ -201,15 +201,10 @@ def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _disk_rows(snapshot: Mapping[str, str]) -> list[list[str]]:
-    rows = (line.split() for line in snapshot.get("/proc/diskstats", "").splitlines())
-    return [row for row in rows if len(row) >= 10]
-
-
 def _discarded(before: Mapping[str, str], after: Mapping[str, str]) -> dict[Device, int]:
     """Discarded sectors are the 14th figure of a device, in kernels from 4.18 on (kernel: admin-guide/iostats.rst)."""
     earlier, later = (
-        {f"{row[0]}:{row[1]}": int(row[16]) for row in _disk_rows(snapshot) if len(row) > 16}
+        {number: int(row[16]) for number, row in disk_rows(snapshot).items() if len(row) > 16}
         for snapshot in (before, after)
     )
     return {number: (later[number] - earlier[number]) * SECTOR_BYTES for number in later if number in earlier}

@@ -11,12 +11,12 @@ from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
-from mountlab.filesystems.base import MOUNT, MountedFamily, directory_step, mount_step, script_argv, script_step
+from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
 
 _TUNABLE = re.compile(r"(queue/)?[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\Z")
 
 
-class DeviceFamily(MountedFamily):
+class DeviceFamily(Family):
     """A file system that mkfs makes on a device."""
 
     keys = frozenset({"mkfs", "options", "tunables"}) | backing.KEYS | backing.JOURNAL_KEYS
@@ -111,15 +111,8 @@ class DeviceFamily(MountedFamily):
     def _tunable(self, name: str, value: str, place: Place) -> Step:
         queue = name.startswith("queue/")
         file = f"queue:{DEVICE}:{name.removeprefix('queue/')}" if queue else f"fs:{self.sysfs_name(place)}:{name}"
-        return script_step(
-            "borrow.sh",
-            "setting",
-            place.run_dir,
-            file,
-            value,
-            why=f"set {name} for the time of the mount",
-            undo=script_argv("borrow.sh", "back", place.run_dir, "setting", file),
-        )
+        why = f"set {name} for the time of the mount"
+        return borrow_step(place, "setting", file, value, back=("setting", file), why=why)
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         """Of an image: less a tenth and 64 MiB for what the file system keeps. Of a device: only the box can tell."""

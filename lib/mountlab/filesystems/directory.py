@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
-from mountlab.filesystems.base import (
-    ANYTHING,
-    MOUNT,
-    NOT_MOUNTED,
-    OF_ANY_MOUNT,
-    MountedFamily,
-    directory_step,
-    timed_step,
-)
+from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
 from mountlab.filesystems.made import made
 
 MAKE = """
@@ -50,7 +42,7 @@ def own_directory(fs: Filesystem, place: Place) -> str:
     return f"{fs.path}/mountlab-{place.run_id}-{fs.name}" if fs.path else f"{place.run_dir}/{fs.name}"
 
 
-class Directory(MountedFamily):
+class Directory(Family):
     """Whatever file system holds the directory. We make one directory of our own inside it, and remove that."""
 
     type = "dir"
@@ -58,14 +50,8 @@ class Directory(MountedFamily):
     controlled = False
     made = False
     keys = frozenset({"path"})
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return ()
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return ()
+    programs: tuple[Program, ...] = ()
+    kernel_types = ()
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         """Any path will do here; whether it exists and can be written is asked of the box before the run."""
@@ -90,10 +76,7 @@ class Bind(Directory):
     type = "bind"
     needs_root = True
     keys = frozenset({"path", "options"})
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return (MOUNT,)
+    programs = (MOUNT,)
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         wrong = [option for option in fs.options if option not in OF_ANY_MOUNT]
@@ -118,4 +101,4 @@ class Bind(Directory):
         return ANYTHING
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
-        return MountedFamily.refuses_clients(self, fs)
+        return Family.refuses_clients(self, fs)

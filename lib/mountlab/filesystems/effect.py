@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mountlab.core.findings import OptionEvidence, OptionState
 from mountlab.core.model import Filesystem
@@ -26,7 +26,7 @@ from mountlab.filesystems.evidence import (
     split_options,
 )
 from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
-from mountlab.filesystems.superblock import Found, journal_features, read_back
+from mountlab.filesystems.superblock import NOTHING, Found, journal_features, read_back
 from mountlab.filesystems.without_effect import MountState, kernel_version, undone, without_effect
 
 Files = Mapping[str, str]
@@ -34,7 +34,6 @@ Files = Mapping[str, str]
 
 AGAIN = "again-evidence.txt"
 """Among the files of a control: the evidence of the same file system made once more without options."""
-_NOTHING: Found = ("not visible", "nothing")
 _ELSEWHERE = "shown as "
 
 
@@ -49,7 +48,7 @@ def effects(
     `extra`: mount options of ours, judged before the user's.
     """
     now, plain = _seen(evidence), _seen(control) if control else None
-    asked = _in_order([_split(word) for text in (*extra, *fs.options) for word in split_options(text)])
+    asked = list(_requested([word for text in (*extra, *fs.options) for word in split_options(text)]))
     mount, added = _mount(fs, asked, now, plain)
     again = parts_by_heading((control or {}).get(AGAIN, ""))
     made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {}, again)
@@ -110,7 +109,7 @@ class _RequestedOption:
     text: str
     key: str
     value: str
-    later: tuple[str, ...] = ()
+    later: tuple[str, ...]
     """The words that follow it."""
 
     @property
@@ -126,15 +125,11 @@ class _RequestedOption:
         return (positive,) if positive != self.key else (f"no{self.key}",)
 
 
-def _split(text: str) -> _RequestedOption:
-    key, _, value = text.partition("=")
-    return _RequestedOption(text, key, value.strip("\"'"))
-
-
-def _in_order(asked: list[_RequestedOption]) -> list[_RequestedOption]:
+def _requested(words: list[str]) -> Iterator[_RequestedOption]:
     """Each option with the words that follow it: of two that contradict each other the last one wins."""
-    texts = [each.text for each in asked]
-    return [replace(each, later=tuple(texts[at + 1 :])) for at, each in enumerate(asked)]
+    for at, word in enumerate(words):
+        key, _, value = word.partition("=")
+        yield _RequestedOption(word, key, value.strip("\"'"), later=tuple(words[at + 1 :]))
 
 
 def _shows(key: str, value: str) -> str:
@@ -305,11 +300,7 @@ def _by_root(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found 
 
 def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
     """A file of that name in the file system's own directory below /sys."""
-    path = _setting(now, asked.key)
-    if path is None or not asked.value:
-        return None
-    stated = _chosen(now.settings[path])
-    return ("in effect" if _same(asked.value, stated) else "changed", f"{path} says {stated}")
+    return _in_sysfs(now, asked.key, asked.value) if asked.value else None
 
 
 def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
@@ -334,7 +325,7 @@ def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list
         return ("ignored", f"nothing, and {now.fstype} takes options that nobody knows")
     if named := _naming(asked, now, plain):
         return ("not visible", "nothing, but logged: " + "; ".join(named))
-    return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else _NOTHING
+    return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else NOTHING
 
 
 def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | None:
@@ -478,19 +469,19 @@ def _about(line: str, now: _Seen) -> bool:
 
 def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Found]]:
     for name, value in fs.tunables.items():
-        path = _setting(now, name)
-        if path is None:
-            yield (f"{name}={value}", _NOTHING)
-        else:
-            stated = _chosen(now.settings[path])
-            fits = _same(value, stated) or value.split() == stated.split()
-            yield (f"{name}={value}", ("in effect" if fits else "changed", f"{path} says {stated}"))
+        yield (f"{name}={value}", _in_sysfs(now, name, value) or NOTHING)
 
 
-def _setting(now: _Seen, name: str) -> str | None:
-    """The file below /sys that holds a setting: queue/X of the device, any other name of the file system itself."""
+def _in_sysfs(now: _Seen, name: str, value: str) -> Found | None:
+    """What the file below /sys that holds a setting says: queue/X of the device, any other name of the file system
+    itself. None where there is none."""
     start = "/sys/class/block/" if name.startswith("queue/") else "/sys/fs/"
-    return next((path for path in now.settings if path.startswith(start) and path.endswith(f"/{name}")), None)
+    path = next((path for path in now.settings if path.startswith(start) and path.endswith(f"/{name}")), None)
+    if path is None:
+        return None
+    stated = _chosen(now.settings[path])
+    fits = _same(value, stated) or value.split() == stated.split()
+    return ("in effect" if fits else "changed", f"{path} says {stated}")
 
 
 def _chosen(text: str) -> str:
@@ -508,7 +499,7 @@ def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str,
     if fs.zram_algorithm:
         stated = next((text for path, text in now.settings.items() if path.endswith("/comp_algorithm")), "")
         state = "in effect" if _chosen(stated) == fs.zram_algorithm else "changed"
-        found: Found = (state, f"comp_algorithm says {_chosen(stated)}") if stated else _NOTHING
+        found: Found = (state, f"comp_algorithm says {_chosen(stated)}") if stated else NOTHING
         yield (f"zram_algorithm: {fs.zram_algorithm}", found)
     if fs.journal_device or fs.journal_image_bytes:
         yield ("external journal", _journal(now))
@@ -519,6 +510,6 @@ def _journal(now: _Seen) -> Found:
     dump, info = now.parts.get("dumpe2fs", ""), now.parts.get("xfs_info", "")
     line = re.search(r"^Journal device:.*|^Journal UUID:.*|^log\s*=\S+", f"{dump}\n{info}", re.MULTILINE)
     if not line:
-        return ("ignored", "no other device is named") if dump or info else _NOTHING
+        return ("ignored", "no other device is named") if dump or info else NOTHING
     outside = "internal" not in line[0]
     return ("in effect" if outside else "ignored", re.sub(r"\s+", " ", line[0]))

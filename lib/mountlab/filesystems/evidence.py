@@ -73,7 +73,7 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     block device without a file system has no mount either: its type is 'raw'.
     """
     parts = parts_by_heading(evidence["evidence.txt"])
-    if _is_raw(parts):
+    if "root" not in parts and parts.get("device"):
         return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
     number = device_number(parts["st_dev"])
     mounted_on = _mounted_on(parts["df"])
@@ -87,10 +87,6 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
         for line in filter(fits, latest_first):
             return line
     return MountLine(device=number, mountpoint=mounted_on, fstype="unknown", source="unknown", options="")
-
-
-def _is_raw(parts: Mapping[str, str]) -> bool:
-    return "root" not in parts and bool(parts.get("device"))
 
 
 def split_options(text: str) -> list[str]:
@@ -271,14 +267,17 @@ class DeviceBytes:
         return DeviceBytes(self.read - earlier.read, self.written - earlier.written)
 
 
+def disk_rows(parts: Mapping[str, str]) -> dict[Device, list[str]]:
+    """The fields of each device in the /proc/diskstats section of a counter snapshot (kernel: admin-guide/iostats.rst);
+    the first are its number and its name."""
+    rows = (line.split() for line in parts.get("/proc/diskstats", "").splitlines())
+    return {f"{row[0]}:{row[1]}": row for row in rows if len(row) >= 10}
+
+
 def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
-    """Bytes by device from the /proc/diskstats section of a counter snapshot (kernel: admin-guide/iostats.rst)."""
-    rows = [line.split() for line in parts_by_heading(snapshot).get("/proc/diskstats", "").splitlines()]
-    return {
-        f"{row[0]}:{row[1]}": DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES)
-        for row in rows
-        if len(row) >= 10
-    }
+    """Bytes by device from a counter snapshot."""
+    rows = disk_rows(parts_by_heading(snapshot))
+    return {number: DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES) for number, row in rows.items()}
 
 
 def device_traffic(before: str, after: str) -> dict[Device, DeviceBytes]:

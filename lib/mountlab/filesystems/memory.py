@@ -8,23 +8,16 @@ from typing import Any
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Step, Target, Workload
 from mountlab.core.units import kernel_bytes
-from mountlab.filesystems.base import (
-    NOT_MOUNTED,
-    OF_ANY_MOUNT,
-    MountedFamily,
-    directory_step,
-    mount_step,
-    script_argv,
-    script_step,
-)
+from mountlab.filesystems.base import NOT_MOUNTED, OF_ANY_MOUNT, Family, borrow_step, directory_step, mount_step
 from mountlab.filesystems.directory import made_directory
 
 SHM = "/dev/shm"  # noqa: S108  # of the box
 
 
-class _Memory(MountedFamily):
+class _Memory(Family):
     in_memory = True
     keys = frozenset({"size", "options"})
+    source = "mountlab"
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.size_bytes is None:
@@ -47,19 +40,18 @@ class _Memory(MountedFamily):
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         return fs.size_bytes
 
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return (f"size={fs.size_bytes}",)
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        mount = mount_step(fs, self.kernel_types[0], self.source, place, own=self.own_options(fs))
+        return (directory_step(place.mountpoint), mount)
+
 
 class Tmpfs(_Memory):
     """Memory and swap, with a size that the kernel enforces."""
 
     type = "tmpfs"
-    source = "mountlab"
-
-    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
-        return (f"size={fs.size_bytes}",)
-
-    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        mount = mount_step(fs, "tmpfs", self.source, place, own=self.own_options(fs))
-        return (directory_step(place.mountpoint), mount)
 
 
 class Shmfs(Tmpfs):
@@ -73,10 +65,7 @@ class Shmfs(Tmpfs):
 
     type = "shmfs"
     source = "shmfs"
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return ("tmpfs",)
+    kernel_types = ("tmpfs",)
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.size_bytes is not None:
@@ -110,8 +99,8 @@ class Ramfs(_Memory):
 
     type = "ramfs"
 
-    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        return (directory_step(place.mountpoint), mount_step(fs, "ramfs", "mountlab", place))
+    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
+        return ()
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         names = {option: option.partition("=")[0] for option in fs.options}
@@ -139,21 +128,10 @@ class Hugetlbfs(_Memory):
 
     type = "hugetlbfs"
 
-    def own_options(self, fs: Filesystem) -> tuple[str, ...]:
-        return (f"size={fs.size_bytes}",)
-
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        reserve = script_step(
-            "borrow.sh",
-            "hugepages",
-            place.run_dir,
-            str(fs.size_bytes),
-            _page_size(fs),
-            why="huge pages are reserved",
-            undo=script_argv("borrow.sh", "back", place.run_dir, "setting", f"huge:{_page_size(fs)}"),
-        )
-        mount = mount_step(fs, "hugetlbfs", "mountlab", place, own=self.own_options(fs))
-        return (reserve, directory_step(place.mountpoint), mount)
+        page, why = _page_size(fs), "huge pages are reserved"
+        reserve = borrow_step(place, "hugepages", str(fs.size_bytes), page, back=("setting", f"huge:{page}"), why=why)
+        return (reserve, *super().steps(fs, place))
 
     def target_of(self, fs: Filesystem, place: Place) -> Target:
         return Target(kind="mapped")

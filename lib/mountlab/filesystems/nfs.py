@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
-from mountlab.filesystems.base import MOUNT, MountedFamily, directory_step, mount_step, script_argv, script_step
+from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
 from mountlab.filesystems.directory import made_directory, own_directory
 
 HERE = "127.0.0.1"
@@ -38,28 +38,17 @@ EXPORTFS = Program(
 _EVERYWHERE = re.compile(r"[0.]+|[0:]+")
 
 
-class Nfs(MountedFamily):
+class Nfs(Family):
     """NFS version 4, served by the box's own kernel. What another server exports is measured as a directory (dir)."""
 
     type = "nfs"
     expected = False
     keys = frozenset({"path", "server", "options"})
 
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return (MOUNT, MOUNT_NFS, EXPORTFS)
-
-    @property
-    def client_programs(self) -> tuple[Program, ...]:
-        return (MOUNT, MOUNT_NFS)
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return ("nfs4", "nfsd")
-
-    @property
-    def client_kernel_types(self) -> tuple[str, ...]:
-        return ("nfs4",)
+    programs = (MOUNT, MOUNT_NFS, EXPORTFS)
+    client_programs = (MOUNT, MOUNT_NFS)
+    kernel_types = ("nfs4", "nfsd")
+    client_kernel_types = ("nfs4",)
 
     def check(self, fs: Filesystem, *, where: str) -> None:
         if fs.server is not None and _EVERYWHERE.fullmatch(fs.server):
@@ -81,17 +70,11 @@ class Nfs(MountedFamily):
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         directory, server = own_directory(fs, place), fs.server or HERE
+        addresses, why = dict.fromkeys((HERE, server)), f"the kernel's NFS server, at {server} only"
         return (
             made_directory(directory, place, fs.path),
-            script_step(
-                "borrow.sh",
-                "nfsd",
-                place.run_dir,
-                *dict.fromkeys((HERE, server)),
-                why=f"the kernel's NFS server, at {server} only",
-                undo=script_argv("borrow.sh", "back", place.run_dir, "nfsd", "ours"),
-            ),
-            *(_export(directory, place, address) for address in dict.fromkeys((HERE, server, *place.peers))),
+            borrow_step(place, "nfsd", *addresses, back=("nfsd", "ours"), why=why),
+            *(_export(directory, place, address) for address in dict.fromkeys((*addresses, *place.peers))),
             directory_step(place.mountpoint),
             self._mount(fs, HERE, place),
         )
@@ -119,12 +102,4 @@ class Nfs(MountedFamily):
 
 def _export(directory: str, place: Place, address: str) -> Step:
     name = f"{address}:{directory}"
-    return script_step(
-        "borrow.sh",
-        "export",
-        place.run_dir,
-        name,
-        "fsid=0",
-        why=f"{address} may mount it",
-        undo=script_argv("borrow.sh", "back", place.run_dir, "export", name),
-    )
+    return borrow_step(place, "export", name, "fsid=0", back=("export", name), why=f"{address} may mount it")

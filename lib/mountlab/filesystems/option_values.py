@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-Compare = Callable[[str, str], bool]
+from mountlab.filesystems.without_effect import EXT
 
-_EXT = ("ext2", "ext3", "ext4")
+Compare = Callable[[str, str], bool]
 
 
 # --- memory policies (tmpfs) ------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ COMPARE: dict[tuple[str, str], Compare] = {
     ("btrfs", "compress"): same_compression,
     ("btrfs", "compress-force"): same_compression,
     ("btrfs", "commit"): with_default("30"),
-    **{(kind, "commit"): with_default("5") for kind in _EXT},
+    **{(kind, "commit"): with_default("5") for kind in EXT},
 }
 """File system and option to how its values are compared, where text, numbers and sizes do not tell."""
 
@@ -96,18 +96,12 @@ SHOWN_BY_ABSENCE: dict[tuple[str, str], tuple[str, ...]] = {
 NEGATIONS: dict[str, dict[str, str]] = {
     "xfs": {"nolargeio": "largeio", "nogrpid": "grpid", "sysvgroups": "grpid", "nodiscard": "discard"},
     "btrfs": {
-        "datacow": "nodatacow",
-        "datasum": "nodatasum",
-        "barrier": "nobarrier",
-        "nossd_spread": "ssd_spread",
-        "noautodefrag": "autodefrag",
-        "treelog": "notreelog",
-        "noflushoncommit": "flushoncommit",
-        "acl": "noacl",
+        "datacow": "nodatacow", "datasum": "nodatasum", "barrier": "nobarrier", "nossd_spread": "ssd_spread",
+        "noautodefrag": "autodefrag", "treelog": "notreelog", "noflushoncommit": "flushoncommit", "acl": "noacl",
         "noenospc_debug": "enospc_debug",
     },
-    **{kind: {"nogrpid": "grpid", "sysvgroups": "grpid"} for kind in _EXT},
-}
+    **{kind: {"nogrpid": "grpid", "sysvgroups": "grpid"} for kind in EXT},
+}  # fmt: skip
 """Options that turn another one off, which the kernel always shows where it is on: its absence is the proof."""
 
 RIVALS = {("btrfs", "compress"): "compress-force", ("btrfs", "compress-force"): "compress"}

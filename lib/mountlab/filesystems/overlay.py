@@ -8,13 +8,13 @@ from typing import Any
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
-from mountlab.filesystems.base import Family, MountedFamily, directory_step, evidence_step, mount_step
+from mountlab.filesystems.base import Family, directory_step, evidence_step, mount_step
 
 BELOW = "-below"
 """What the names of kept files have more where they are of the file system below an overlay."""
 
 
-class Overlay(MountedFamily):
+class Overlay(Family):
     """A mount of overlayfs whose lower, upper and work directories lie on a file system made for it: trials write to
     the upper one, through the overlay."""
 

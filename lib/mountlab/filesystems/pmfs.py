@@ -7,22 +7,19 @@ from typing import Any
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Step
-from mountlab.filesystems.base import MountedFamily, directory_step, mount_step, script_step
+from mountlab.filesystems.base import Family, directory_step, mount_step, script_step
 
 PREFIX = "memory:"
 """A scratch device of the box file that is a range of physical memory: `memory:0x100000000`."""
 
 
-class Pmfs(MountedFamily):
+class Pmfs(Family):
     """Memory that the kernel was told to leave alone (memmap=2G$4G), made into a file system by the mount itself."""
 
     type = "pmfs"
     controlled = False
     keys = frozenset({"device", "size", "options"})
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return ()  # no box is expected to have it: see `unavailable`
+    kernel_types = ()  # no box is expected to have it: see `unavailable`
 
     def mounted_as(self, fs: Filesystem) -> str:
         return self.type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import MARK_BYTES, Filesystem, Place, Program, Step, Target, Workload
+from mountlab.core.model import MARK_BYTES, Filesystem, Place, Step, Target, Workload
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
@@ -17,18 +17,12 @@ class Raw(DeviceFamily):
 
     type = "raw"
     make = Ext4.make
+    programs = (make,)
+    kernel_types = ()
     controlled = False
     keys = backing.KEYS | {"tunables"}
     smallest_bytes = 16 * MIB
     mkfs_with_argument = frozenset()
-
-    @property
-    def kernel_types(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return (self.make,)
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         mark = mark_argv(DEVICE, place.uuid)

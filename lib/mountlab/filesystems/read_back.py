@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from mountlab.core.findings import NOT_IN_EFFECT, OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.effect import effects
+from mountlab.filesystems.effect import Files, effects
 from mountlab.filesystems.evidence import file_system_device, loops
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.superblock import proved_by_difference
-
-Files = Mapping[str, str]
-"""File name to text, as kept in raw/<mount id>/."""
 
 
 def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
@@ -21,12 +18,8 @@ def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> li
 
     `control`: the files of the same file system made without options, where there is one.
     """
-    return [*_own(fs, files, control), *_direct_io(fs, files), *_below(fs, files, control)]
-
-
-def _own(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
     ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
-    return effects(fs, files, control, extra=ours)
+    return [*effects(fs, files, control, extra=ours), *_direct_io(fs, files), *_below(fs, files, control)]
 
 
 def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:

@@ -7,8 +7,8 @@ are checked on real mounts by tests/live/test_without_effect.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 Version = tuple[int, ...]
 """(6, 1) of a kernel; () where it is unknown."""
@@ -35,37 +35,42 @@ class MountState:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """Options of a file system that are shown and do nothing, under a condition."""
+@dataclass(frozen=True)
+class _About:
+    """Options of a file system, and why they do nothing."""
 
     types: tuple[str, ...]
     options: tuple[str, ...]
     """Names, or name=value."""
-    beside: tuple[str, ...] = ()
-    """Only beside one of these options."""
-    where: Callable[[MountState], bool] | None = None
-    """Only where this holds. It reads the evidence, so it is known after the mount."""
     reason: str
     source: str
     """The file and function of the kernel, or its documentation."""
-    since: Version = ()
-    """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
 
-    def about(self, kind: str, name: str, value: str, kernel: Version) -> bool:
-        """Whether the rule is about this option of this file system, on this kernel."""
-        named = name in self.options or f"{name}={value}" in self.options
-        return named and (kind in self.types or self.types == ANY) and kernel >= self.since
-
-    def holds(self, known: MountState) -> bool:
-        """Whether the condition is met; False where the evidence for it is missing."""
-        return (not self.beside or any(name in known.options for name in self.beside)) and (
-            self.where is None or self.where(known)
-        )
+    def about(self, kind: str, name: str, value: str = "") -> bool:
+        """Whether the rule is about this option of this file system."""
+        return (kind in self.types or self.types == ANY) and bool({name, f"{name}={value}"} & {*self.options})
 
     @property
     def says(self) -> str:
         return f"{self.reason} ({self.source})"
+
+
+@dataclass(frozen=True)
+class Rule(_About):
+    """Options of a file system that are shown and do nothing, under a condition."""
+
+    _: KW_ONLY
+    beside: tuple[str, ...] = ()
+    """Only beside one of these options."""
+    where: Callable[[MountState], bool] | None = None
+    """Only where this holds. It reads the evidence, so it is known after the mount."""
+    since: Version = ()
+    """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
+
+    def holds(self, known: MountState, kernel: Version) -> bool:
+        """Whether the condition is met on this kernel; False where the evidence for it is missing."""
+        beside = not self.beside or any(name in known.options for name in self.beside)
+        return beside and kernel >= self.since and (self.where is None or self.where(known))
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -127,177 +132,61 @@ def _small_inode_numbers(known: MountState) -> bool:
 
 
 RULES = (
-    Rule(
-        types=("btrfs",),
-        options=("compress", "compress-force"),
-        beside=("nodatasum", "nodatacow"),
-        since=(5, 3),
-        reason="btrfs compresses no file without checksums",
-        source="fs/btrfs/inode.c: inode_can_compress",
-    ),
-    Rule(
-        types=("btrfs",),
-        options=("dirsync",),
-        reason="btrfs does not look at it when it changes a directory",
-        source="fs/btrfs has no IS_DIRSYNC",
-    ),
-    Rule(
-        types=("btrfs",),
-        options=("lazytime",),
-        reason="btrfs writes time stamps as without it",
-        source="fs/btrfs/inode.c: btrfs_update_time",
-    ),
-    Rule(
-        types=("btrfs",),
-        options=("discard",),
-        where=_no_discard,
-        reason="the device takes no discards (queue/discard_max_bytes is 0)",
-        source="fs/btrfs/extent-tree.c",
-    ),
-    Rule(
-        types=("overlay",),
-        options=("sync", "dirsync", "lazytime"),
-        reason="overlayfs writes through the file system below, whose own options count: ask for it under `over`",
-        source="fs/overlayfs/file.c: ovl_write_iter",
-    ),
-    Rule(
-        types=IN_MEMORY,
-        options=("sync", "dirsync", "lazytime"),
-        reason="a file system in memory has no device to write to",
-        source="mm/shmem.c: noop_fsync",
-    ),
-    Rule(
-        types=("tmpfs",),
-        options=("huge",),
-        where=_huge_pages_denied,
-        reason="transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
-        source="Documentation/admin-guide/mm/transhuge.rst",
-    ),
-    Rule(
-        types=EXT,
-        options=("quota", "usrquota", "grpquota"),
-        where=_no_quota_feature,
-        reason="without the quota feature only the quota tools read it",
-        source="Documentation/admin-guide/ext4.rst",
-    ),
-    Rule(
-        types=EXT,
-        options=("max_batch_time", "min_batch_time", "noload", "norecovery"),
-        where=_no_journal,
-        reason="the file system has no journal",
-        source="fs/ext4/super.c: ext4_init_journal_params",
-    ),
-    Rule(
-        types=EXT,
-        options=("auto_da_alloc", "noauto_da_alloc"),
-        beside=("nodelalloc",),
-        reason="without delayed allocation no block waits to be allocated",
-        source="fs/ext4/inode.c: ext4_alloc_da_blocks",
-    ),
-    Rule(
-        types=EXT,
-        options=("dioread_nolock",),
-        beside=("nodelalloc",),
-        since=(5, 8),
-        reason="ext4 uses it with delayed allocation only",
-        source="fs/ext4/ext4_jbd2.h: ext4_should_dioread_nolock",
-    ),
-    Rule(
-        types=EXT,
-        options=("init_itable", "noinit_itable"),
-        where=_all_zeroed,
-        reason="all inode tables are zeroed already",
-        source="fs/ext4/super.c: ext4_register_li_request",
-    ),
-    Rule(
-        types=("ext4",),
-        options=("dax=inode",),
-        where=_no_dax,
-        reason="the device has no DAX (queue/dax is 0)",
-        source="Documentation/filesystems/dax.rst",
-    ),
-    Rule(
-        types=("xfs",),
-        options=("largeio",),
-        where=_no_large_io,
-        reason="the file system has no stripe and no allocsize, from which the size would come",
-        source="Documentation/admin-guide/xfs.rst",
-    ),
-    Rule(
-        types=("xfs",),
-        options=("swalloc", "noalign"),
-        where=_no_stripe,
-        reason="the file system was made without a stripe",
-        source="Documentation/admin-guide/xfs.rst",
-    ),
-    Rule(
-        types=("xfs",),
-        options=("inode32",),
-        where=_small_inode_numbers,
-        reason="on a file system of this size every inode number fits into 32 bits",
-        source="fs/xfs/xfs_super.c: xfs_set_inode_alloc",
-    ),
-    Rule(
-        types=ANY,
-        options=("mand",),
-        since=(5, 15),
-        reason="this kernel has no mandatory locks",
-        source="fs/namespace.c: warn_mandlock",
-    ),
-)
+    Rule(("btrfs",), ("compress", "compress-force"), "btrfs compresses no file without checksums",
+        "fs/btrfs/inode.c: inode_can_compress", beside=("nodatasum", "nodatacow"), since=(5, 3)),
+    Rule(("btrfs",), ("dirsync",), "btrfs does not look at it when it changes a directory",
+        "fs/btrfs has no IS_DIRSYNC"),
+    Rule(("btrfs",), ("lazytime",), "btrfs writes time stamps as without it", "fs/btrfs/inode.c: btrfs_update_time"),
+    Rule(("btrfs",), ("discard",), "the device takes no discards (queue/discard_max_bytes is 0)",
+        "fs/btrfs/extent-tree.c", where=_no_discard),
+    Rule(("overlay",), ("sync", "dirsync", "lazytime"),
+        "overlayfs writes through the file system below, whose own options count: ask for it under `over`",
+        "fs/overlayfs/file.c: ovl_write_iter"),
+    Rule(IN_MEMORY, ("sync", "dirsync", "lazytime"), "a file system in memory has no device to write to",
+        "mm/shmem.c: noop_fsync"),
+    Rule(("tmpfs",), ("huge",), "transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
+        "Documentation/admin-guide/mm/transhuge.rst", where=_huge_pages_denied),
+    Rule(EXT, ("quota", "usrquota", "grpquota"), "without the quota feature only the quota tools read it",
+        "Documentation/admin-guide/ext4.rst", where=_no_quota_feature),
+    Rule(EXT, ("max_batch_time", "min_batch_time", "noload", "norecovery"), "the file system has no journal",
+        "fs/ext4/super.c: ext4_init_journal_params", where=_no_journal),
+    Rule(EXT, ("auto_da_alloc", "noauto_da_alloc"), "without delayed allocation no block waits to be allocated",
+        "fs/ext4/inode.c: ext4_alloc_da_blocks", beside=("nodelalloc",)),
+    Rule(EXT, ("dioread_nolock",), "ext4 uses it with delayed allocation only",
+        "fs/ext4/ext4_jbd2.h: ext4_should_dioread_nolock", beside=("nodelalloc",), since=(5, 8)),
+    Rule(EXT, ("init_itable", "noinit_itable"), "all inode tables are zeroed already",
+        "fs/ext4/super.c: ext4_register_li_request", where=_all_zeroed),
+    Rule(("ext4",), ("dax=inode",), "the device has no DAX (queue/dax is 0)", "Documentation/filesystems/dax.rst",
+        where=_no_dax),
+    Rule(("xfs",), ("largeio",), "the file system has no stripe and no allocsize, from which the size would come",
+        "Documentation/admin-guide/xfs.rst", where=_no_large_io),
+    Rule(("xfs",), ("swalloc", "noalign"), "the file system was made without a stripe",
+        "Documentation/admin-guide/xfs.rst", where=_no_stripe),
+    Rule(("xfs",), ("inode32",), "on a file system of this size every inode number fits into 32 bits",
+        "fs/xfs/xfs_super.c: xfs_set_inode_alloc", where=_small_inode_numbers),
+    Rule(ANY, ("mand",), "this kernel has no mandatory locks", "fs/namespace.c: warn_mandlock", since=(5, 15)),
+)  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undone:
+@dataclass(frozen=True)
+class Undone(_About):
     """Options that a later option of the same mount turns off."""
 
-    types: tuple[str, ...]
-    options: tuple[str, ...]
     by: tuple[str, ...]
-    reason: str
-    source: str
-
-    def about(self, kind: str, name: str) -> bool:
-        return name in self.options and (kind in self.types or self.types == ANY)
-
-    @property
-    def says(self) -> str:
-        return f"{self.reason} ({self.source})"
 
 
 _PARSER = "fs/btrfs/super.c: btrfs_parse_param"
 _MOUNT = "mount(8)"
 UNDONE = (
-    Undone(
-        types=("btrfs",),
-        options=("nodatacow", "nodatasum"),
-        by=("compress", "compress-force"),
-        reason="compression needs checksums and copy on write, so it turns both on again",
-        source=_PARSER,
-    ),
-    Undone(
-        types=("btrfs",),
-        options=("compress", "compress-force"),
-        by=("nodatacow",),
-        reason="nodatacow turns compression off",
-        source=_PARSER,
-    ),
-    Undone(
-        types=("btrfs",),
-        options=("nodatacow",),
-        by=("datasum",),
-        reason="checksums need copy on write, so datasum turns it on again",
-        source=_PARSER,
-    ),
-    Undone(
-        types=ANY,
-        options=("suid", "dev"),
-        by=("user", "users", "owner", "group"),
-        reason="it brings nosuid and nodev",
-        source=_MOUNT,
-    ),
-    Undone(types=ANY, options=("exec",), by=("user", "users"), reason="it brings noexec", source=_MOUNT),
-)
+    Undone(("btrfs",), ("nodatacow", "nodatasum"),
+        "compression needs checksums and copy on write, so it turns both on again", _PARSER,
+        by=("compress", "compress-force")),
+    Undone(("btrfs",), ("compress", "compress-force"), "nodatacow turns compression off", _PARSER, by=("nodatacow",)),
+    Undone(("btrfs",), ("nodatacow",), "checksums need copy on write, so datasum turns it on again", _PARSER,
+        by=("datasum",)),
+    Undone(ANY, ("suid", "dev"), "it brings nosuid and nodev", _MOUNT, by=("user", "users", "owner", "group")),
+    Undone(ANY, ("exec",), "it brings noexec", _MOUNT, by=("user", "users")),
+)  # fmt: skip
 
 NOT_COMPRESSED = ("no", "none")
 """Values of compress= that ask for no compression."""
@@ -305,7 +194,7 @@ NOT_COMPRESSED = ("no", "none")
 
 def without_effect(kind: str, name: str, value: str, known: MountState, kernel: Version = ()) -> str | None:
     """Why an option that the kernel shows does nothing here; None where no rule says so."""
-    rules = (rule for rule in RULES if rule.about(kind, name, value, kernel) and rule.holds(known))
+    rules = (rule for rule in RULES if rule.about(kind, name, value) and rule.holds(known, kernel))
     return next((rule.says for rule in rules), None)
 
 
@@ -326,21 +215,18 @@ def _is_one_of(word: str, names: tuple[str, ...]) -> bool:
 
 def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
     """Options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
-    version = kernel_version(kernel)
-    return dict(_foreseen(kind, words, version))
-
-
-def _foreseen(kind: str, words: Sequence[str], kernel: Version) -> Iterator[tuple[str, str]]:
     last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
     known = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
+    found: dict[str, str] = {}
     for at, word in enumerate(words):
         name, _, value = word.partition("=")
         if value in NOT_COMPRESSED:
             continue
         why = undone(kind, name, words[at + 1 :])
-        idle = None if why else without_effect(kind, name, value, known, kernel)
+        idle = None if why else without_effect(kind, name, value, known, kernel_version(kernel))
         if why or idle:
-            yield word, f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+            found[word] = f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+    return found
 
 
 def kernel_version(release: str) -> Version:

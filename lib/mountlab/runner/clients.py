@@ -23,7 +23,6 @@ from mountlab.core.errors import (
     BoxRestarted,
     ClientLost,
     CommandError,
-    MountlabError,
     ToolError,
     TransientError,
     TrialError,
@@ -261,7 +260,7 @@ class _Client:
             raise _lost(self.name, error) from error
 
 
-def _lost(name: str, error: MountlabError) -> ClientLost:
+def _lost(name: str, error: BoxLost) -> ClientLost:
     return ClientLost(
         f"client {name} was lost: {error.what}",
         where=error.where,

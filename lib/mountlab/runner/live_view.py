@@ -25,34 +25,23 @@ WILL_PASS = ("too-few", "figures-missing", "not-precise")
 RUNNING = "▸"
 """Before the figures of the cell that runs now."""
 
-STYLE = Html(
-    "".join(
-        (
-            "<style>",
-            *(
-                f".jp-OutputArea .mountlab-live {rule}"
-                for rule in (
-                    "table{border-collapse:collapse;font-size:var(--jp-code-font-size);font-variant-numeric:tabular-nums}",
-                    "caption{display:none}",
-                    ".scroll :is(th,td){padding:.125rem .75rem;text-align:right;white-space:nowrap;"
-                    "vertical-align:baseline}",
-                    ".scroll thead th:first-child{text-align:left}",
-                    ":is(.widget-html-content,td){line-height:1.35}",
-                    ".jupyter-widgets{margin-top:0;margin-bottom:0}",
-                    ".scroll tbody th{text-align:left;font-weight:normal}",
-                    ".scroll tr.group th{text-align:left;font-weight:600;padding-top:.5rem}",
-                    "tbody tr{background:none}",
-                    "small{color:var(--jp-ui-font-color2)}",
-                    "p{margin:.125rem 0}",
-                    ".meta{color:var(--jp-ui-font-color2)}",
-                    ".told{padding-left:.5rem;border-left:3px solid var(--jp-warn-color1)}",
-                    ".told.error{border-color:var(--jp-error-color1)}",
-                )
-            ),
-            "</style>",
-        )
-    )
+_RULES = (
+    "table{border-collapse:collapse;font-size:var(--jp-code-font-size);font-variant-numeric:tabular-nums}",
+    "caption{display:none}",
+    ".scroll :is(th,td){padding:.125rem .75rem;text-align:right;white-space:nowrap;vertical-align:baseline}",
+    ".scroll thead th:first-child{text-align:left}",
+    ":is(.widget-html-content,td){line-height:1.35}",
+    ".jupyter-widgets{margin-top:0;margin-bottom:0}",
+    ".scroll tbody th{text-align:left;font-weight:normal}",
+    ".scroll tr.group th{text-align:left;font-weight:600;padding-top:.5rem}",
+    "tbody tr{background:none}",
+    "small{color:var(--jp-ui-font-color2)}",
+    "p{margin:.125rem 0}",
+    ".meta{color:var(--jp-ui-font-color2)}",
+    ".told{padding-left:.5rem;border-left:3px solid var(--jp-warn-color1)}",
+    ".told.error{border-color:var(--jp-error-color1)}",
 )
+STYLE = Html(f"<style>{''.join(f'.jp-OutputArea .mountlab-live {rule}' for rule in _RULES)}</style>")
 """Looks of the pieces, in JupyterLab's own colours."""
 
 

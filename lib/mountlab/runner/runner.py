@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,25 +11,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from mountlab.analysis.stopping import decide
 from mountlab.box.care import clean, kill_run
 from mountlab.box.connection import BoxConnection
 from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, in_vain, judge, never_ended, set_aside, unpack
-from mountlab.core.errors import (
-    BoxRestarted,
-    BoxTimeout,
-    ClientLost,
-    CommandError,
-    FloodError,
-    MountlabError,
-    ParseError,
-    ToolError,
-)
+from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, CommandError, FloodError, ParseError, ToolError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
 from mountlab.core.model import Status, Stop, Sweep, Trial
+from mountlab.core.signals import all_handled
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.steps import StepRunner
@@ -82,7 +72,7 @@ def run_sweep(
     what was done, LeftoverError when that was not possible.
     """
     run = _Run(plan, box, journal, progress, clients or Clients(plan, box, {}))
-    with run.stops, ExitStack() as undo:
+    with all_handled(run.stops.handle), ExitStack() as undo:
         run.step_runner.do(plan.opening, undo)
         while not run.completes():
             run.open_again()
@@ -95,21 +85,8 @@ class Stops:
     def __init__(self) -> None:
         self.asked = False
         self._at_once = False
-        self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Stops:
-        if threading.current_thread() is threading.main_thread():
-            ends = [signal.SIGINT, signal.SIGTERM]
-            if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup asked for it to be ignored
-                ends.append(signal.SIGHUP)
-            self._before = {number: signal.signal(number, self._handle) for number in ends}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+    def handle(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
         if self._at_once:
             self._at_once = False
@@ -264,10 +241,6 @@ class _Run:
         """Whether a trial is still to be run."""
         return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
 
-    def skips(self, trial: PlannedTrial) -> str:
-        """Why a trial is not run, though it was planned; '' for one that is."""
-        return trial.skip or self.aside.get(trial.cell.id, "")
-
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """Run all trials of one mount. A mount that fails fails its trials, and nothing else. One that a trial has
         spoilt is made again for the others."""
@@ -286,7 +259,7 @@ class _Run:
             self.forget(mount, wanted[0], again=bool(rest))
             return rest
         except (CommandError, ParseError) as error:  # what failed, or evidence that cannot be read
-            self._fail(wanted, error)
+            self._fail(wanted, str(error))
         except BoxRestarted as error:
             self.restarted(mount, wanted, error)
             raise
@@ -295,10 +268,10 @@ class _Run:
     def runnable(self, trials: list[PlannedTrial]) -> list[PlannedTrial]:
         """Record those that cannot be run, and return the others."""
         for trial in trials:
-            skip = self.skips(trial)
+            skip = trial.skip or self.aside.get(trial.cell.id, "")
             if skip or trial.mount in self.broken:
                 status: Status = "skipped" if skip else "failed"
-                self._finish(trial, status, skip or self.broken[trial.mount], {}, datetime.now(UTC), 0.0)
+                self._not_run(trial, status, skip or self.broken[trial.mount])
         return [trial for trial in trials if self.wants(trial)]
 
     def forget(self, mount: PlannedMount | None, trial: PlannedTrial, *, again: bool) -> None:
@@ -319,7 +292,7 @@ class _Run:
         try:
             self.trial(trial)
         except (BoxRestarted, ClientLost) as error:
-            self._fail([trial], error)
+            self._fail([trial], str(error))
             raise
 
     def restarted(self, mount: PlannedMount | None, wanted: list[PlannedTrial], error: BoxRestarted) -> None:
@@ -330,12 +303,15 @@ class _Run:
         name = mount.id if mount else wanted[0].mount
         self.restarts[name] += 1
         if self.restarts[name] > RESTARTS:
-            self._fail(wanted, error)
+            self._fail(wanted, str(error))
 
-    def _fail(self, trials: list[PlannedTrial], error: MountlabError) -> None:
+    def _fail(self, trials: list[PlannedTrial], reason: str) -> None:
         for trial in trials:
             if not self.journal.has(trial.trial_id):
-                self._finish(trial, "failed", str(error), {}, datetime.now(UTC), 0.0)
+                self._not_run(trial, "failed", reason)
+
+    def _not_run(self, planned: PlannedTrial, status: Status, reason: str) -> None:
+        self._finish(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {})
 
     def trial(self, planned: PlannedTrial) -> None:
         """Try it until it gives a measurement, runs into its time limit, fails for a reason that stays, or has been
@@ -351,7 +327,8 @@ class _Run:
             self.refused.add(planned.trial_id)
             raise _Spoilt
         self.used.add(planned.mount)
-        self._finish(planned, tried.last.status, tried.reason, {**tried.files, **kept}, began, elapsed_s, tried)
+        trial = as_trial(planned, tried.last.status, tried.reason, began, elapsed_s, tried)
+        self._finish(planned, trial, {**tried.files, **kept})
         if tried.last.spoilt:
             raise _Spoilt
 
@@ -402,19 +379,8 @@ class _Run:
             return {}
         return unpack(done.stdout)
 
-    def _finish(
-        self,
-        planned: PlannedTrial,
-        status: Status,
-        reason: str,
-        files: Files,
-        began: datetime,
-        elapsed_s: float,
-        tried: Attempts | None = None,
-    ) -> None:
-        attempts, hopeless = (len(tried.each), tried.last.hopeless) if tried else (1, False)
-        trial = as_trial(planned, status, reason, began, elapsed_s, attempts, hopeless)
-        if status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
+    def _finish(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
+        if trial.status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
             trial = replace(trial, set_aside=True)
         argv = json.dumps(list(planned.command.argv)).encode()
         self.journal.record(trial, {**files, "argv": argv})
@@ -433,13 +399,7 @@ def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
 
 
 def as_trial(
-    planned: PlannedTrial,
-    status: Status,
-    reason: str,
-    began: datetime,
-    elapsed_s: float,
-    attempts: int = 1,
-    set_aside: bool = False,
+    planned: PlannedTrial, status: Status, reason: str, began: datetime, elapsed_s: float, tried: Attempts | None = None
 ) -> Trial:
     return Trial(
         trial_id=planned.trial_id,
@@ -455,7 +415,7 @@ def as_trial(
         reason=reason,
         started_at=began.isoformat(timespec="milliseconds"),
         elapsed_s=round(elapsed_s, 6),
-        attempts=attempts,
-        set_aside=set_aside,
+        attempts=len(tried.each) if tried else 1,
+        set_aside=tried is not None and tried.last.hopeless,
         seed=planned.command.seed,
     )

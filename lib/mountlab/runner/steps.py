@@ -10,18 +10,10 @@ from dataclasses import dataclass, field
 from mountlab.box import roots
 from mountlab.box.care import kill_run, resource
 from mountlab.box.connection import BoxConnection, Completed, shown
-from mountlab.core.errors import (
-    KERNEL,
-    BoxRestarted,
-    BoxTimeout,
-    CommandError,
-    LeftoverError,
-    MountlabError,
-    UnsafeError,
-)
+from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
-from mountlab.filesystems.guard import GUARD, formatted, permitting, read_refusal
+from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
 from mountlab.filesystems.made import OPEN, made
 
 STEP_TIMEOUT_S = 1800.0
@@ -97,9 +89,8 @@ class StepRunner:
         mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
-        done = self.execute(
-            ("sh", "-c", made() + resource("release.sh"), "release.sh", *argv, "lazily" if last else "")
-        )
+        script = made() + resource("release.sh")
+        done = self.execute(("sh", "-c", script, "release.sh", *argv, "lazily" if last else ""))
         for line in done.text.splitlines():
             self.say(line)
         return done.ok
@@ -116,16 +107,12 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
     return word
 
 
-REFUSED = "refused: "
-"""How the box's own scripts begin to say that going on would be unsafe."""
-
-
 def _refused(step: Step, done: Completed) -> bool:
     """Whether a guard said no: in a step of its own, before the command that it was to let pass, of an image file."""
     return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
 
 
-def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> UnsafeError:
     refusal = read_refusal(done.text + done.error_text)
     next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
     if GUARD in argv:
@@ -139,7 +126,7 @@ def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> Mo
     )
 
 
-def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> MountlabError:
+def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> CommandError:
     """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
     superblock" of everything."""
     logged = parts_by_heading(done.text).get("kernel", "") if TIMED in step.argv else ""

@@ -132,7 +132,7 @@ def planned_on(
         surveyed,
         run_id=name,
         owner=str(lock.this_process(name)),
-        seed=_first(seed, sweep.design.seed, secrets.randbelow(2**31)),
+        seed=next(each for each in (seed, sweep.design.seed, secrets.randbelow(2**31)) if each is not None),
     )
     return Session(plan, resolved, connection, surveyed, connections)
 
@@ -181,10 +181,6 @@ def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
             got="; ".join(f"{each.kind} {each.name} {each.note}".strip() for each in stuck),
             next_step="see what holds it (fuser, lsof); then run again",
         )
-
-
-def _first(*choices: int | None) -> int:
-    return next(choice for choice in choices if choice is not None)
 
 
 def _measure(session: Session, writer: RunWriter) -> Path:

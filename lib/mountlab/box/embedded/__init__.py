@@ -4,7 +4,7 @@ of the user's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from mountlab.box.care import Ask
@@ -42,19 +42,11 @@ def open_box(box: Box, *, forwards: bool = False) -> Iterator[SshBox]:
 
     Raises BoxError or HostKeyError when the box cannot be reached, ParameterError for an unknown kind of box.
     """
-    if box.embedded is None:
-        opened = connect(box)
-        try:
-            yield opened
-        finally:
-            opened.close()
-        return
-    with _kind(box).start(box, forwards) as endpoint:
-        opened = connect(box, endpoint)
-        try:
-            yield opened
-        finally:
-            opened.close()
+    with (
+        nullcontext(None) if box.embedded is None else _kind(box).start(box, forwards) as endpoint,
+        closing(connect(box, endpoint)) as opened,
+    ):
+        yield opened
 
 
 def prepare_here(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:

@@ -14,13 +14,12 @@ from pathlib import Path
 
 from mountlab.box.embedded import here
 from mountlab.box.embedded.child import Watch, poll, private_directory, spawn, stop
-from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.errors import CommandError
 from mountlab.core.model import Program
 
 SSH = Program(
     name="ssh",
     packages={"apt": "openssh-client", "dnf": "openssh-clients", "zypper": "openssh-clients", "pacman": "openssh"},
-    version=(),
 )
 CONNECT_TIMEOUT_S = 30.0
 _OPTIONS = {
@@ -39,18 +38,6 @@ class End:
     socket: str
 
 
-def needed() -> str:
-    """The path of ssh on this machine. Raises BoxError where there is none."""
-    path = here.find_program(SSH.name)
-    if path is None:
-        raise BoxError(
-            "ssh is missing on this machine: the sockets of clients are carried by it",
-            got="no ssh on PATH",
-            next_step=here.install_line([SSH]),
-        )
-    return path
-
-
 @contextmanager
 def carried(
     sources: Sequence[End], name: str, ssh: tuple[str, ...], sockets: Mapping[str, str]
@@ -59,9 +46,10 @@ def carried(
     the source's name. Gives what raises CommandError where a connection is over: whoever uses the sockets waits until
     sshd has made them, and asks.
 
-    Raises CommandError where a connection does not come about; what ssh said is in the error.
+    Raises BoxError where this machine has no ssh, CommandError where a connection does not come about; what ssh said
+    is in the error.
     """
-    program = needed()
+    program = here.needed(SSH, "the sockets of clients are carried by it")
     with private_directory("mountlab-carry-") as (directory, watch), ExitStack() as undo:
         own = {source.name: directory / str(number) for number, source in enumerate(sources)}
         legs = [

@@ -19,9 +19,9 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 from mountlab.box.care import Ask
 from mountlab.box.embedded import here
@@ -50,66 +50,36 @@ WORK_BYTES = 8 * GIB
 
 QEMU = Program(
     name="qemu-system-x86_64",
-    packages={
-        "apt": "qemu-system-x86",
-        "dnf": "qemu-system-x86-core",
-        "zypper": "qemu-x86",
-        "pacman": "qemu-system-x86",
-    },
-    version=(),
+    packages=everywhere("qemu-system-x86", dnf="qemu-system-x86-core", zypper="qemu-x86"),
 )
 KEYGEN = Program(
     name="ssh-keygen",
     packages={"apt": "openssh-client", "dnf": "openssh", "zypper": "openssh-common", "pacman": "openssh"},
-    version=(),
 )
 BUILDERS = (
     QEMU,
-    Program(name="mmdebstrap", packages={"apt": "mmdebstrap", "dnf": "mmdebstrap"}, version=()),
-    Program(name="sqfstar", packages=everywhere("squashfs-tools", zypper="squashfs"), version=()),
-    Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=()),
+    Program(name="mmdebstrap", packages={"apt": "mmdebstrap", "dnf": "mmdebstrap"}),
+    Program(name="sqfstar", packages=everywhere("squashfs-tools", zypper="squashfs")),
+    Program(name="mke2fs", packages=everywhere("e2fsprogs")),
     KEYGEN,
 )
 """What the control machine needs; an ordinary user needs UIDMAP too."""
-UIDMAP = Program(
-    name="newuidmap",
-    packages={"apt": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow"},
-    version=(),
-)
+UIDMAP = Program(name="newuidmap", packages=everywhere("shadow", apt="uidmap", dnf="shadow-utils"))
 
 
-@dataclass(frozen=True)
 class Guest:
     """A guest that is built: the files in its directory."""
 
-    directory: Path
-
-    @property
-    def kernel(self) -> Path:
-        return self.directory / "vmlinuz"
-
-    @property
-    def initrd(self) -> Path:
-        return self.directory / "initrd"
-
-    @property
-    def root(self) -> Path:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.kernel, self.initrd = directory / "vmlinuz", directory / "initrd"
+        self.root = directory / "root.squashfs"
         """The root file system, only ever read."""
-        return self.directory / "root.squashfs"
-
-    @property
-    def work(self) -> Path:
+        self.work = directory / "work.img"
         """The empty file system for /var/tmp, only ever copied from."""
-        return self.directory / "work.img"
-
-    @property
-    def client_key(self) -> Path:
-        return self.directory / "client_key"
-
-    @property
-    def host_key(self) -> Path:
+        self.client_key = directory / "client_key"
+        self.host_key = directory / "host_key.pub"
         """Its public half; the other one is in the guest."""
-        return self.directory / "host_key.pub"
 
 
 # --- what it is built from --------------------------------------------------------------------------------------------
@@ -124,11 +94,8 @@ def packages() -> tuple[str, ...]:
 
 def suite() -> str:
     """The Debian release that is built: the control machine's own, or FALLBACK_SUITE."""
-    with contextlib.suppress(OSError):
-        release = platform.freedesktop_os_release()
-        if release.get("ID") == "debian":
-            return release.get("VERSION_CODENAME", FALLBACK_SUITE)
-    return FALLBACK_SUITE
+    release = _os_release()
+    return release.get("VERSION_CODENAME", FALLBACK_SUITE) if release.get("ID") == "debian" else FALLBACK_SUITE
 
 
 def key() -> str:
@@ -252,16 +219,8 @@ def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[
     """The command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
     how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
     if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted
-        how = (
-            "unshare",
-            "--mount",
-            "--pid",
-            "--mount-proc",
-            "--fork",
-            "--kill-child",
-            _path("mmdebstrap"),
-            "--mode=root",
-        )
+        alone = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
+        how = (*alone, _path("mmdebstrap"), "--mode=root")
     hooks = [
         'mkdir "$1/mountlab"',
         f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
@@ -288,13 +247,8 @@ def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[
 
 def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: Say) -> None:
     """Run mmdebstrap, and tell how it goes on: its own lines begin with 'I: '."""
-    environment = {
-        **os.environ,
-        "TMPDIR": str(scratch),
-        "LC_ALL": "C",
-        "PATH": f"{os.environ['PATH']}:{here.SBIN}",
-        "INITRD": "No",
-    }  # the kernel's package would make one for any machine
+    environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C", "PATH": f"{os.environ['PATH']}:{here.SBIN}"}
+    environment["INITRD"] = "No"  # the kernel's package would make one for any machine
     said: list[str] = []
     with subprocess.Popen(
         argv,
@@ -324,14 +278,8 @@ def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: 
         )
 
 
-def _run(box: Box, argv: Sequence[str], stdin: object = subprocess.DEVNULL) -> None:
-    done = subprocess.run(
-        [_path(argv[0]), *argv[1:]],
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        check=False,  # type: ignore[call-overload]
-    )
+def _run(box: Box, argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> None:
+    done = here.run([_path(argv[0]), *argv[1:]], stdin)
     if done.returncode != 0:
         raise CommandError(f"`{shlex.join(argv)}` failed", where=f"box {box.name}", evidence=done.stderr or done.stdout)
 
@@ -349,11 +297,11 @@ def sources(box: Box) -> tuple[str, ...]:
 
     Raises BoxError where this is a Debian that has no package lists.
     """
-    if here.find_program("apt-get") is None or _os_id() != "debian":
+    if here.find_program("apt-get") is None or _os_release().get("ID") != "debian":
         return ()
     fields = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
     argv = ("apt-get", "indextargets", "--format", fields, "Created-By: Packages", "Architecture: amd64")
-    lines = source_lines(_output(argv))
+    lines = source_lines(here.run(argv).stdout)
     if not lines:
         raise BoxError(
             "this machine has no package lists of Debian",
@@ -378,18 +326,15 @@ def _apt_options() -> tuple[str, ...]:
     """How this machine's apt reaches its servers: proxies, certificates, time limits."""
     if here.find_program("apt-config") is None:
         return ()
-    lines = _output(("apt-config", "dump", "--no-empty", "--format", '%f "%v";%n', "Acquire")).splitlines()
+    argv = ("apt-config", "dump", "--no-empty", "--format", '%f "%v";%n', "Acquire")
+    lines = here.run(argv).stdout.splitlines()
     return tuple(line for line in lines if line.startswith(("Acquire::http::", "Acquire::https::", "Acquire::Retries")))
 
 
-def _os_id() -> str:
+def _os_release() -> dict[str, str]:
     with contextlib.suppress(OSError):
-        return platform.freedesktop_os_release().get("ID", "")
-    return ""
-
-
-def _output(argv: Sequence[str]) -> str:
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+        return platform.freedesktop_os_release()
+    return {}
 
 
 # --- what this machine must have --------------------------------------------------------------------------------------
@@ -429,9 +374,7 @@ def _check_namespaces(box: Box) -> None:
             next_step=f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}; "
             "or prepare the box as root",
         )
-    tried = subprocess.run(
-        ("unshare", "--user", "true"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    tried = here.run(("unshare", "--user", "true"))
     if tried.returncode != 0:
         raise BoxError(
             "this machine does not allow ordinary users to make user name spaces",

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from typing import IO
 
 from mountlab.box.care import Ask, install_argv, install_words
 from mountlab.core.errors import BoxError, CommandError
@@ -20,6 +21,24 @@ MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper", "pacman": "pacma
 def find_program(name: str) -> str | None:
     """The absolute path of a program of this machine (sshd refuses to start by a relative one), or None."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+
+
+def needed(program: Program, why: str, *, where: str = "", places: str = "PATH", next_step: str = "") -> str:
+    """The path of a program of this machine. Raises BoxError where it is missing. `why`: what it is for."""
+    path = find_program(program.name)
+    if path is None:
+        raise BoxError(
+            f"{program.name} is missing on this machine: {why}",
+            where=where,
+            got=f"no {program.name} on {places}",
+            next_step=next_step or install_line([program]),
+        )
+    return path
+
+
+def run(argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+    """Run a program of this machine; what it says is text, and its exit status an answer."""
+    return subprocess.run(argv, stdin=stdin, capture_output=True, text=True, check=False)
 
 
 def missing(programs: Sequence[Program]) -> list[Program]:

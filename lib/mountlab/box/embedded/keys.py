@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from mountlab.box.embedded import here
 from mountlab.box.embedded.child import HOST
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Box
@@ -14,7 +14,7 @@ def make_keys(box: Box, keygen: str, directory: Path) -> None:
     """A new host_key and client_key in `directory`, each with its .pub. Raises BoxError with what ssh-keygen said."""
     for name in ("host_key", "client_key"):
         argv = [keygen, "-q", "-t", "ed25519", "-N", "", "-C", f"mountlab {name}", "-f", str(directory / name)]
-        made = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        made = here.run(argv)
         if made.returncode != 0:
             raise BoxError("ssh-keygen failed", where=f"box {box.name}", evidence=made.stderr or made.stdout)
 

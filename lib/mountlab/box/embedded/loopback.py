@@ -36,7 +36,7 @@ FORWARDS = (
     "X11Forwarding no", "PermitTunnel no",
 )  # fmt: skip
 """Of sockets, which sshd has only together with TCP."""
-NEEDS = tuple(Program(name=name, packages=_PACKAGES, version=()) for name in ("sshd", "ssh-keygen"))
+NEEDS = tuple(Program(name=name, packages=_PACKAGES) for name in ("sshd", "ssh-keygen"))
 
 
 @contextmanager
@@ -68,16 +68,14 @@ def _needed(box: Box, program: Program) -> str:
             got=sys.platform,
             next_step="measure a Linux machine over ssh: see params/boxes/example.yml",
         )
-    path = here.find_program(program.name)
-    if path is None:
-        raise BoxError(
-            f"{program.name} is missing on this machine: the local box is reached through a private sshd",
-            where=f"box {box.name}",
-            got=f"no {program.name} on PATH or in {here.SBIN.replace(':', ', ')}",
-            next_step=f"mountlab box prepare {box.name}, or by hand: {here.install_line([program])} "
-            "(no system service is needed)",
-        )
-    return path
+    return here.needed(
+        program,
+        "the local box is reached through a private sshd",
+        where=f"box {box.name}",
+        places=f"PATH or in {here.SBIN.replace(':', ', ')}",
+        next_step=f"mountlab box prepare {box.name}, or by hand: {here.install_line([program])} "
+        "(no system service is needed)",
+    )
 
 
 def install_sshd(box: Box, *, yes: bool, ask: Ask) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ def virtual_box(box: Box, _forwards: bool = False) -> Iterator[Endpoint]:
 
     Raises BoxError where it was not built, QEMU is missing, or the guest does not boot; its console is in the error.
     """
-    guest, qemu = built(box), _qemu(box)
+    guest = built(box)
+    qemu = here.needed(QEMU, "the virtual box runs in it", where=f"box {box.name}")
     with private_directory("mountlab-vm-", parent=temporary_directory()) as (directory, watch):
         accelerator = choose_accelerator(qemu, guest)
         make_disks(directory)
@@ -71,18 +72,6 @@ def virtual_box(box: Box, _forwards: bool = False) -> Iterator[Endpoint]:
             )
 
 
-def _qemu(box: Box) -> str:
-    path = here.find_program(QEMU.name)
-    if path is None:
-        raise BoxError(
-            f"{QEMU.name} is missing on this machine: the virtual box runs in it",
-            where=f"box {box.name}",
-            got=f"no {QEMU.name} on PATH",
-            next_step=here.install_line([QEMU]),
-        )
-    return path
-
-
 # --- the machine ------------------------------------------------------------------------------------------------------
 
 
@@ -95,34 +84,21 @@ def make_disks(directory: Path) -> None:
 
 def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerator: Accelerator) -> tuple[str, ...]:
     """The command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
-    forward = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22"
+    forward, nvdimm = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22", _escaped(directory / "nvdimm.img")
     return (
         *_machine(qemu, guest, accelerator, f"console=ttyS0 mountlab.accelerator={accelerator}"),
-        "-m",
-        f"{MEMORY_BYTES // MIB},slots=2,maxmem=4G",
-        "-smp",
-        str(CPUS),
-        "-chardev",
-        f"file,id=console,path={_escaped(directory / 'console')}",
-        "-serial",
-        "chardev:console",
+        "-m", f"{MEMORY_BYTES // MIB},slots=2,maxmem=4G", "-smp", str(CPUS),
+        "-chardev", f"file,id=console,path={_escaped(directory / 'console')}", "-serial", "chardev:console",
         *_disk("root", guest.root, "readonly=on"),
         *_disk("work", guest.work, "snapshot=on"),
         *_disk("scratch", directory / "scratch.img", "discard=unmap"),
         *_disk("journal", directory / "journal.img", "discard=unmap"),
-        "-object",
-        f"memory-backend-file,id=nvdimm-file,share=on,mem-path={_escaped(directory / 'nvdimm.img')},"
-        f"size={NVDIMM_BYTES}",
-        "-device",
-        "nvdimm,id=nvdimm,memdev=nvdimm-file",
+        "-object", f"memory-backend-file,id=nvdimm-file,share=on,mem-path={nvdimm},size={NVDIMM_BYTES}",
+        "-device", "nvdimm,id=nvdimm,memdev=nvdimm-file",
         # restrict: the guest cannot reach this machine or any other.
-        "-netdev",
-        f"user,id=net,restrict=on,{forward}",
-        "-device",
-        "virtio-net-pci,netdev=net,romfile=",
-        "-device",
-        "virtio-rng-pci",
-    )
+        "-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile=",
+        "-device", "virtio-rng-pci",
+    )  # fmt: skip
 
 
 def probe_argv(qemu: str, guest: Guest) -> tuple[str, ...]:
@@ -134,26 +110,10 @@ def probe_argv(qemu: str, guest: Guest) -> tuple[str, ...]:
 def _machine(qemu: str, guest: Guest, accelerator: Accelerator, words: str) -> tuple[str, ...]:
     how = "kvm" if accelerator == "kvm" else "tcg,thread=multi"
     return (
-        qemu,
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-monitor",
-        "none",
-        "-machine",
-        "pc,nvdimm=on",
-        "-accel",
-        how,
-        "-cpu",
-        "max",
-        "-kernel",
-        str(guest.kernel),
-        "-initrd",
-        str(guest.initrd),
-        "-append",
-        words,
-    )
+        qemu, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
+        "-machine", "pc,nvdimm=on", "-accel", how, "-cpu", "max",
+        "-kernel", str(guest.kernel), "-initrd", str(guest.initrd), "-append", words,
+    )  # fmt: skip
 
 
 def _disk(name: str, file: Path, options: str) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def install_script(user: str, box: Box) -> str:
     Raises ParameterError for a name or path that could mean something else to a shell, to sudo or to the helper.
     """
     where = f"box {box.name}"
-    devices = [each.device for each in box.scratch if each.device.startswith("/")]
+    devices = list(box.block_devices.values())
     mount_root = box.mount_root or DEFAULT_ROOT
     if not _USER.match(user):
         raise ParameterError("no name for an ordinary user", where=where, got=repr(user), allowed="such as mountlab")
@@ -167,7 +167,7 @@ def read_introduction(printed: str) -> Introduction:
 
 def check_introduction(found: Introduction, box: Box, user: str) -> None:
     """Raise ParameterError where the box has no helper for us, another one than ours, or one with other directories."""
-    where, allowed = f"params/boxes/{box.name}.yml: become: helper", f"the helper of this Mountlab, for {user}"
+    where = f"params/boxes/{box.name}.yml: become: helper"
     again = f"python -m mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
     if found.uid == "0":
         raise ParameterError(
@@ -177,22 +177,13 @@ def check_introduction(found: Introduction, box: Box, user: str) -> None:
             allowed="an ordinary user",
             next_step="set `user` to the one that the helper is for, or `become: root`",
         )
-    if not found.version:
-        raise ParameterError(
-            "the box has no helper that lets us in",
-            where=where,
-            allowed=allowed,
-            next_step=again,
-            got=f"`{shlex.join(COMMAND)}` does not answer {user}",
-        )
     if found.version != version():
-        raise ParameterError(
-            "the helper on the box is of another version of Mountlab",
-            where=where,
-            allowed=allowed,
-            next_step=again,
-            got=f"version {found.version[:12]}, and we are {version()[:12]}",
-        )
+        what = "the helper on the box is of another version of Mountlab"
+        got = f"version {found.version[:12]}, and we are {version()[:12]}"
+        if not found.version:
+            what, got = "the box has no helper that lets us in", f"`{shlex.join(COMMAND)}` does not answer {user}"
+        allowed = f"the helper of this Mountlab, for {user}"
+        raise ParameterError(what, where=where, got=got, allowed=allowed, next_step=again)
     if box.mount_root not in (None, found.mount_root):
         raise ParameterError(
             "the helper on the box has another mount root",
