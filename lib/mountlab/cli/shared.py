@@ -17,7 +17,6 @@ from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a directory below results/"
-BOX = "a name from params/boxes"
 
 
 def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -31,6 +30,12 @@ def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: st
     parser.add_argument("sweep", type=Path, help="such as params/sweeps/ramdisk.yml")
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     override(parser)
+    return parser
+
+
+def box_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, call, text)
+    parser.add_argument("name", help="a name from params/boxes")
     return parser
 
 
