@@ -19,7 +19,7 @@ from mountlab.plots.svg import INK
 
 FORMS = ("svg", "png", "pdf")
 _BLACK = "#000000"
-_DPI = 300
+_DPI, _KEYS_IN = 300, 0.3
 _SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "pdf.fonttype": 42, "savefig.facecolor": "white"}
 """Text as paths: an SVG then looks alike wherever it is opened. PDFs hold the fonts: their text can be found."""
 _METADATA: dict[str, dict[str, Any]] = {
@@ -49,9 +49,6 @@ def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str,
         copy.set_layout_engine("constrained")
         copy.savefig(buffer, format=form, dpi=_DPI, metadata=_METADATA[form])
     return buffer.getvalue()
-
-
-_KEYS_IN = 0.3
 
 
 def _key(name: str, mark: Mark) -> Line2D:
