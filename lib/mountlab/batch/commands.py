@@ -81,8 +81,7 @@ def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: 
         try:
             _do(directory, results, ways)
         except KeyboardInterrupt:
-            command = f"python -m mountlab batch --resume {disk.shown(directory.path)}"
-            raise KeyboardInterrupt(f"go on with: {command}", *_page_so_far(directory)) from None
+            raise KeyboardInterrupt(f"go on with: {directory.command}", *_page_so_far(directory)) from None
         finally:
             left = unfinished(directory.batch, directory.outcomes)
             directory.finish("unfinished" if left else "complete")
@@ -129,9 +128,8 @@ def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: 
     with Progress(planned, directory, results) as progress:
         for each in planned:
             progress.begin(each.item)
-            outcome = (
-                cannot(each) if each.problem else execute(ItemAttempt(each.item, directory, results, progress.tick))
-            )
+            attempt = ItemAttempt(each.item, directory, results, progress.tick)
+            outcome = cannot(each) if each.problem else execute(attempt)
             directory.record(outcome)
             progress.end(each.item, outcome)
             if outcome.error == KeepError.__name__:
