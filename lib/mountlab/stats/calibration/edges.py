@@ -40,12 +40,8 @@ def rounded_means(effort: Effort) -> Table:
 
 
 def _by_spread(name: str, says: str, cases: int, share: Callable[[float, int, int], Share]) -> Table:
-    rows = tuple((_row_name(sd), tuple(share(sd, n, cases) for n in SIZES)) for sd in SPREADS)
+    rows = tuple((f"{sd:g} steps", tuple(share(sd, n, cases) for n in SIZES)) for sd in SPREADS)
     return Table(name, says, cases, ("standard deviation of a trial", *(f"n = {n}" for n in SIZES)), rows)
-
-
-def _row_name(sd: float) -> str:
-    return f"{sd:g} steps"
 
 
 def _true(rng: Generator, size: tuple[int, ...]) -> Floats:
