@@ -69,8 +69,8 @@ def _waiting(pools: Mapping[str, int]) -> list[str]:
 
 def table(rows: Sequence[BoardRow], pools: Mapping[str, int], news: Sequence[str]) -> Html:
     """The same for a notebook, with what was said last."""
-    numbers = [Column(name, "number") for name in ("Items", "Trials", "Left", "Failed")]
-    head = [Column("Box"), numbers[0], Column("Now"), *numbers[1:]]
+    head = [Column("Box"), Column("Items", "number"), Column("Now")]
+    head += [Column(name, "number") for name in ("Trials", "Left", "Failed")]
     cells: list[list[html.Text]] = [
         [
             row.box,

@@ -128,11 +128,6 @@ def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Pa
     return runs, missing
 
 
-def _is_done(directory: BatchDirectory, item: Item) -> bool:
-    outcome = directory.outcomes.get(item.id)
-    return outcome is not None and outcome.state == "done"
-
-
 def load_across(path: Path | str) -> Across:
     """What the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes have
     figures."""
@@ -150,10 +145,11 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
     """The pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page, from
     the directory of the batch, or to the reason why there is none."""
     results, told = directory.path.parent, {}
+    done = {name for name, outcome in directory.outcomes.items() if outcome.state == "done"}
     for items in over_boxes(directory.batch.items):
         runs, missing = _of_items(directory, items)
         label = replace(items[0], box=None).label
-        if not runs and all(_is_done(directory, item) for item in items):
+        if not runs and all(item.id in done for item in items):
             continue  # their notebook makes no runs
         try:
             page = execute.write_across(runs, missing=missing, results=results)

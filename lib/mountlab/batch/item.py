@@ -79,8 +79,9 @@ def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError
             execute.write_report(before)
             return False, None
         with ThreadPoolExecutor(1) as pool:
-            which = {writer.BATCH: job.directory.mark(job.item)}  # and the directories that this process has
-            kernels = Kernels({**which, "MOUNTLAB_RESULTS": str(job.results), "MOUNTLAB_PARAMS": str(paths.PARAMS)})
+            # The kernel knows which item it is, and has the directories of this process.
+            directories = {"MOUNTLAB_RESULTS": str(job.results), "MOUNTLAB_PARAMS": str(paths.PARAMS)}
+            kernels = Kernels({writer.BATCH: job.directory.mark(job.item), **directories})
             future = pool.submit(_execute, job, before, kernels)
             stopped = _wait(future, kernels, job)
         problem = future.exception()

@@ -13,7 +13,7 @@ from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
-from mountlab.core import numbers
+from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
 from mountlab.core.names import workload_label
@@ -170,13 +170,10 @@ def verdict(view: BatchView) -> str:
     return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
 
 
-def exit_code(view: BatchView, codes: Mapping[str, int]) -> int:
-    """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached.
-
-    `codes`: the exit code of each class of error, by name.
-    """
-    failed = view.having("failed")
-    if failed and not view.told and all(codes.get(view.outcomes[item.id].error) == 3 for item in failed):
+def exit_code(view: BatchView) -> int:
+    """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached."""
+    kinds = [getattr(errors, view.outcomes[item.id].error, None) for item in view.having("failed")]
+    if kinds and not view.told and all(getattr(kind, "exit_code", 1) == 3 for kind in kinds):
         return 3
     bad = any(each.bad_trials for each in view.told.values())
     return 1 if bad or view.having("failed", "stopped", None) else 0
@@ -269,8 +266,8 @@ def published(view: BatchView) -> Html:
     rows = {item.id: _of_item(view, item) for item in view.batch.items}
     if not any(rows.values()):
         return html.paragraph("No sweep of this batch names published figures.")
-    theirs = [Column(name) for name in ("Published", "Compared", "Theirs")]
-    head = [*theirs, Column("Ours", "number"), Column("Our interval", "interval"), Column("Verdict")]
+    words = [Column(name) for name in ("Published", "Compared", "Theirs")]
+    head = [*words, Column("Ours", "number"), Column("Our interval", "interval"), Column("Verdict")]
     groups = [
         Rows([_published_row(each) for each in found], _study_heading(view, item, found))
         for item in view.batch.items

@@ -42,8 +42,8 @@ def _catalog(arguments: Arguments) -> int:
     pages = _change_pages(results) if built.dated else []
     if arguments.json:
         found = {key: getattr(built, key) for key in _KEYS}
-        wrong_runs = checked and {"runs": checked.runs, "wrong": checked.wrong}
-        print(json_text({"file": str(built.file), **found, "changes": list(map(str, pages)), "checked": wrong_runs}))
+        parsed = checked and {"runs": checked.runs, "wrong": checked.wrong}
+        print(json_text({"file": str(built.file), **found, "changes": list(map(str, pages)), "checked": parsed}))
     else:
         print(lines_of(_said(built, pages)))
         if checked:

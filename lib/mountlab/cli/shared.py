@@ -94,8 +94,7 @@ def finish_boxes(ended: tuple[Path, Any]) -> int:
 
 def finish_batch(ended: tuple[Path, Any]) -> int:
     """Report on a batch: what became of each item, and the pages."""
-    from mountlab.batch import commands
-    from mountlab.batch.view import summary_text
+    from mountlab.batch.view import exit_code, summary_text
 
     page, view = ended
     print(f"\n{summary_text(view)}\n")
@@ -103,7 +102,7 @@ def finish_batch(ended: tuple[Path, Any]) -> int:
         if found.startswith("../"):
             print(f"report over boxes: {disk.shown((page.parent / found).resolve())}")
     print(f"report: {disk.shown(page)}")
-    return commands.exit_code(view)
+    return exit_code(view)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator
+from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
 
@@ -65,7 +65,7 @@ def mean_covered(sd: float, n: int, samples: int) -> Share:
     true = _true(rng, (samples,))
     values = np.rint(true[:, None] + sd * rng.standard_normal((samples, n)))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL, steps=np.ones(samples))
-    return Share(int(np.count_nonzero((found.low <= true) & (true <= found.high))), samples)
+    return held(found.low, found.high, true)
 
 
 def missing_blocks(effort: Effort) -> Table:

@@ -15,7 +15,7 @@ from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.calibration import processes
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator, Process, normal, shifted_gamma
-from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
+from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
 
@@ -150,15 +150,13 @@ def _stopped_logs(rng: Generator, sides: tuple[Process, Process], size: tuple[in
 
 def _over(ours: Process, theirs: Process, runs: int, cases: int) -> Share:
     means = _stopped_logs(generator("stopped boxes", ours.name, theirs.name, runs), (ours, theirs), (cases, runs))
-    low, high = over_boxes(means).bounds(LEVEL)
-    return Share(int(np.count_nonzero((low <= 1) & (high >= 1))), cases)
+    return held(*over_boxes(means).bounds(LEVEL), 1.0)
 
 
 def _further(runs: int, cases: int) -> Share:
     means = _stopped_logs(generator("stopped further", runs), (normal(), normal()), (cases, runs + 1))
     found = further_box(over_boxes(means[:, :-1]), LEVEL)
-    shown = np.exp(means[:, -1])
-    return Share(int(np.count_nonzero((found.low <= shown) & (shown <= found.high))), cases)
+    return held(found.low, found.high, np.exp(means[:, -1]))
 
 
 def _between(runs: int, cases: int) -> Share:

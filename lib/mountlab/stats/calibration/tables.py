@@ -88,7 +88,7 @@ def mean_covered(process: Process, n: int, samples: int) -> Share:
     """The share of samples of n trials whose t interval holds the mean."""
     values = process.draw(generator("mean", process.name, n), (samples, n))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL)
-    return _held(found.low, found.high, process.mean)
+    return held(found.low, found.high, process.mean)
 
 
 def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -> Share:
@@ -100,10 +100,11 @@ def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -
     else:
         ours, theirs = (side.draw(rng, (samples, n)) for side in (candidate, baseline))
     low, high = compare_rows(ours, theirs).bounds(LEVEL)
-    return _held(low, high, float(np.exp(candidate.log_mean - baseline.log_mean)))
+    return held(low, high, float(np.exp(candidate.log_mean - baseline.log_mean)))
 
 
-def _held(low: Floats, high: Floats, truth: float) -> Share:
+def held(low: Floats, high: Floats, truth: Floats | float) -> Share:
+    """The share of intervals that hold the truth."""
     return Share(int(np.count_nonzero((low <= truth) & (truth <= high))), len(low))
 
 
@@ -149,7 +150,7 @@ def _stopped_covered(values: Floats, until: Until, truth: float, corrected: bool
     blocks = sequential.blocks_taken(values[:, None, :], until) if corrected else naive_blocks(values, until)
     kept = np.arange(values.shape[1]) < blocks[:, None]
     found = estimate_samples(values[kept], blocks.astype(np.int64), level=level)
-    return _held(found.low, found.high, truth)
+    return held(found.low, found.high, truth)
 
 
 def naive_blocks(values: Floats, until: Until) -> NDArray[np.intp]:
