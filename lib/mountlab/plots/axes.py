@@ -114,18 +114,19 @@ def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
         yield figure, axes
 
 
-def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 8) -> None:
-    """Text at a fraction of the width (0 left, 1 right) and at a row."""
+def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where: Any = None, **look: Any) -> None:
+    """Text at a fraction of the width (0 left, 1 right) and at a row, or in the coordinates that `where` names. `look`:
+    more of Matplotlib's settings of a text."""
     axes.annotate(
         text,
         (x, y),
-        xycoords=axes.get_yaxis_transform(),
+        xycoords=where or axes.get_yaxis_transform(),
         xytext=(shift, 0),
         textcoords="offset points",
         va="center_baseline",
         ha="left",
-        weight=weight,
         annotation_clip=False,
+        **look,
     )
 
 

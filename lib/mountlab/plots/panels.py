@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter
 
 from mountlab.core import numbers
-from mountlab.plots.axes import log_reach, number_ticks, plain_ticks, reach, short, tick_text
+from mountlab.plots.axes import beside, log_reach, number_ticks, plain_ticks, reach, short, tick_text
 from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
 
@@ -164,17 +164,7 @@ def label_ends(axes: Axes, ends: Mapping[str, float], marks: Mapping[str, Mark])
     height = figure_of({"": axes}).get_figheight()
     for name, place in apart(places, _LABEL_PT / (72 * (height - AXIS_IN))).items():
         for text, colour, shift in ((marks[name].glyph, marks[name].colour, 4), (short(name, 16), INK, 14)):
-            axes.annotate(
-                text,
-                (1, place),
-                xycoords="axes fraction",
-                xytext=(shift, 0),
-                textcoords="offset points",
-                va="center_baseline",
-                ha="left",
-                color=colour,
-                annotation_clip=False,
-            )
+            beside(axes, 1, place, text, shift=shift, where="axes fraction", color=colour)
 
 
 def _fraction(axes: Axes, y: float) -> float:

@@ -35,14 +35,9 @@ def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str,
     copy, buffer, scale = deepcopy(figure), io.BytesIO(), min(1.0, width_in / WIDTH_IN)
     with mpl.rc_context({**STYLE, **_SETTINGS}):
         if legend:
-            copy.legend(
-                handles=[_key(name, mark) for name, mark in legend.items()],
-                loc="outside upper left",
-                ncols=4,
-                frameon=False,
-                fontsize="small",
-                handletextpad=0.3,
-            )
+            keys = [_key(name, mark) for name, mark in legend.items()]
+            look: dict[str, Any] = {"ncols": 4, "frameon": False, "fontsize": "small", "handletextpad": 0.3}
+            copy.legend(handles=keys, loc="outside upper left", **look)
         _scale(copy, scale)
         _in_black(copy)
         copy.set_size_inches(width_in, scale * (figure.get_figheight() + (_KEYS_IN if legend else 0)))
