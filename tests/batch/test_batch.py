@@ -15,8 +15,9 @@ import nbformat
 import pytest
 from mountlab.batch import commands
 from mountlab.batch.batch_file import Batch, ItemOutcome, ItemState, parse_batch
-from mountlab.batch.commands import ItemAttempt, exit_code, plan_batch, resume_batch, run_batch
+from mountlab.batch.commands import ItemAttempt, plan_batch, resume_batch, run_batch
 from mountlab.batch.store import BatchDirectory, held_batch, parameters_of, read_view
+from mountlab.batch.view import exit_code
 from mountlab.core.errors import KeepError, ParameterError, StoreError
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels, own_loop

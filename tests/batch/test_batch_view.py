@@ -189,7 +189,7 @@ def test_exit_codes(states: list[str], error: str, bad: dict[str, int], code: in
     said = Told(question="?", verdict="!", caveats={}, bad_trials=bad, left_out={})
     done = {item.id: said for item, state in zip(made.items, states, strict=True) if state == "done"}
     found = view(batch=made, outcomes=ended, told=done, expected={})
-    assert batch_view.exit_code(found, {"BoxError": 3, "PlanError": 2}) == code
+    assert batch_view.exit_code(found) == code
 
 
 def test_the_entry_for_the_index() -> None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.options import unknown_key
 from mountlab.sweep.box_file import LABEL
 from mountlab.sweep.untrusted import check_plain
-from mountlab.sweep.validated import validated
+from mountlab.sweep.validated import File, validated
 
 SWEEP_NOTEBOOK = "10_run_sweep"
 """The notebook of an item that names none."""
@@ -31,14 +31,10 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 _one_is_a_list = BeforeValidator(lambda value: [value] if isinstance(value, str | dict) else value)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
-
-
-class GroupFile(_Strict):
+class GroupFile(File):
     """One entry of `groups`: each combination of its lists is an item."""
 
-    notebook: Annotated[list[Text], _one_is_a_list] = [SWEEP_NOTEBOOK]
+    notebook: Annotated[list[Text], _one_is_a_list] = Field([SWEEP_NOTEBOOK])
     """Which notebooks are executed: names of `notebooks/`, or paths."""
     sweep: Annotated[list[Text], _one_is_a_list] | None = None
     """For the notebook that runs one: names of `params/sweeps`, or paths."""
@@ -53,7 +49,7 @@ class GroupFile(_Strict):
     """Whether what a box cannot do is left out with the reason; otherwise it has failed."""
 
 
-class BatchFile(_Strict):
+class BatchFile(File):
     """A file of params/batches/."""
 
     sections: ClassVar[dict[str, type[BaseModel]]] = {"groups": GroupFile}
@@ -101,7 +97,7 @@ class Batch:
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ItemOutcome:
     """How the last attempt at an item ended, as the journal of a batch keeps it."""
 
@@ -175,9 +171,8 @@ def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]
 def _check_lists(group: GroupFile, where: str) -> None:
     for name in ("notebook", "sweep", "box", "overrides"):
         if getattr(group, name) == []:
-            raise ParameterError(
-                "an empty list makes no item", where=f"{where}.{name}", got="[]", allowed="one or more"
-            )
+            what = "an empty list makes no item"
+            raise ParameterError(what, where=f"{where}.{name}", got="[]", allowed="one or more")
     for box in group.box or []:
         if box.startswith(POOL) and not LABEL.fullmatch(box.removeprefix(POOL)):
             raise ParameterError(

@@ -30,17 +30,19 @@ class BoardRow:
     """What its own items will take; None where nobody knows."""
     failed: int = 0
 
+    @property
+    def left(self) -> str:
+        """'about 02:10 left'; '' where nobody knows, or nothing is."""
+        return words_left(self.left_s) if self.left_s is not None and self.done < self.total else ""
+
 
 def lines(rows: Sequence[BoardRow], pools: Mapping[str, int], *, width: int) -> list[str]:
     """A line a box, and one for the items that wait for any box of a label; none is longer than the terminal."""
     names = max((len(row.box) for row in rows), default=0)
     texts = [f"{row.box:{names}} |{_bar(row)}| {row_text(row)}" for row in rows]
     texts += [f"{'':{names}} {text}" for text in _waiting(pools)]
-    return [_cut(one_line(text), width) for text in texts]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) < width else f"{text[: max(width - 2, 1)]}…"
+    shown = map(one_line, texts)
+    return [text if len(text) < width else f"{text[: max(width - 2, 1)]}…" for text in shown]
 
 
 def _bar(row: BoardRow) -> str:
@@ -51,9 +53,8 @@ def _bar(row: BoardRow) -> str:
 def row_text(row: BoardRow) -> str:
     """'2/4 items, 03-ramdisk-db1, 17/40 trials, about 02:10 left, 1 failed'."""
     trials = f"{row.trials[0]}/{row.trials[1]} trials" if row.trials and row.trials[1] else ""
-    left = words_left(row.left_s) if row.left_s is not None and row.done < row.total else ""
     failed = f"{row.failed} failed" if row.failed else ""
-    return ", ".join(each for each in (f"{row.done}/{row.total} items", row.doing, trials, left, failed) if each)
+    return ", ".join(each for each in (f"{row.done}/{row.total} items", row.doing, trials, row.left, failed) if each)
 
 
 def words_left(seconds: float) -> str:
@@ -68,21 +69,15 @@ def _waiting(pools: Mapping[str, int]) -> list[str]:
 
 def table(rows: Sequence[BoardRow], pools: Mapping[str, int], news: Sequence[str]) -> Html:
     """The same for a notebook, with what was said last."""
-    head = [
-        Column("Box"),
-        Column("Items", "number"),
-        Column("Now"),
-        Column("Trials", "number"),
-        Column("Left", "number"),
-        Column("Failed", "number"),
-    ]
+    head = [Column("Box"), Column("Items", "number"), Column("Now")]
+    head += [Column(name, "number") for name in ("Trials", "Left", "Failed")]
     cells: list[list[html.Text]] = [
         [
             row.box,
             f"{row.done}/{row.total}",
             row.doing,
             "/".join(map(str, row.trials or ())),
-            words_left(row.left_s) if row.left_s is not None and row.done < row.total else "",
+            row.left,
             str(row.failed or ""),
         ]
         for row in rows

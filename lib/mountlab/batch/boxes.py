@@ -5,7 +5,7 @@ The batch is one item a box, so that boxes are scheduled, resumed and told of as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -51,8 +51,8 @@ class PlannedBox:
     """What would run on one box, or why nothing can."""
 
     box: str
-    plan: Plan | None = None
-    facts: Mapping[str, Any] | None = None
+    made: tuple[Plan, Mapping[str, Any]] | None = None
+    """The plan, and the facts of the box."""
     error: MountlabError | None = None
 
 
@@ -65,39 +65,28 @@ def plans(resolved: Resolved) -> list[PlannedBox]:
 def _planned(resolved: Resolved, name: str) -> PlannedBox:
     try:
         with workflow.planned(on_box(resolved, name), box=name) as session:
-            return PlannedBox(name, session.plan, session.facts)
+            return PlannedBox(name, (session.plan, session.facts))
     except MountlabError as error:
         return PlannedBox(name, error=error)
 
 
 def plans_text(planned: Sequence[PlannedBox]) -> str:
     """For the terminal: each box in a line, then the plan of each."""
-    return "\n".join(_plan_lines(planned))
-
-
-def _plan_lines(planned: Sequence[PlannedBox]) -> Iterator[str]:
     width = max(len(each.box) for each in planned)
-    yield f"one run on each of {len(planned)} boxes:"
+    lines = [f"one run on each of {len(planned)} boxes:"]
     for each in planned:
-        if each.plan:
-            took = duration_text(round(each.plan.expected_s))
-            yield f"  {each.box:{width}}  {len(each.plan.trials)} trials, about {took}"
-        else:
-            yield f"  {each.box:{width}}  cannot: {in_one_line(str(each.error))}"
-    for each in planned:
-        if each.plan and each.facts is not None:
-            yield f"\n── {each.box} ──\n"
-            yield plan_text(each.plan, each.facts)
+        told = f"cannot: {in_one_line(str(each.error))}"
+        if each.made:
+            plan = each.made[0]
+            told = f"{len(plan.trials)} trials, about {duration_text(round(plan.expected_s))}"
+        lines.append(f"  {each.box:{width}}  {told}")
+    lines += [f"\n── {each.box} ──\n\n{plan_text(*each.made)}" for each in planned if each.made]
+    return "\n".join(lines)
 
 
 def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
     """As data, by box: the plan, or the error."""
-    return {
-        each.box: plan_json(each.plan, each.facts)
-        if each.plan and each.facts is not None
-        else {"error": str(each.error)}
-        for each in planned
-    }
+    return {each.box: plan_json(*each.made) if each.made else {"error": str(each.error)} for each in planned}
 
 
 # ── what its runs say ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,11 +128,6 @@ def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Pa
     return runs, missing
 
 
-def _is_done(directory: BatchDirectory, item: Item) -> bool:
-    outcome = directory.outcomes.get(item.id)
-    return outcome is not None and outcome.state == "done"
-
-
 def load_across(path: Path | str) -> Across:
     """What the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes have
     figures."""
@@ -161,10 +145,11 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
     """The pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page, from
     the directory of the batch, or to the reason why there is none."""
     results, told = directory.path.parent, {}
+    done = {name for name, outcome in directory.outcomes.items() if outcome.state == "done"}
     for items in over_boxes(directory.batch.items):
         runs, missing = _of_items(directory, items)
         label = replace(items[0], box=None).label
-        if not runs and all(_is_done(directory, item) for item in items):
+        if not runs and all(item.id in done for item in items):
             continue  # their notebook makes no runs
         try:
             page = execute.write_across(runs, missing=missing, results=results)

@@ -229,7 +229,8 @@ class Cluster:
             found = [self._ended.get(timeout=wait_s)]
         except queue.Empty:
             found = []
-            self._check_there()
+            if self.client.status != "running":
+                raise _gone("the scheduler is gone", self.client) from None
             self._give_again()
         for key, future in found:
             given = self._given.get(key)
@@ -240,10 +241,6 @@ class Cluster:
             if isinstance(answer, Unfit):
                 self.statuses[answer.worker] = WorkerStatus("", answer.why)
             yield key, answer
-
-    def _check_there(self) -> None:
-        if self.client.status != "running":
-            raise _gone("the scheduler is gone", self.client)
 
     def _give_again(self) -> None:
         """A task that waits for workers of which none is left would wait for ever."""

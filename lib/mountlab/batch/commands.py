@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mountlab.batch import boxes
-from mountlab.batch import view as batch_view
 from mountlab.batch.batch_file import Batch, unfinished
 from mountlab.batch.item import Execute, ItemAttempt, in_a_kernel
 from mountlab.batch.plan import check, places, plan_batch
 from mountlab.batch.progress import Progress
 from mountlab.batch.queue import makespan
 from mountlab.batch.store import BatchDirectory, cannot, full_disk, held_again, held_batch, load_batch, read_view
-from mountlab.batch.view import BatchView, Planned
-from mountlab.core import disk, errors
+from mountlab.batch.view import BatchView, Planned, entry
+from mountlab.core import disk
 from mountlab.core.errors import InputError, KeepError, MountlabError
 from mountlab.report import execute as report
 from mountlab.results import paths
@@ -81,8 +80,7 @@ def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: 
         try:
             _do(directory, results, ways)
         except KeyboardInterrupt:
-            command = f"python -m mountlab batch --resume {disk.shown(directory.path)}"
-            raise KeyboardInterrupt(f"go on with: {command}", *_page_so_far(directory)) from None
+            raise KeyboardInterrupt(f"go on with: {directory.command}", *_page_so_far(directory)) from None
         finally:
             left = unfinished(directory.batch, directory.outcomes)
             directory.finish("unfinished" if left else "complete")
@@ -129,9 +127,8 @@ def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: 
     with Progress(planned, directory, results) as progress:
         for each in planned:
             progress.begin(each.item)
-            outcome = (
-                cannot(each) if each.problem else execute(ItemAttempt(each.item, directory, results, progress.tick))
-            )
+            attempt = ItemAttempt(each.item, directory, results, progress.tick)
+            outcome = cannot(each) if each.problem else execute(attempt)
             directory.record(outcome)
             progress.end(each.item, outcome)
             if outcome.error == KeepError.__name__:
@@ -145,12 +142,6 @@ def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
     executed = directory.path / "notebooks" / PAGE.name
     report.execute(PAGE, executed, {"batch": str(directory.path)})
     page = report.export(executed, title=view.batch.title, kind="batch")
-    written = directory.write_page(page, batch_view.entry(view))
+    written = directory.write_page(page, entry(view))
     report.refresh_index(directory.path.parent, make=True)
     return written, view
-
-
-def exit_code(view: BatchView) -> int:
-    """What the shell is told of a batch."""
-    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MountlabError)]
-    return batch_view.exit_code(view, {each.__name__: each.exit_code for each in classes})

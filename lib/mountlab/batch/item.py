@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mountlab.batch.batch_file import Item, ItemOutcome, notebook_parameters
-from mountlab.batch.store import BatchDirectory, notebook_path, now, parameters_of, sweep_path
+from mountlab.batch.batch_file import Item, ItemOutcome
+from mountlab.batch.plan import parameters_for
+from mountlab.batch.store import BatchDirectory, notebook_path, now
 from mountlab.core.errors import MountlabError
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels
@@ -78,7 +79,9 @@ def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError
             execute.write_report(before)
             return False, None
         with ThreadPoolExecutor(1) as pool:
-            kernels = Kernels(_environment(job))
+            # The kernel knows which item it is, and has the directories of this process.
+            directories = {"MOUNTLAB_RESULTS": str(job.results), "MOUNTLAB_PARAMS": str(paths.PARAMS)}
+            kernels = Kernels({writer.BATCH: job.directory.mark(job.item), **directories})
             future = pool.submit(_execute, job, before, kernels)
             stopped = _wait(future, kernels, job)
         problem = future.exception()
@@ -89,24 +92,12 @@ def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError
         return False, error
 
 
-def _environment(job: ItemAttempt) -> dict[str, str]:
-    """Of the kernel: which item it is, and the directories that this process has."""
-    return {
-        writer.BATCH: job.directory.mark(job.item),
-        "MOUNTLAB_RESULTS": str(job.results),
-        "MOUNTLAB_PARAMS": str(paths.PARAMS),
-    }
-
-
 def _execute(job: ItemAttempt, before: Path | None, kernels: Kernels) -> None:
     """The notebook that does what is left: all of it, or the rest of a run. Raises MountlabError."""
-    path = sweep_path(job.item)
-    notebook = RESUME if before else notebook_path(job.item)
-    parameters = (
-        {"run": str(before)}
-        if before
-        else notebook_parameters(job.item, takes=parameters_of(notebook), sweep_file=str(path) if path else None)
-    )
+    if before:
+        notebook, parameters = RESUME, {"run": str(before)}
+    else:
+        notebook, parameters = notebook_path(job.item), parameters_for(job.item)
     execute.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
 
 

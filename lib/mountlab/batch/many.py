@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.batch import cluster
-from mountlab.batch import plan as batch_plan
 from mountlab.batch.batch_file import Item, ItemOutcome
 from mountlab.batch.cluster import Broken, Cluster, Taken, Unfit
 from mountlab.batch.item import TICK_S
-from mountlab.batch.plan import Places
+from mountlab.batch.plan import UNREACHABLE, Places
 from mountlab.batch.progress import Watch
 from mountlab.batch.queue import HERE, Queue, Task
 from mountlab.batch.store import BatchDirectory, cannot, full_disk, now
 from mountlab.batch.view import Planned
 from mountlab.batch.work import located, session_of, unfit, work_of
-from mountlab.core import disk, errors
+from mountlab.core import errors
 from mountlab.core.errors import KeepError, SchedulerError
 from mountlab.core.signals import all_handled
 from mountlab.results import journal, paths
@@ -137,7 +136,7 @@ class _Many:
             gone_at = moment
             self.watch.say(f"{errors.in_one_line(str(error))}; trying again for {REGAIN_S:g} s")
         elif moment - gone_at > REGAIN_S:
-            error.next_step = f"when it is back: {_again(self.directory)} --scheduler {error.where}"
+            error.next_step = f"when it is back: {self.directory.command} --scheduler {error.where}"
             raise error
         for task in list(self.queue.running.values()):
             self.queue.again(task)
@@ -238,8 +237,7 @@ class _Many:
             self.queue.ended(task)  # the items themselves will tell
             self.watch.end(task, None, errors.in_one_line(answer.why))
         elif isinstance(answer, Broken):
-            ended = ItemOutcome(item=task.item.id, state="failed", ended_at=now(), elapsed_s=0.0)
-            self.record(task, replace(ended, reason=answer.why, error=answer.error))
+            self.record(task, ItemOutcome(task.item.id, "failed", now(), 0.0, reason=answer.why, error=answer.error))
         else:
             self.settle(task, answer)
 
@@ -249,12 +247,12 @@ class _Many:
             outcome = cannot(each)
             self.directory.record(outcome)
             self.watch.cannot(task.box, each.item, outcome)
-            if each.error in batch_plan.unreachable():
+            if each.error in UNREACHABLE:
                 self.queue.lost(task.box)
 
     def settle(self, task: Task, outcome: ItemOutcome) -> None:
         """An outcome stands, unless somebody was in the way, or another box may do better."""
-        if outcome.error in batch_plan.unreachable():
+        if outcome.error in UNREACHABLE:
             self.queue.lost(task.box)
         if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(task)) is not None:
             self.later(task, errors.in_one_line(outcome.reason), wait.pause_s)
@@ -279,14 +277,12 @@ class _Many:
 
     def elsewhere(self, task: Task, outcome: ItemOutcome) -> bool:
         """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
-        if outcome.run and outcome.error not in batch_plan.unreachable():
+        if outcome.run and outcome.error not in UNREACHABLE:
             return False  # its trials failed, or its report: another box is no remedy
         if not self.queue.elsewhere(task):
             return False
-        self.watch.say(
-            f"{task.item.id}: not on {task.box}, so on another of {task.item.pool}: "
-            f"{errors.in_one_line(outcome.reason)}"
-        )
+        why = errors.in_one_line(outcome.reason)
+        self.watch.say(f"{task.item.id}: not on {task.box}, so on another of {task.item.pool}: {why}")
         return True
 
     def by_the_file(self, item: Item, outcome: ItemOutcome) -> ItemOutcome:
@@ -300,7 +296,3 @@ class _Many:
         self.watch.end(task, outcome)
         if outcome.error == KeepError.__name__ and self.full is None:
             self.full = full_disk(task.item, outcome, self.directory)
-
-
-def _again(directory: BatchDirectory) -> str:
-    return f"python -m mountlab batch --resume {disk.shown(directory.path)}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -13,7 +14,7 @@ from mountlab.batch.batch_file import Batch, Item, notebook_parameters, on_box, 
 from mountlab.batch.queue import Queue, machine_of
 from mountlab.batch.store import BatchDirectory, notebook_path, parameters_of, sweep_path
 from mountlab.batch.view import NOTEBOOK_S, Planned
-from mountlab.core.errors import BoxError, MountlabError, StoreError
+from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.text import drawn_on
 from mountlab.report import html
 from mountlab.results import info, journal, paths
@@ -21,18 +22,26 @@ from mountlab.runner import workflow
 
 DEFAULT_BOX = "local"
 """The box of a notebook that takes one, where neither the batch nor a sweep names it."""
+UNREACHABLE = ("BoxError", "BoxLost", "HostKeyError")
+"""The names of the errors that say that a box is not there, and may be so of another."""
 _PLANNING = "{desc} |{bar}| {n_fmt}/{total_fmt} items"
 
 
 def check(batch: Batch) -> None:
     """Raise ParameterError or StoreError for an item that names what is not there, or what its notebook cannot take."""
     for item in batch.items:
-        path = sweep_path(item)
-        notebook_parameters(item, takes=parameters_of(notebook_path(item)), sweep_file=str(path) if path else None)
-        if path:
+        parameters_for(item)
+        if path := sweep_path(item):
             paths.load_sweep(path, item.overrides)
         for box in boxes_of(item) if item.box else ():
             paths.load_box(box)
+
+
+def parameters_for(item: Item) -> dict[str, Any]:
+    """What the notebook of an item is executed with. Raises ParameterError for a parameter that it does not have."""
+    path = sweep_path(item)
+    takes = parameters_of(notebook_path(item))
+    return notebook_parameters(item, takes=takes, sweep_file=str(path) if path else None)
 
 
 # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,14 +142,9 @@ def planned_anywhere(item: Item, directory: BatchDirectory | None, results: Path
     last = Planned(item)
     for box in labelled(item):
         last = planned(on_box(item, box), directory, results)
-        if last.error not in unreachable():
+        if last.error not in UNREACHABLE:
             break
-    return Planned(item, last.expected_s, last.trials, last.note, last.problem, last.error)
-
-
-def unreachable() -> set[str]:
-    """The names of the errors that say that a box is not there, and may be so of another."""
-    return {BoxError.__name__, "BoxLost", "HostKeyError"}
+    return replace(last, item=item)
 
 
 def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
@@ -167,14 +171,10 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
 def places_table(batch: Batch) -> html.Html:
     """Where each item of a batch may be done, for a notebook."""
     spots = places(batch.items, directory=None, results=paths.RESULTS)
-    rows: list[list[html.Text]] = [
-        [
-            item.id,
-            item.label,
-            ", ".join(spots.boxes[item.id]) or "no box needed",
-            ", ".join(dict.fromkeys(spots.machines[box] for box in spots.boxes[item.id])),
-        ]
-        for item in batch.items
-    ]
-    head = [html.Column("Item"), html.Column("What"), html.Column("Boxes"), html.Column("Machine")]
+    rows: list[list[html.Text]] = []
+    for item in batch.items:
+        boxes = spots.boxes[item.id]
+        machines = ", ".join(dict.fromkeys(spots.machines[box] for box in boxes))
+        rows.append([item.id, item.label, ", ".join(boxes) or "no box needed", machines])
+    head = [html.Column(name) for name in ("Item", "What", "Boxes", "Machine")]
     return html.table(head, [html.Rows(rows)], caption="Where each item may be done")

@@ -142,10 +142,8 @@ class Watch:
         if outcome is not None:
             known.states[outcome.state] += 1
             known.ahead.end(outcome.item, outcome.elapsed_s)
-            if outcome.state == "done":
-                self._screen.log(how_it_ended(task.item, outcome))
-            else:
-                self._screen.say(how_it_ended(task.item, outcome))
+            say = self._screen.log if outcome.state == "done" else self._screen.say
+            say(how_it_ended(task.item, outcome))
 
     def waits(self, task: Task, why: str) -> None:
         """It is to be done once more, later."""
@@ -161,8 +159,8 @@ class Watch:
         self._screen.say(how_it_ended(item, outcome))
 
     def tick(self) -> None:
-        """Draw it, where it is drawn."""
-        if self._screen.due():
+        """Draw it, where it is drawn: not in a log."""
+        if not isinstance(self._screen, Log):
             pools = Counter(item.pool for item in self._queue.waiting if item.pool)
             self._screen.draw([self._row(name) for name in self._boxes], pools)
 
@@ -183,16 +181,11 @@ class Watch:
             box=name or "(no box)",
             done=done,
             total=done + running + self._queue.of_box(name),
-            doing=self._doing(known),
+            doing=("planning" if known.task.planning else known.task.item.id) if known.task else known.note,
             trials=self._trials(known),
             left_s=left_s,
             failed=failed,
         )
-
-    def _doing(self, known: _Box) -> str:
-        if known.task is None:
-            return known.note
-        return "planning" if known.task.planning else known.task.item.id
 
     def _trials(self, known: _Box) -> tuple[int, int] | None:
         task = known.task
@@ -206,7 +199,6 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self.tick()
-        self._screen.close()
 
 
 def _screen() -> Screen | Page | Log:
@@ -218,9 +210,6 @@ def _screen() -> Screen | Page | Log:
 class Log:
     """Lines, where standard error is no terminal."""
 
-    def due(self) -> bool:
-        return False
-
     def say(self, text: str) -> None:
         sys.stderr.write(f"{visible(text)}\n")
         sys.stderr.flush()
@@ -228,21 +217,12 @@ class Log:
     log = say
     """What only a log has: elsewhere the lines of the boxes say it."""
 
-    def draw(self, rows: Sequence[BoardRow], pools: Mapping[str, int]) -> None:
-        """Nothing is ever due."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 class Screen:
     """A line a box at the foot of a terminal, drawn over again; what is said goes above it."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-
-    def due(self) -> bool:
-        return True
 
     def log(self, text: str) -> None:
         """The line of the box says it."""
@@ -263,9 +243,6 @@ class Screen:
         stream.flush()
         self._lines = list(lines[keep:])
 
-    def close(self) -> None:
-        """The last lines stay."""
-
 
 class Page:
     """A table below the running cell of a notebook; when it is over it stays there as it is."""
@@ -275,9 +252,6 @@ class Page:
         self._shown: Any = None
         self._news: list[str] = []
         self._text = ""
-
-    def due(self) -> bool:
-        return True
 
     def log(self, text: str) -> None:
         """The row of the box says it."""
@@ -292,6 +266,3 @@ class Page:
         elif picture.text != self._text:
             self._shown.update(picture)
         self._text = picture.text
-
-    def close(self) -> None:
-        """The table stays."""

@@ -16,7 +16,6 @@ from uuid import uuid4
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, on_each_box, parse_batch, unfinished
 from mountlab.batch.view import BatchView, Planned, told
 from mountlab.core import disk
-from mountlab.core.disk import append_line, new_directory
 from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.safe_yaml import parse_yaml
@@ -86,6 +85,11 @@ class BatchDirectory:
         return Batch(name=self.info["name"], title=self.info["title"], items=items)
 
     @property
+    def command(self) -> str:
+        """The line that goes on with it."""
+        return f"python -m mountlab batch --resume {disk.shown(self.path)}"
+
+    @property
     def journal(self) -> Path:
         return self.path / "journal.jsonl"
 
@@ -99,13 +103,12 @@ class BatchDirectory:
         try:
             return ItemOutcome(**json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
-            where = f"{disk.shown(self.journal)}, line {number}"
+            file = disk.shown(self.journal)
             raise StoreError(
                 "a line of the journal is not the outcome of an item",
-                where=where,
+                where=f"{file}, line {number}",
                 got=str(error),
-                next_step="look at it; without that line its item counts as not done: "
-                f"sed -i.bak {number}d {disk.shown(self.journal)}",
+                next_step=f"look at it; without that line its item counts as not done: sed -i.bak {number}d {file}",
             ) from error
 
     def mark(self, item: Item) -> str:
@@ -140,7 +143,7 @@ class BatchDirectory:
 
     def record(self, outcome: ItemOutcome) -> None:
         mend(self.journal)
-        append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
+        disk.append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
 
     def finish(self, status: str) -> None:
         """How it stands now, in batch.json: complete, unfinished or running."""
@@ -188,7 +191,7 @@ def read_view(path: Path | str) -> BatchView:
         told={name: told(store.load_run(run)) for name, run in measured.items()},
         expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
         across=dict(directory.info.get("across") or {}),
-        command=f"python -m mountlab batch --resume {disk.shown(directory.path)}",
+        command=directory.command,
     )
 
 
@@ -229,7 +232,7 @@ def full_disk(item: Item, outcome: ItemOutcome, directory: BatchDirectory) -> Ke
         "the batch stops: what it measures cannot be written any more",
         where=f"{item.id} {item.label}",
         got=in_one_line(outcome.reason),
-        next_step=f"make room; then: python -m mountlab batch --resume {disk.shown(directory.path)}",
+        next_step=f"make room; then: {directory.command}",
     )
 
 
@@ -247,12 +250,8 @@ def _read_info(path: Path) -> dict[str, Any]:
     if not isinstance(info, dict) or not {"schema", "name", "title", "items"} <= info.keys():
         raise StoreError("not a batch of Mountlab's", where=disk.shown(path / "batch.json"))
     if info["schema"] > SCHEMA:
-        raise StoreError(
-            "written by a later Mountlab",
-            where=disk.shown(path),
-            got=f"schema {info['schema']}",
-            allowed=f"up to {SCHEMA}",
-        )
+        got, allowed = f"schema {info['schema']}", f"up to {SCHEMA}"
+        raise StoreError("written by a later Mountlab", where=disk.shown(path), got=got, allowed=allowed)
     return info
 
 
@@ -303,7 +302,7 @@ def _create(batch: Batch, results: Path) -> Path:
         "git_commit": writer.git_commit(),
         **_as_kept(batch),
     }
-    new_directory(path, {"batch.json": json.dumps(info, indent=1, default=str).encode()}, empty="notebooks")
+    disk.new_directory(path, {"batch.json": json.dumps(info, indent=1, default=str).encode()}, empty="notebooks")
     return path
 
 
@@ -333,8 +332,9 @@ def parameters_of(notebook: Path) -> list[str]:
         )
     names = []
     for node in ast.parse(marked[0].source).body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        names += [target.id for target in targets if isinstance(target, ast.Name)]
+        match node:
+            case ast.Assign(targets=targets):
+                names += [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
-from mountlab.core import numbers
+from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
 from mountlab.core.names import workload_label
@@ -170,13 +170,10 @@ def verdict(view: BatchView) -> str:
     return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
 
 
-def exit_code(view: BatchView, codes: Mapping[str, int]) -> int:
-    """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached.
-
-    `codes`: the exit code of each class of error, by name.
-    """
-    failed = view.having("failed")
-    if failed and not view.told and all(codes.get(view.outcomes[item.id].error) == 3 for item in failed):
+def exit_code(view: BatchView) -> int:
+    """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached."""
+    kinds = [getattr(errors, view.outcomes[item.id].error, None) for item in view.having("failed")]
+    if kinds and not view.told and all(getattr(kind, "exit_code", 1) == 3 for kind in kinds):
         return 3
     bad = any(each.bad_trials for each in view.told.values())
     return 1 if bad or view.having("failed", "stopped", None) else 0
@@ -203,32 +200,28 @@ def title(view: BatchView) -> Html:
     """The title, and below it when and how long."""
     spent = sum(outcome.elapsed_s for outcome in view.outcomes.values())
     day = datetime.fromisoformat(view.created_at).strftime("%Y-%m-%d %H:%M %Z").strip()
-    line = " · ".join(
-        [view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.duration_text(round(spent))]
-    )
-    return html.joined(html.heading(view.batch.title, level=1), html.paragraph(line, kind="meta"))
+    parts = (view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.duration_text(round(spent)))
+    return html.joined(html.heading(view.batch.title, level=1), html.paragraph(" · ".join(parts), kind="meta"))
 
 
 def answer(view: BatchView) -> Html:
     """What became of the batch, then what each study says, in a sentence each."""
-    sentences = [html.paragraph(verdict(view))]
     unfinished = view.having("failed", "stopped", None)
     alert: Text = ""
     if unfinished:
         names = numbers.listed([item.id for item in unfinished])
         alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
-    return html.joined(html.box("answer", *sentences), alert)
+    return html.joined(html.box("answer", html.paragraph(verdict(view))), alert)
 
 
 def items(view: BatchView) -> Html:
     """One row an item: its state, what its run says, what there is to doubt, and the way to its report."""
-    head = [Column("Item"), Column("State"), Column("Report"), Column("What it says"), Column("Caveats")]
+    head = [Column(name) for name in ("Item", "State", "Report", "What it says", "Caveats")]
     groups: dict[str, list[list[Text]]] = {}
     for item in view.batch.items:
         groups.setdefault(item.group, []).append(_item_row(view, item))
-    return html.table(
-        head, [Rows(rows, name) for name, rows in groups.items()], caption="Items, in the order of the batch"
-    )
+    parts = [Rows(rows, name) for name, rows in groups.items()]
+    return html.table(head, parts, caption="Items, in the order of the batch")
 
 
 def over_boxes(view: BatchView) -> Html:
@@ -273,14 +266,8 @@ def published(view: BatchView) -> Html:
     rows = {item.id: _of_item(view, item) for item in view.batch.items}
     if not any(rows.values()):
         return html.paragraph("No sweep of this batch names published figures.")
-    head = [
-        Column("Published"),
-        Column("Compared"),
-        Column("Theirs"),
-        Column("Ours", "number"),
-        Column("Our interval", "interval"),
-        Column("Verdict"),
-    ]
+    words = [Column(name) for name in ("Published", "Compared", "Theirs")]
+    head = [*words, Column("Ours", "number"), Column("Our interval", "interval"), Column("Verdict")]
     groups = [
         Rows([_published_row(each) for each in found], _study_heading(view, item, found))
         for item in view.batch.items
@@ -290,10 +277,9 @@ def published(view: BatchView) -> Html:
     sentence = html.paragraph(verdicts.agreement_sentence(agreements))
     table = html.table(head, groups, caption="Published, and what we saw; ratios of candidate to baseline")
     sources = {each.theirs.study: each.theirs.source for found in rows.values() for each in found}
-    note = html.paragraph(
-        "Absolute figures are of other machines, years and sizes: compare directions and their order, not speeds."
-    )
-    return html.joined(sentence, note, table, html.items(f"{name}: {text}" for name, text in sources.items()))
+    note = "Absolute figures are of other machines, years and sizes: compare directions and their order, not speeds."
+    named = html.items(f"{name}: {text}" for name, text in sources.items())
+    return html.joined(sentence, html.paragraph(note), table, named)
 
 
 def _of_item(view: BatchView, item: Item) -> list[Beside]:
@@ -317,9 +303,8 @@ def _study_heading(view: BatchView, item: Item, found: Sequence[Beside]) -> Text
 def _published_row(each: Beside) -> list[Text]:
     theirs, ours = each.theirs, each.ours
     figures = verdicts.compared_figures(ours) if ours else None
-    what = html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what
     return [
-        what,
+        html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what,
         _sides(theirs),
         verdicts.claim_text(theirs),
         figures.value if figures else numbers.MISSING,
@@ -329,16 +314,10 @@ def _published_row(each: Beside) -> list[Text]:
 
 
 def _sides(theirs: PublishedFigure) -> str:
-    if theirs.baseline_factors:
-        ours, other = (
-            workload_label(name, factors)
-            for name, factors in (
-                (theirs.candidate, theirs.factors),
-                (theirs.baseline, {**theirs.factors, **theirs.baseline_factors}),
-            )
-        )
-        return f"{ours} / {other}"
-    return f"{theirs.candidate} / {theirs.baseline}"
+    if not theirs.baseline_factors:
+        return f"{theirs.candidate} / {theirs.baseline}"
+    other = workload_label(theirs.baseline, {**theirs.factors, **theirs.baseline_factors})
+    return f"{workload_label(theirs.candidate, theirs.factors)} / {other}"
 
 
 def failures(view: BatchView) -> Html:
@@ -357,17 +336,12 @@ def left_out(view: BatchView) -> Html:
 
 
 def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
-    return (
-        html.joined(*_each_reason(view, chosen)) if chosen else html.joined(html.paragraph(nothing) if nothing else "")
-    )
-
-
-def _each_reason(view: BatchView, chosen: Sequence[Item]) -> Iterator[Text]:
+    parts: list[Html] = [] if chosen or not nothing else [html.paragraph(nothing)]
     for item in chosen:
         outcome = view.outcomes[item.id]
-        yield html.heading(f"{item.id}: {item.label}", level=3)
-        yield html.code_block(outcome.reason)
-        yield _links(outcome)
+        heading = html.heading(f"{item.id}: {item.label}", level=3)
+        parts += [heading, html.code_block(outcome.reason), _links(outcome)]
+    return html.joined(*parts)
 
 
 def again(view: BatchView) -> Html:

@@ -45,14 +45,8 @@ class Session:
 def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable[str]) -> Session:
     """As this process sees it."""
     names, found = tuple(sorted(set(boxes))), tuple(items)
-    return Session(
-        directory.path,
-        str(directory.info.get("session", "")),
-        metadata.version("mountlab"),
-        found,
-        names,
-        digests(found, names),
-    )
+    token, version = str(directory.info.get("session", "")), metadata.version("mountlab")
+    return Session(directory.path, token, version, found, names, digests(found, names))
 
 
 def located(item: Item) -> Item:
@@ -132,15 +126,9 @@ def plan_for(task: Task, batch: Path, results: Path, asked: StopAsked) -> list[P
 def do(task: Task, batch: Path, results: Path, asked: StopAsked) -> ItemOutcome:
     """One item, done on its box. One that had no box before is planned first: not each of several can do it."""
     directory, item = BatchDirectory(batch), on_box(task.item, task.box)
-    ended = ItemOutcome(item=item.id, state="stopped", ended_at=now(), elapsed_s=0.0, reason="stopped by Ctrl-C")
     if asked():
-        return ended
-    if task.item.pool and (problem := _problem(item, directory, results)):
-        return replace(ended, state="failed", reason=problem.problem, error=problem.error, box=task.box)
+        return ItemOutcome(item.id, "stopped", now(), 0.0, reason="stopped by Ctrl-C")
+    if task.item.pool and (found := planned(item, directory, results)).problem:
+        return ItemOutcome(item.id, "failed", now(), 0.0, reason=found.problem, error=found.error, box=task.box)
     outcome, _ = attempt(ItemAttempt(item, directory, results, asked=asked))
     return replace(outcome, box=task.box) if task.item.pool else outcome
-
-
-def _problem(item: Item, directory: BatchDirectory, results: Path) -> Planned | None:
-    found = planned(item, directory, results)
-    return found if found.problem else None

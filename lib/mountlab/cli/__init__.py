@@ -4,35 +4,13 @@ terminal."""
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 
-from mountlab.cli import (
-    batch,
-    box,
-    catalog,
-    compare,
-    demo,
-    export,
-    fstab,
-    gate,
-    history,
-    import_,
-    index,
-    lab,
-    parse,
-    plan,
-    publish,
-    query,
-    reparse,
-    report,
-    reproduce,
-    resume,
-    run,
-)
-
-COMMANDS = (
-    plan, run, resume, batch, demo, report, reparse, compare, index, fstab, catalog, history, query, gate, parse,
-    import_, export, publish, reproduce, box, lab,
+_FILES = (
+    "plan", "run", "resume", "batch", "demo", "report", "reparse", "compare", "index", "fstab", "catalog", "history",
+    "query", "gate", "parse", "import_", "export", "publish", "reproduce", "box", "lab",
 )  # fmt: skip
+COMMANDS = tuple(import_module(f"{__name__}.{name}") for name in _FILES)
 """In the order of the help."""
 
 

@@ -10,7 +10,6 @@ from mountlab.core.errors import InputError
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     batch = verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
     batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
     batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from mountlab.results.catalog import Built
 
 _MOST_NAMED = 5
+_KEYS = ("runs", "read", "gone", "from_raw", "altered", "problems", "copies")
+_ALL = "; mountlab catalog --json has all of them"
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     text = "one fast table of all runs, brought up to date, and a page for each change"
     catalog = verb(verbs, "catalog", _catalog, text)
     catalog.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
@@ -40,22 +41,9 @@ def _catalog(arguments: Arguments) -> int:
     checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
     pages = _change_pages(results) if built.dated else []
     if arguments.json:
-        print(
-            json_text(
-                {
-                    "file": str(built.file),
-                    "runs": built.runs,
-                    "read": built.read,
-                    "gone": built.gone,
-                    "from_raw": built.from_raw,
-                    "altered": built.altered,
-                    "problems": built.problems,
-                    "copies": built.copies,
-                    "changes": list(map(str, pages)),
-                    "checked": checked and {"runs": checked.runs, "wrong": checked.wrong},
-                }
-            )
-        )
+        found = {key: getattr(built, key) for key in _KEYS}
+        parsed = checked and {"runs": checked.runs, "wrong": checked.wrong}
+        print(json_text({"file": str(built.file), **found, "changes": list(map(str, pages)), "checked": parsed}))
     else:
         print(lines_of(_said(built, pages)))
         if checked:
@@ -80,23 +68,19 @@ def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     if built.from_raw:
         count, names = len(built.from_raw), _some(built.from_raw)
         yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
-    for run, files in list(built.altered.items())[:_MOST_NAMED]:
-        yield (
-            f"altered after it was written: {run}: {files}; its figures are derived again from the raw output, and "
-            f"`mountlab reparse RUN` writes the file again"
-        )
-    if len(built.altered) > _MOST_NAMED:
-        yield f"and {len(built.altered) - _MOST_NAMED} more; mountlab catalog --json has all of them"
-    for run, original in list(built.copies.items())[:_MOST_NAMED]:
-        yield f"counted once: {run} is a copy of {original}"
-    if len(built.copies) > _MOST_NAMED:
-        yield f"and {len(built.copies) - _MOST_NAMED} more copies"
-    for run, why in list(built.problems.items())[:_MOST_NAMED]:
-        yield f"cannot be read: {run}: {why}"
-    if len(built.problems) > _MOST_NAMED:
-        yield f"and {len(built.problems) - _MOST_NAMED} more; mountlab catalog --json has all of them"
+    mended = "its figures are derived again from the raw output, and `mountlab reparse RUN` writes the file again"
+    altered = [f"altered after it was written: {run}: {files}; {mended}" for run, files in built.altered.items()]
+    yield from _first(altered, _ALL)
+    yield from _first([f"counted once: {run} is a copy of {of}" for run, of in built.copies.items()], " copies")
+    yield from _first([f"cannot be read: {run}: {why}" for run, why in built.problems.items()], _ALL)
     yield f"changes: {len(pages)}"
     yield from (f"report: {disk.shown(page)}" for page in pages[:_MOST_NAMED])
+
+
+def _first(lines: Sequence[str], more: str) -> Iterator[str]:
+    yield from lines[:_MOST_NAMED]
+    if len(lines) > _MOST_NAMED:
+        yield f"and {len(lines) - _MOST_NAMED} more{more}"
 
 
 def _some(names: Sequence[str]) -> str:

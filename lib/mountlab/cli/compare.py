@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    compare = verb(
-        verbs, "compare", _compare, "what differs between two runs, or among many of one sweep, and how much"
-    )
+    text = "what differs between two runs, or among many of one sweep, and how much"
+    compare = verb(verbs, "compare", _compare, text)
     compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
     compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
     compare.add_argument(
@@ -33,38 +30,25 @@ def _compare(arguments: Arguments) -> int:
 
     asked = [arguments.run_a, arguments.run_b, *arguments.more]
     runs = [store.load_run(path) for path in asked]
-    as_text, as_json = _over_boxes(runs) if arguments.boxes else _compared(runs)
+    compared, as_text, as_json = _compared(runs, over_boxes=arguments.boxes)
     if arguments.json:
-        print(json_text(as_json()))
+        print(json_text(as_json(compared)))
         return 0
-    print(f"\n{as_text()}\n", flush=True)
-    page = (
-        write_across(asked, results=paths.RESULTS)
-        if arguments.boxes
-        else write_comparison(*asked, results=paths.RESULTS)
-    )
+    print(f"\n{as_text(compared)}\n", flush=True)
+    results = paths.RESULTS
+    page = write_across(asked, results=results) if arguments.boxes else write_comparison(*asked, results=results)
     print(f"report: {disk.shown(page)}")
     return 0
 
 
-def _over_boxes(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
-    """The runs as a sample of boxes: as text and as data."""
-    from mountlab.analysis.compare.boxes import across_boxes
-    from mountlab.report.views import boxes
+def _compared(runs: Sequence[Any], *, over_boxes: bool) -> tuple[Any, Callable[..., str], Callable[..., Any]]:
+    """The comparison of two runs, of many, or of the boxes that they are from; what makes it text, and what data."""
+    from mountlab.analysis.compare import boxes as across
+    from mountlab.analysis.compare import many, two
+    from mountlab.report.views import boxes, compare, compare_many
 
-    across = across_boxes(runs)
-    return partial(boxes.across_text, across), partial(boxes.across_json, across)
-
-
-def _compared(runs: Sequence[Any]) -> tuple[Callable[[], str], Callable[[], dict[str, Any]]]:
-    """Two runs, or many of them, compared: as text and as data."""
-    from mountlab.analysis.compare.many import compare_many
-    from mountlab.analysis.compare.two import compare_runs
-    from mountlab.report.views import compare as compare_view
-    from mountlab.report.views import compare_many as compare_many_view
-
+    if over_boxes:
+        return across.across_boxes(runs), boxes.across_text, boxes.across_json
     if len(runs) == 2:
-        two = compare_runs(*runs)
-        return partial(compare_view.comparison_text, two), partial(compare_view.comparison_json, two)
-    many = compare_many(runs)
-    return partial(compare_many_view.many_text, many), partial(compare_many_view.many_json, many)
+        return two.compare_runs(*runs), compare.comparison_text, compare.comparison_json
+    return many.compare_many(runs), compare_many.many_text, compare_many.many_json

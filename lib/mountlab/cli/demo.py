@@ -8,7 +8,6 @@ from mountlab.cli.shared import Arguments, announce, ask, finish, override, over
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
     demo.add_argument("--box", default="local", help="a name from params/boxes")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     export = verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help=RUN)
     what = export.add_mutually_exclusive_group()

@@ -11,7 +11,6 @@ from mountlab.core.errors import StoreError
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
     fstab.add_argument("run", type=Path, help=RUN)
     fstab.add_argument("filesystem", help="its name in the sweep")

@@ -10,7 +10,6 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     text = (
         "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
     )

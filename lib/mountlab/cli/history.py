@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     history = verb(verbs, "history", _history, "how figures went over dates and kernels, and where a level changed")
     for name, text in (
         ("sweep", "the name of one sweep"),

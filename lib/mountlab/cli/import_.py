@@ -9,7 +9,6 @@ from mountlab.cli.shared import Arguments, finish, verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     bring = verb(verbs, "import", _import, "make a run of logs from anywhere, then report")
     bring.add_argument(
         "logs",

@@ -11,7 +11,6 @@ from mountlab.core.errors import StoreError
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 

@@ -9,7 +9,6 @@ from mountlab.cli.shared import Arguments, say, verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     lab = verb(verbs, "lab", _lab, "JupyterLab on the notebooks, with the kernel of this environment")
     lab.add_argument("--port", type=int, help="default: the first free one from 8888 on")
     lab.add_argument("--no-browser", action="store_true", help="start no browser here")

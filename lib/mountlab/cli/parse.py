@@ -10,7 +10,6 @@ from mountlab.cli.shared import Arguments, json_text, verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     parse = verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
     parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
     parse.add_argument("files", type=Path, nargs="+", metavar="FILE", help="logs; each may hold several outputs")

@@ -9,7 +9,6 @@ from mountlab.cli.shared import Arguments, json_text, overrides, sweep_verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     plan = sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
     plan.add_argument("--json", action="store_true", help="as data")
     plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")

@@ -10,7 +10,6 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     publish = verb(verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines")
     publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=RUN)
     publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")

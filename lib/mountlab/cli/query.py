@@ -23,7 +23,6 @@ _LATE_S = 5.0
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     query = verb(verbs, "query", _query, "an SQL query over all runs; reads only, and nothing but the catalog")
     query.add_argument("sql", help='such as "SELECT box, kernel, count(*) FROM runs GROUP BY ALL"; DESCRIBE runs')
     query.add_argument("--time-limit", default="60s", metavar="TIME", help="cancel it after so long (default: 60s)")

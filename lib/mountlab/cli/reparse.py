@@ -11,7 +11,6 @@ from mountlab.core.text import lines_of
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     reparse = verb(verbs, "reparse", _reparse, "make the derived files of a run again from its raw output")
     reparse.add_argument("run", type=Path, help=RUN)
     reparse.add_argument(

@@ -10,7 +10,6 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     verb(verbs, "report", _report, "write the report of a run again").add_argument("run", type=Path, help=RUN)
 
 

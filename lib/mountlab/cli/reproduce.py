@@ -10,7 +10,6 @@ from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     reproduce = verb(verbs, "reproduce", _reproduce, "check a published bundle; with --box run its sweeps again")
     reproduce.add_argument("bundle", type=Path, help="a folder or a zip made by publish")
     reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")

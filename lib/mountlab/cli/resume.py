@@ -9,7 +9,6 @@ from mountlab.cli.shared import RUN, Arguments, finish, finish_batch, finish_box
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     resume = verb(verbs, "resume", _resume, "go on with a run that was stopped, then report")
     resume.add_argument("run", type=Path, help=RUN)
 

@@ -9,7 +9,6 @@ from mountlab.core.errors import InputError
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
     run = sweep_verb(verbs, "run", _run, "measure a sweep, then report; with `boxes` on each of them, and across them")
     run.add_argument("--scheduler", metavar="ADDRESS", help="of a sweep with `boxes`: a dask.distributed scheduler")
 

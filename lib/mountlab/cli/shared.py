@@ -17,7 +17,6 @@ from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a directory below results/"
-BOX = "a name from params/boxes"
 
 
 def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -31,6 +30,12 @@ def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: st
     parser.add_argument("sweep", type=Path, help="such as params/sweeps/ramdisk.yml")
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     override(parser)
+    return parser
+
+
+def box_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, call, text)
+    parser.add_argument("name", help="a name from params/boxes")
     return parser
 
 
@@ -89,8 +94,7 @@ def finish_boxes(ended: tuple[Path, Any]) -> int:
 
 def finish_batch(ended: tuple[Path, Any]) -> int:
     """Report on a batch: what became of each item, and the pages."""
-    from mountlab.batch import commands
-    from mountlab.batch.view import summary_text
+    from mountlab.batch.view import exit_code, summary_text
 
     page, view = ended
     print(f"\n{summary_text(view)}\n")
@@ -98,7 +102,7 @@ def finish_batch(ended: tuple[Path, Any]) -> int:
         if found.startswith("../"):
             print(f"report over boxes: {disk.shown((page.parent / found).resolve())}")
     print(f"report: {disk.shown(page)}")
-    return commands.exit_code(view)
+    return exit_code(view)
 
 
 @contextmanager

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from mountlab.core import numbers
 from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
@@ -35,16 +37,32 @@ def tick_text(value: float) -> str:
     return numbers.number(value, len(fraction))
 
 
-def log_x_axis(axes: Axes, low: float, high: float) -> None:
-    """A log x axis over the data with some room, and ticks that people can read."""
+def number_ticks(axis: Axis, ticks: Sequence[float]) -> None:
+    """Ticks at these numbers, written as people do, and no others."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
+    axis.set_minor_locator(NullLocator())
+
+
+def plain_ticks(axis: Axis, most: int = 4, decimals: int = 6) -> None:
+    """So many even steps at most, with numbers as people write them."""
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, decimals))))
+
+
+def log_reach(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Where a log axis over the data begins and ends, with some room, and the ticks on it."""
     room = max((high / low) ** 0.04, 1.005)
     low, high = low / room, high * room
-    ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
+    return low, high, [tick for tick in log_ticks(low, high) if low <= tick <= high]
+
+
+def log_x_axis(axes: Axes, low: float, high: float) -> None:
+    """A log x axis over the data with some room, and ticks that people can read."""
+    low, high, ticks = log_reach(low, high)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
-    axes.xaxis.set_minor_locator(NullLocator())
+    number_ticks(axes.xaxis, ticks)
 
 
 def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tuple[float, float]:
@@ -96,18 +114,19 @@ def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
         yield figure, axes
 
 
-def beside(axes: Axes, x: float, y: float, text: str, *, weight: str = "normal", shift: float = 8) -> None:
-    """Text at a fraction of the width (0 left, 1 right) and at a row."""
+def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where: Any = None, **look: Any) -> None:
+    """Text at a fraction of the width (0 left, 1 right) and at a row, or in the coordinates that `where` names. `look`:
+    more of Matplotlib's settings of a text."""
     axes.annotate(
         text,
         (x, y),
-        xycoords=axes.get_yaxis_transform(),
+        xycoords=where or axes.get_yaxis_transform(),
         xytext=(shift, 0),
         textcoords="offset points",
         va="center_baseline",
         ha="left",
-        weight=weight,
         annotation_clip=False,
+        **look,
     )
 
 
@@ -153,8 +172,17 @@ def upright(axes: Axes, x: float, low: float, high: float, *, colour: str, width
 
 def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
     """One marker of a file system, full or hollow."""
-    face = "none" if hollow else mark.colour
-    axes.plot([x], [y], mark.marker, color=mark.colour, markerfacecolor=face, markersize=size, linestyle="none")
+    dots(axes, [x], [y], mark, size=size, markerfacecolor="none" if hollow else mark.colour)
+
+
+def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], mark: Mark, *, size: float, **look: Any) -> None:
+    """Markers of a file system, not joined. `look`: more of Matplotlib's settings of a line."""
+    axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=size, linestyle="none", **look)
+
+
+def ink_dots(axes: Axes, values: Sequence[float], y: float, *, alpha: float = 0.45, **look: Any) -> None:
+    """Small dots in a row, one a trial, in the colour of text."""
+    dots(axes, values, [y] * len(values), Mark(INK, "o", "●"), size=2.6, alpha=alpha, **look)
 
 
 def grid_lines(axes: Axes, rows: Rows) -> None:

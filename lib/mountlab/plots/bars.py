@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab.core import names
-from mountlab.plots.axes import Rows, beside, grid_lines, interval, row_figure
-from mountlab.plots.base import Plot, require
-from mountlab.plots.data import MeanPoint, means_of, names_by_group, scale_of, trials_of
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.axes import Rows, beside, grid_lines, ink_dots, interval, row_figure
+from mountlab.plots.base import Plot
+from mountlab.plots.data import MeanPoint, means_of, names_by_group
+from mountlab.plots.style import Mark
 from mountlab.plots.svg import INK
-from mountlab.plots.trials import span_title, trials_alt
+from mountlab.plots.trials import counted_trials, span_title, trials_alt
 
 
 def plot_bars(
@@ -33,12 +33,7 @@ def plot_bars(
     metric.
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
-    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
-    require(trials, f"counted trial with {metric}")
-    marks, scale = (
-        colour_of(filesystems or sorted({trial.filesystem for trial in trials})),
-        scale_of(measurements, metric),
-    )
+    trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
     means = [
         mean
@@ -53,7 +48,7 @@ def plot_bars(
             _draw_bar(axes, rows.places[mean.group, mean.filesystem], mean, marks[mean.filesystem])
         for (group, name), y in rows.places.items():
             own = [trial.value / scale.factor for trial in trials if (trial.group, trial.filesystem) == (group, name)]
-            axes.plot(own, [y] * len(own), "o", color=INK, markersize=2.6, alpha=0.55, linestyle="none", zorder=4)
+            ink_dots(axes, own, y, alpha=0.55, zorder=4)
         axes.set_xlabel(f"{names.metric_noun(metric)}, {scale.unit}; dots: trials")
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mountlab.core import numbers
-from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
+from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, ink_dots, interval, log_x_axis, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import MARKS, Mark
 from mountlab.plots.svg import INK
@@ -45,23 +45,13 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float) -> Plot:
             axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
         for point in points:
             y, mark = rows.places[point.group, point.client], slow if point.straggles else plain
-            axes.plot(
-                point.trials, [y] * len(point.trials), "o", color=INK, markersize=2.6, alpha=0.45, linestyle="none"
-            )
+            ink_dots(axes, point.trials, y)
             interval(axes, y, point.low, point.high, colour=mark.colour)
             dot(axes, point.ratio, y, mark, hollow=not point.straggles)
             beside(axes, 1, y, str(numbers.ratio_figures(point.ratio, point.low, point.high)))
         axes.set_xlabel("throughput; the others' median = 1; dots: trials")
-    return Plot(figure, _finding(groups, limit), _alt(points))
-
-
-def _finding(groups: Mapping[str, Sequence[ClientPoint]], limit: float) -> str:
-    slow = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
-    if slow:
-        return f"{numbers.listed(slow)}: surely below {numbers.percent(limit)} of what the others have"
-    return f"No client is surely below {numbers.percent(limit)} of what the others have"
-
-
-def _alt(points: Sequence[ClientPoint]) -> str:
+    behind = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
+    who = f"{numbers.listed(behind)}:" if behind else "No client is"
+    title = f"{who} surely below {numbers.percent(limit)} of what the others have"
     lines = [f"{p.client}, {p.group}: {numbers.ratio_figures(p.ratio, p.low, p.high)}" for p in points]
-    return f"Throughput of each client relative to the median of the others. {in_alt(lines)}"
+    return Plot(figure, title, f"Throughput of each client relative to the median of the others. {in_alt(lines)}")

@@ -9,11 +9,11 @@ import pandas as pd
 
 from mountlab.core import names, numbers
 from mountlab.core.units import Scale
-from mountlab.plots.axes import in_alt
-from mountlab.plots.base import Plot, require
-from mountlab.plots.data import TrialPoint, ordered, scale_of, trials_of
+from mountlab.plots.axes import dots, in_alt
+from mountlab.plots.base import Plot
+from mountlab.plots.data import TrialPoint, ordered
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
-from mountlab.plots.style import colour_of
+from mountlab.plots.trials import counted_trials
 
 
 def plot_distribution(
@@ -30,12 +30,7 @@ def plot_distribution(
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
-    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
-    require(trials, f"counted trial with {metric}")
-    marks, scale = (
-        colour_of(filesystems or sorted({trial.filesystem for trial in trials})),
-        scale_of(measurements, metric),
-    )
+    trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)
     shown, more = shown_of(ordered({trial.group for trial in trials}, workloads))
     with panel_figure(shown, sharex=False) as panels:
         for title, axes in panels.items():
@@ -44,18 +39,14 @@ def plot_distribution(
                 values = sorted(trial.value / scale.factor for trial in own if trial.filesystem == name)
                 shares = [100 * place / len(values) for place in range(len(values) + 1)]
                 axes.step([values[0], *values], shares, where="post", color=marks[name].colour, linewidth=1.2)
-                axes.plot(
-                    values, shares[1:], marks[name].marker, color=marks[name].colour, markersize=3.4, linestyle="none"
-                )
+                dots(axes, values, shares[1:], marks[name], size=3.4)
             value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
             axes.set_ylim(0, 105)
         name_axes(panels, x=f"{names.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
     told = _overlaps(trials, scale)
-    what = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}"
-    return Plot(
-        figure_of(panels), f"{what}: {told[0]}", f"The distribution of the trials of each cell. {in_alt(told)}", legend
-    )
+    title = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}: {told[0]}"
+    return Plot(figure_of(panels), title, f"The distribution of the trials of each cell. {in_alt(told)}", legend)
 
 
 def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:

@@ -158,31 +158,13 @@ def _draw(
     known = {(square.x, square.y): square for square in squares}
     for column, x in enumerate(across.names):
         for row, y in enumerate(up.names):
-            square = known.get((x, y))
-            face = colours(norm(square.value)) if square else "none"
-            axes.add_patch(
-                mpl.patches.Rectangle(
-                    (column - 0.48, row - 0.48),
-                    0.96,
-                    0.96,
-                    facecolor=face,
-                    edgecolor=INK if square is None else face,
-                    linewidth=0.4,
-                    hatch=None if square else "////",
-                    alpha=1.0 if square else 0.35,
-                )
-            )
-            if square:
-                dark = _brightness(colours(norm(square.value))) < 0.45
-                axes.text(
-                    column,
-                    row,
-                    square.text,
-                    color=_LIGHT if dark else _DARK,
-                    ha="center",
-                    va="center_baseline",
-                    fontsize="small",
-                )
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": INK, "hatch": "////", "alpha": 0.35}
+            if square := known.get((x, y)):
+                face = colours(norm(square.value))
+                look = {"facecolor": face, "edgecolor": face, "alpha": 1.0}
+                ink = _LIGHT if _brightness(face) < 0.45 else _DARK
+                axes.text(column, row, square.text, color=ink, ha="center", va="center_baseline", fontsize="small")
+            axes.add_patch(mpl.patches.Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, linewidth=0.4, **look))
     axes.set(xlim=(-0.55, len(across.names) - 0.45), ylim=(-0.55, len(up.names) - 0.45))
     axes.set_xticks(range(len(across.names)), labels=[short(name, 10) for name in across.names], fontsize="small")
     axes.set_yticks(range(len(up.names)), labels=[short(name, 14) for name in up.names], fontsize="small")

@@ -10,11 +10,10 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab.core import numbers
 from mountlab.core.units import Scale, scale_for
-from mountlab.plots.axes import in_alt, short, tick_text, upright
+from mountlab.plots.axes import dots, in_alt, plain_ticks, short, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import AXIS_IN, MANY_DOTS, MARKS, STYLE, WIDTH_IN
 from mountlab.plots.svg import INK
@@ -68,7 +67,10 @@ def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         for axes, line in zip(panels, shown, strict=True):
             _draw(axes, line, metric)
-        _date_axis(panels[-1])
+        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+        panels[-1].xaxis_date()
+        panels[-1].xaxis.set_major_locator(locator)
+        panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     left = f" {len(known) - len(shown)} more in the table." if len(known) > len(shown) else ""
     return Plot(figure, title, f"Each run's figure over its date. {in_alt([_told(line) for line in known])}{left}")
 
@@ -84,16 +86,13 @@ def _draw(axes: Axes, line: Line, metric: str) -> None:
     if len(x) <= _MOST_INTERVALS:
         for place, spot in zip(x, line.spots, strict=True):
             upright(axes, place, spot.low / scale.factor, spot.high / scale.factor, colour=MARKS[0].colour, width=1.0)
-    axes.plot(
-        x, values, MARKS[0].marker, color=MARKS[0].colour, markersize=3, linestyle="none", rasterized=len(x) > MANY_DOTS
-    )
+    dots(axes, x, values, MARKS[0], size=3, rasterized=len(x) > MANY_DOTS)
     for each in line.stretches:
         ends = [_between(x, each.start) if each.start else x[0], _between(x, each.end) if each.end < len(x) else x[-1]]
         axes.plot(ends, [each.level / scale.factor] * 2, color=INK, linewidth=1.2)
     axes.set_title(short(line.name, 52), loc="left", fontsize="medium", weight="bold", pad=3)
     axes.set_ylabel(scale.unit if not metric else f"{metric}, {scale.unit}")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
+    plain_ticks(axes.yaxis)
 
 
 def _limits(axes: Axes, line: Line, values: Sequence[float], scale: Scale) -> None:
@@ -108,13 +107,6 @@ def _limits(axes: Axes, line: Line, values: Sequence[float], scale: Scale) -> No
 def _between(x: Sequence[float], place: int) -> float:
     """Half way between a run and the one before."""
     return (x[place - 1] + x[place]) / 2
-
-
-def _date_axis(axes: Axes) -> None:
-    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-    axes.xaxis_date()
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def _told(line: Line) -> str:

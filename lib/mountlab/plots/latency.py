@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,8 @@ def plot_percentiles(
     `percentiles`: that of a Run; `place`: one of fio's report ('read.clat_ns'). `filesystems` and `workloads` (labels):
     all of the sweep, in its order. Raises InputError where nothing is known of the place.
     """
-    rows = [
-        {str(k): v for k, v in row.items()} for row in percentiles[percentiles["place"] == place].to_dict("records")
-    ]
+    own = percentiles[percentiles["place"] == place].to_dict("records")
+    rows = [{str(key): value for key, value in row.items()} for row in own]
     require(rows, f"latency percentile of {place}")
     marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in rows}))
     scale = scale_for("s", max(float(row["mean"]) for row in rows))
@@ -56,22 +55,17 @@ def plot_percentiles(
     with panel_figure(shown) as panels:
         lines = {name: _lines([row for row in rows if row["workload"] == name]) for name in shown}
         for title, axes in panels.items():
-            for name, own in lines[title].items():
-                _draw_percentiles(axes, own, marks[name], scale)
+            for name, line in lines[title].items():
+                _draw_percentiles(axes, line, marks[name], scale)
         _percentile_axes(panels, rows, scale)
         name_axes(panels, x=f"percentile (band: interval over trials){more}", y=f"{noun}, {scale.unit}")
         if len(shown) == 1:
-            label_ends(
-                panels[shown[0]],
-                {name: float(own[-1]["mean"]) / scale.factor for name, own in lines[shown[0]].items()},
-                marks,
-            )
-    told = _slowest(rows)
+            ends = {name: float(line[-1]["mean"]) / scale.factor for name, line in lines[shown[0]].items()}
+            label_ends(panels[shown[0]], ends, marks)
     legend = {name: mark for name, mark in marks.items() if any(row["filesystem"] == name for row in rows)}
     title = f"{noun[0].upper()}{noun[1:]}: {_widest(rows)}"
-    return Plot(
-        figure_of(panels), title, f"Percentiles of {noun} by cell. {in_alt(told)}", legend if len(shown) > 1 else {}
-    )
+    alt = f"Percentiles of {noun} by cell. {in_alt(_slowest(rows))}"
+    return Plot(figure_of(panels), title, alt, legend if len(shown) > 1 else {})
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -111,12 +105,8 @@ def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """For each workload: the latency at the 99th percentile (or the highest that all have), slowest first; the
     workload in which the file systems differ most comes first."""
     told = []
-    for workload in dict.fromkeys(str(row["workload"]) for row in rows):
-        own = [row for row in rows if row["workload"] == workload]
-        percent = _shared_percent(own)
-        at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
+    for workload, percent, at, ratio in _ranked(rows):
         ends = ", ".join(f"{row['filesystem']} {_latency(row)}" for row in at)
-        ratio = float(at[0]["mean"]) / float(at[-1]["mean"]) if float(at[-1]["mean"]) > 0 else 1.0
         apart = f" ({times(ratio)} the shortest)" if len(at) > 1 else ""
         told.append((ratio, f"{percent:g} % stay below {ends}{apart}, {workload}"))
     return [text for _, text in sorted(told, key=lambda each: -each[0])]
@@ -125,15 +115,22 @@ def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
     """The slowest and the fastest file system where they differ most, without intervals."""
     found = []
+    for workload, percent, at, ratio in _ranked(rows):
+        ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
+        apart = f" and {ends[1]}, a factor of {numbers.ratio_figures(ratio, math.nan, math.nan).value}"
+        found.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
+    return max(found)[1]
+
+
+def _ranked(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float, list[Mapping[str, Any]], float]]:
+    """Each workload, a percentile that all its file systems have, their rows of it, slowest first, and by how much the
+    slowest exceeds the fastest."""
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         own = [row for row in rows if row["workload"] == workload]
         percent = _shared_percent(own)
         at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
-        ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
-        ratio = float(at[0]["mean"]) / float(at[-1]["mean"]) if float(at[-1]["mean"]) > 0 else 1.0
-        apart = f" and {ends[1]}, a factor of {numbers.ratio_figures(ratio, math.nan, math.nan).value}"
-        found.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
-    return max(found)[1]
+        least = float(at[-1]["mean"])
+        yield workload, percent, at, float(at[0]["mean"]) / least if least > 0 else 1.0
 
 
 def _shared_percent(rows: Sequence[Mapping[str, Any]]) -> float:

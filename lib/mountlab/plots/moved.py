@@ -9,7 +9,7 @@ from statistics import fmean
 from matplotlib.axes import Axes
 
 from mountlab.core import numbers
-from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, row_figure, short
+from mountlab.plots.axes import Rows, beside, dots, grid_lines, in_alt, row_figure, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import Mark, colour_of
 from mountlab.plots.svg import INK
@@ -53,14 +53,10 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), 
     require(known, "trial with counters of its device")
     marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
     groups = {each.group: each for each in sorted(known, key=lambda each: _place(each, workloads))}
-    rows = Rows.of(
-        {
-            group: [name for name in marks if any(each.group == group and each.filesystem == name for each in known)]
-            for group in groups
-        }
-    )
+    present = {(each.group, each.filesystem) for each in known}
+    rows = Rows.of({group: [name for name in marks if (group, name) in present] for group in groups})
     highest = min(max(100 * each.share for each in known), _MOST_PERCENT)
-    with row_figure(rows) as (_, axes):
+    with row_figure(rows) as (figure, axes):
         axes.set_xlim(-3, max(105.0, 1.05 * highest))
         grid_lines(axes, rows)
         for top, bottom in rows.spans:
@@ -70,7 +66,7 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), 
             _draw(axes, y, own, marks[name])
         axes.set_xlabel("device bytes, % of the tool's; at the right: device of tool")
     told = _answers(known)
-    return Plot(axes.get_figure(root=True), told[0], f"Bytes of the device against bytes of the tool. {in_alt(told)}")  # type: ignore[arg-type]
+    return Plot(figure, told[0], f"Bytes of the device against bytes of the tool. {in_alt(told)}")
 
 
 def _place(each: Delivered, workloads: Sequence[str]) -> tuple[int, str, str]:
@@ -81,19 +77,10 @@ def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None
     """The trials of a cell, one below the other so that equal ones are all seen."""
     right = axes.get_xlim()[1]
     heights = [y + 0.5 * (place / max(len(trials) - 1, 1) - 0.5) for place in range(len(trials))]
-    inside = [
-        (100 * each.share, height) for each, height in zip(trials, heights, strict=True) if 100 * each.share <= right
-    ]
-    axes.plot(
-        [share for share, _ in inside],
-        [height for _, height in inside],
-        mark.marker,
-        color=mark.colour,
-        markersize=4,
-        markeredgewidth=0,
-        alpha=0.8,
-        linestyle="none",
-    )
+    percents = [100 * each.share for each in trials]
+    inside = [percent for percent in percents if percent <= right]
+    ys = [height for percent, height in zip(percents, heights, strict=True) if percent <= right]
+    dots(axes, inside, ys, mark, size=4, markeredgewidth=0, alpha=0.8)
     if len(inside) < len(trials):
         axes.plot([right], [y], ">", color=mark.colour, markersize=4.5, clip_on=False)
     beside(axes, 1, y, _bytes(trials))

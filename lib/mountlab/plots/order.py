@@ -10,10 +10,9 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab.core import names, numbers
-from mountlab.plots.axes import short, tick_text
+from mountlab.plots.axes import dots, plain_ticks, short
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
 from mountlab.plots.panels import place_panels
@@ -111,20 +110,12 @@ def _draw_order(
         axes.plot([t.place for t in own], [t.value for t in own], color=mark.colour, linewidth=0.8, alpha=0.6)
         for hollow in (False, True):
             some = [trial for trial in own if trial.warmup == hollow]
-            axes.plot(
-                [t.place for t in some],
-                [t.value for t in some],
-                mark.marker,
-                color=mark.colour,
-                markersize=3.8,
-                markerfacecolor="none" if hollow else mark.colour,
-                linestyle="none",
-                rasterized=raster,
-            )
+            xs, ys = [t.place for t in some], [t.value for t in some]
+            face = "none" if hollow else mark.colour
+            dots(axes, xs, ys, mark, size=3.8, markerfacecolor=face, rasterized=raster)
     axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3, y=1.0)
     axes.set_ylabel("× mean")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
+    plain_ticks(axes.yaxis, 3)
 
 
 def _departure(trials: Sequence[TrialPoint]) -> str:

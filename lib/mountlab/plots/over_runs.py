@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from mountlab.analysis import verdicts
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
-from mountlab.plots.axes import Rows, in_alt, row_figure, short, tick_text, upright
+from mountlab.plots.axes import Rows, dots, in_alt, plain_ticks, row_figure, short, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.ratios import draw_ratio, ratio_axis
 from mountlab.plots.style import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, colour_of
@@ -99,7 +98,9 @@ def plot_over_runs(
         for axes, group in zip(panels, shown, strict=True):
             own = [each for each in points if each.group == group]
             _draw_panel(axes, own, group, {name: marks[name] for name in present})
-        _run_axis(panels[-1], runs, noun)
+        panels[-1].set_xlim(-0.5, len(runs) - 0.5)
+        panels[-1].set_xticks(range(len(runs)), labels=list(runs))
+        panels[-1].set_xlabel(f"{noun}, in the order given")
     more = f" {len(groups) - len(shown)} more in the tables." if len(groups) > len(shown) else ""
     alt = f"Each figure in each run, over its mean over all runs. {in_alt(_spans(points))}{more}"
     return Plot(figure, title, alt, {name: marks[name] for name in present})
@@ -115,11 +116,10 @@ def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mappi
         axes.plot(x, [each.value for each in own], color=mark.colour, linewidth=0.8, alpha=0.6)
         for at, each in zip(x, own, strict=True):
             upright(axes, at, each.low, each.high, colour=mark.colour)
-        axes.plot(x, [each.value for each in own], mark.marker, color=mark.colour, markersize=4.5, linestyle="none")
+        dots(axes, x, [each.value for each in own], mark, size=4.5)
     axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
     axes.set_ylabel("× mean")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 6))))
+    plain_ticks(axes.yaxis)
 
 
 def _limit(axes: Axes, points: Sequence[Relative]) -> None:
@@ -132,12 +132,6 @@ def _limit(axes: Axes, points: Sequence[Relative]) -> None:
     old = axes.get_ylim() if axes.get_autoscaley_on() is False else (low, high)
     room = 0.06 * (high - low)
     axes.set_ylim(min(low - room, old[0]), max(high + room, old[1]))
-
-
-def _run_axis(axes: Axes, runs: Sequence[str], noun: str) -> None:
-    axes.set_xlim(-0.5, len(runs) - 0.5)
-    axes.set_xticks(range(len(runs)), labels=list(runs))
-    axes.set_xlabel(f"{noun}, in the order given")
 
 
 def _spans(points: Sequence[Relative]) -> list[str]:

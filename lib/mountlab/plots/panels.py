@@ -11,10 +11,10 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter
 
 from mountlab.core import numbers
-from mountlab.plots.axes import log_ticks, reach, short, tick_text
+from mountlab.plots.axes import beside, log_reach, number_ticks, plain_ticks, reach, short, tick_text
 from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
 
@@ -117,15 +117,12 @@ def value_limits(
         low = min(0.0, low) if zero else low
         room = 0.05 * (high - low) or abs(high) or 1.0
         limit(low if zero else low - room, high + room)
-        axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, 9))))
+        plain_ticks(axis, decimals=9)
 
 
 def log_limits(axes: Axes, low: float, high: float, *, way: str = "y", fewest: int = 4) -> None:
     """A log axis over the data with some room, and at most some six ticks that people can read."""
-    room = max((high / low) ** 0.04, 1.005)
-    low, high = low / room, high * room
-    ticks = [tick for tick in log_ticks(low, high) if low <= tick <= high]
+    low, high, ticks = log_reach(low, high)
     ticks = ticks[:: max(1, len(ticks) // fewest)] if len(ticks) > 2 * fewest else ticks
     if way == "x":
         ticks = _apart(axes, ticks, high / low)
@@ -134,7 +131,7 @@ def log_limits(axes: Axes, low: float, high: float, *, way: str = "y", fewest: i
     else:
         axes.set_yscale("log")
         axes.set_ylim(low, high)
-    set_ticks(axes.xaxis if way == "x" else axes.yaxis, ticks, [tick_text(tick) for tick in ticks])
+    number_ticks(axes.xaxis if way == "x" else axes.yaxis, ticks)
 
 
 def _apart(axes: Axes, ticks: Sequence[float], reach_over: float) -> list[float]:
@@ -150,9 +147,8 @@ def _apart(axes: Axes, ticks: Sequence[float], reach_over: float) -> list[float]
 
 def set_ticks(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
     """Ticks at these places, with these texts, and no others."""
-    axis.set_major_locator(FixedLocator(list(places)))
+    number_ticks(axis, places)
     axis.set_major_formatter(FixedFormatter(list(texts)))
-    axis.set_minor_locator(NullLocator())
 
 
 def thin_texts(texts: Sequence[str], most: int) -> list[str]:
@@ -168,17 +164,7 @@ def label_ends(axes: Axes, ends: Mapping[str, float], marks: Mapping[str, Mark])
     height = figure_of({"": axes}).get_figheight()
     for name, place in apart(places, _LABEL_PT / (72 * (height - AXIS_IN))).items():
         for text, colour, shift in ((marks[name].glyph, marks[name].colour, 4), (short(name, 16), INK, 14)):
-            axes.annotate(
-                text,
-                (1, place),
-                xycoords="axes fraction",
-                xytext=(shift, 0),
-                textcoords="offset points",
-                va="center_baseline",
-                ha="left",
-                color=colour,
-                annotation_clip=False,
-            )
+            beside(axes, 1, place, text, shift=shift, where="axes fraction", color=colour)
 
 
 def _fraction(axes: Axes, y: float) -> float:

@@ -19,7 +19,7 @@ from mountlab.plots.svg import INK
 
 FORMS = ("svg", "png", "pdf")
 _BLACK = "#000000"
-_DPI = 300
+_DPI, _KEYS_IN = 300, 0.3
 _SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "pdf.fonttype": 42, "savefig.facecolor": "white"}
 """Text as paths: an SVG then looks alike wherever it is opened. PDFs hold the fonts: their text can be found."""
 _METADATA: dict[str, dict[str, Any]] = {
@@ -35,23 +35,15 @@ def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str,
     copy, buffer, scale = deepcopy(figure), io.BytesIO(), min(1.0, width_in / WIDTH_IN)
     with mpl.rc_context({**STYLE, **_SETTINGS}):
         if legend:
-            copy.legend(
-                handles=[_key(name, mark) for name, mark in legend.items()],
-                loc="outside upper left",
-                ncols=4,
-                frameon=False,
-                fontsize="small",
-                handletextpad=0.3,
-            )
+            keys = [_key(name, mark) for name, mark in legend.items()]
+            look: dict[str, Any] = {"ncols": 4, "frameon": False, "fontsize": "small", "handletextpad": 0.3}
+            copy.legend(handles=keys, loc="outside upper left", **look)
         _scale(copy, scale)
         _in_black(copy)
         copy.set_size_inches(width_in, scale * (figure.get_figheight() + (_KEYS_IN if legend else 0)))
         copy.set_layout_engine("constrained")
         copy.savefig(buffer, format=form, dpi=_DPI, metadata=_METADATA[form])
     return buffer.getvalue()
-
-
-_KEYS_IN = 0.3
 
 
 def _key(name: str, mark: Mark) -> Line2D:

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from mountlab.core import numbers
-from mountlab.plots.axes import dot, in_alt, interval, log_ticks, reach, tick_text
+from mountlab.plots.axes import dot, in_alt, interval, log_ticks, number_ticks, reach
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, colour_of
 from mountlab.plots.svg import INK
+
+_WIDEST_RATIO = 10.0
+_HELD, _MISSED = MARKS[0], Mark(MARKS[1].colour, "X", "✖")
 
 
 def plot_smallest_difference(
@@ -35,20 +37,14 @@ def plot_smallest_difference(
         figure = Figure(figsize=(WIDTH_IN, 3.0), layout="constrained")
         axes = figure.subplots()
         for name, curve in known.items():
-            _draw_curve(axes, curve, planned.get(name, math.nan), marks[name])
+            at, mark = planned.get(name, math.nan), marks[name]
+            axes.plot(list(curve), [100 * (ratio - 1) for ratio in curve.values()], color=mark.colour, linewidth=1.4)
+            if at in curve:
+                dot(axes, at, 100 * (curve[int(at)] - 1), mark)
         _difference_axes(axes, known)
     lines = [f"{name}: {_at_plan(curve, planned.get(name, math.nan))}" for name, curve in known.items()]
     alt = f"Smallest difference shown with a chance of {numbers.percent(power)}, by number of blocks. {in_alt(lines)}"
     return Plot(figure, f"{in_alt(lines[:1]).rstrip('.')}, with a chance of {numbers.percent(power)}", alt, marks)
-
-
-_WIDEST_RATIO = 10.0
-
-
-def _draw_curve(axes: Axes, curve: Mapping[int, float], planned: float, mark: Mark) -> None:
-    axes.plot(list(curve), [100 * (ratio - 1) for ratio in curve.values()], color=mark.colour, linewidth=1.4)
-    if planned in curve:
-        dot(axes, planned, 100 * (curve[int(planned)] - 1), mark)
 
 
 def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> None:
@@ -57,10 +53,7 @@ def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> N
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis, values in ((axes.xaxis, blocks), (axes.yaxis, shares)):
-        ticks = log_ticks(min(values), max(values))
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
-        axis.set_minor_locator(NullLocator())
+        number_ticks(axis, log_ticks(min(values), max(values)))
         axis.grid(visible=True, color=INK, alpha=0.16, linewidth=0.6)
     axes.set_xlabel("blocks; dot: as planned")
     axes.set_ylabel("smallest difference shown, %")
@@ -73,9 +66,6 @@ def _at_plan(curve: Mapping[int, float], planned: float) -> str:
 
 
 # ── simulated runs ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_HELD, _MISSED = MARKS[0], Mark(MARKS[1].colour, "X", "✖")
 
 
 def plot_simulated(

@@ -15,6 +15,8 @@ from mountlab.plots.base import Plot, require
 from mountlab.plots.style import MARKS, Mark, colour_of
 from mountlab.plots.svg import INK
 
+_PUBLISHED = Mark(INK, "D", "◇")
+
 
 def plot_ratios(
     comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str] = ()
@@ -37,7 +39,11 @@ def plot_ratios(
         for group, members in groups.items():
             for each in members:
                 draw_ratio(axes, rows.places[group, each.candidate], each, marks[each.candidate])
-    lines = [f"{c.candidate}, {group}: {_spoken(c, smallest_effect)}" for group, cs in groups.items() for c in cs]
+    lines = [
+        f"{c.candidate}, {group}: {verdicts.compared_figures(c)} {verdicts.verdict_of(c, smallest_effect)}"
+        for group, own in groups.items()
+        for c in own
+    ]
     alt = f"Ratios to {known[0].baseline} with {numbers.percent(known[0].level)} intervals. {in_alt(lines)}"
     return Plot(figure, verdicts.finding(known, smallest_effect), alt)
 
@@ -51,11 +57,6 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
     noun = names.metric_noun(comparison.metric, comparison.label)
     less = "" if comparison.more_is_better else " (less is better)"
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
-
-
-def _spoken(comparison: Comparison, smallest_effect: float) -> str:
-    figures = verdicts.compared_figures(comparison)
-    return f"{figures} {verdicts.verdict_of(comparison, smallest_effect)}"
 
 
 def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:
@@ -83,9 +84,6 @@ def ratio_axis(
 # ── published figures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_PUBLISHED = Mark(INK, "D", "◇")
-
-
 def plot_published(
     pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str] = ()
 ) -> Plot:
@@ -108,13 +106,10 @@ def plot_published(
             beside(axes, 1, y, numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value)
             if ours:
                 draw_ratio(axes, rows.places[group, "ours"], ours, marks.get(theirs.candidate, MARKS[-1]))
-    return Plot(figure, verdicts.published_sentence(known), _published_alt(known))
-
-
-def _published_alt(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
     lines = [
         f"{theirs.candidate}, {theirs.what}: published {numbers.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
         + (str(verdicts.compared_figures(ours)) if ours else "not measured")
-        for theirs, ours in pairs
+        for theirs, ours in known
     ]
-    return f"Published ratios to {pairs[0][0].baseline} beside ours. {in_alt(lines)}"
+    alt = f"Published ratios to {known[0][0].baseline} beside ours. {in_alt(lines)}"
+    return Plot(figure, verdicts.published_sentence(known), alt)

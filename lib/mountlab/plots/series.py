@@ -65,14 +65,9 @@ def plot_series(
 def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> None:
     for each in courses:
         points = thinned(each.points)
-        axes.plot(
-            [seconds for seconds, _ in points],
-            [value / scale.factor for _, value in points],
-            color=mark.colour,
-            linewidth=0.9,
-            alpha=0.75,
-            linestyle=":" if each.steady is False else "-",
-        )
+        xs, ys = [seconds for seconds, _ in points], [value / scale.factor for _, value in points]
+        style = ":" if each.steady is False else "-"
+        axes.plot(xs, ys, color=mark.colour, linewidth=0.9, alpha=0.75, linestyle=style)
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from mountlab.core import names
 from mountlab.core.units import Scale
-from mountlab.plots.axes import Rows, beside, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
+from mountlab.plots.axes import Rows, beside, dots, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
 from mountlab.plots.style import MANY_DOTS, Mark, colour_of
@@ -33,10 +33,7 @@ def plot_trials(
     the metric.
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
-    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
-    require(trials, f"counted trial with {metric}")
-    marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
-    scale = scale_of(measurements, metric)
+    trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
     means = [
         mean
@@ -54,25 +51,27 @@ def plot_trials(
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
 
 
+def counted_trials(
+    measurements: pd.DataFrame, metric: str, filesystems: Sequence[str], groups: Sequence[str]
+) -> tuple[list[TrialPoint], dict[str, Mark], Scale]:
+    """The trials that count, the mark of each file system, and the unit; the arguments are those of the plots. Raises
+    InputError where no counted trial has the metric."""
+    trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
+    require(trials, f"counted trial with {metric}")
+    marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
+    return trials, marks, scale_of(measurements, metric)
+
+
 def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Mapping[str, Mark], scale: Scale) -> None:
     """Moved up or down by block, not at random: equal values stay visible, and the picture stays the same."""
     first, last = min(trial.block for trial in trials), max(trial.block for trial in trials)
     for name in dict.fromkeys(trial.filesystem for trial in trials):
         own = [trial for trial in trials if trial.filesystem == name]
-        ys = [
-            rows.places[trial.group, name] + 0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own
-        ]
-        axes.plot(
-            [trial.value / scale.factor for trial in own],
-            ys,
-            marks[name].marker,
-            color=marks[name].colour,
-            markersize=4.5,
-            markeredgewidth=0,
-            alpha=0.75,
-            linestyle="none",
-            rasterized=len(trials) > MANY_DOTS,
-        )
+        xs = [trial.value / scale.factor for trial in own]
+        shifts = [0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own]
+        ys = [rows.places[trial.group, name] + shift for trial, shift in zip(own, shifts, strict=True)]
+        raster = len(trials) > MANY_DOTS
+        dots(axes, xs, ys, marks[name], size=4.5, markeredgewidth=0, alpha=0.75, rasterized=raster)
 
 
 def _draw_mean(axes: Axes, y: float, mean: MeanPoint) -> None:

@@ -87,7 +87,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
     open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return ComparisonSet(
-        p=_two_sided(ratios.p(), until),
+        p=ratios.p() if until is None else sequential.true_p(ratios.p(), until),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
         low=low,
         high=high,
@@ -196,7 +196,3 @@ def needed_blocks(ratios: Ratios, undecided: int, level: float, smallest_effect:
 
 def _real_p(p: Floats, until: Until | None) -> Floats:
     return p if until is None else sequential.true_p_one_sided(p, until)
-
-
-def _two_sided(p: Floats, until: Until | None) -> Floats:
-    return p if until is None else sequential.true_p(p, until)

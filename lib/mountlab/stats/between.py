@@ -93,18 +93,8 @@ def _between(logs: Sequence[Floats], within: float, rounding: float, level: floa
     between, low, high = np.sqrt(shares * _squares(sizes, means, shares) / squares).tolist()
     f = float(_squares(sizes, means, np.zeros(1))[0]) / (runs - 1) / inside
     share, share_low, share_high = shares.tolist()
-    return Spread(
-        between,
-        low,
-        high,
-        math.sqrt(within),
-        float(scipy.stats.f.sf(f, *degrees)),
-        runs,
-        n,
-        share=share,
-        share_low=share_low,
-        share_high=share_high,
-    )
+    found = Spread(between, low, high, math.sqrt(within), float(scipy.stats.f.sf(f, *degrees)), runs, n)
+    return replace(found, share=share, share_low=share_low, share_high=share_high)
 
 
 def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:

@@ -122,7 +122,8 @@ def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flag
     `late`: the blocks in which a side ran into its limit; `bad`: of each comparison 1 where a larger value is worse, -1
     where a smaller one is, and NaN where a limit says nothing about the metric: such a ratio has no figure.
     """
-    ours, theirs = (_log_scores(*side, bad) for side in zip(sides, late, strict=True))
+    worst = (bad * math.inf)[:, None]
+    ours, theirs = (np.where(own, worst, logarithms(values)) for values, own in zip(sides, late, strict=True))
     with np.errstate(invalid="ignore"):  # of two censored sides nothing is known
         logs = ours - theirs
     ranked: Flags = np.any(late[0] | late[1], axis=1)
@@ -139,10 +140,6 @@ def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flag
         paired=ratios.paired | ranked,
     )
     return RankedRatios(**vars(whole), logs=logs, ranked=ranked)
-
-
-def _log_scores(values: Floats, late: Flags, bad: Floats) -> Floats:
-    return np.where(late, (bad * math.inf)[:, None], logarithms(values))
 
 
 def _median(logs: NDArray[np.float64]) -> float:

@@ -220,11 +220,7 @@ STATISTICS: dict[str, Statistic] = {
         positive=True,
     ),
     "median": Statistic(
-        "Median",
-        "median, order statistics",
-        "for what is typical, where a few trials stray far",
-        _median,
-        ranks=True,
+        "Median", "median, order statistics", "for what is typical, where a few trials stray far", _median, ranks=True
     ),
     "harmonic": Statistic(
         "Harmonic mean",

@@ -102,10 +102,8 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     together: Counter[int] = Counter()
     for part in parts:
         together.update(part.counts)
-    least, most = (
-        (min(each.least for each in parts), max(each.most for each in parts)) if parts else (-math.inf, math.inf)
-    )
-    return _sorted(together, least, most)
+    least = min((each.least for each in parts), default=-math.inf)
+    return _sorted(together, least, max((each.most for each in parts), default=math.inf))
 
 
 def enough(ios: float, percent: float) -> bool:

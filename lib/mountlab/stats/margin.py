@@ -21,18 +21,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mountlab.core.model import Until
+from mountlab.stats import comparisons
 from mountlab.stats import looks as looking
 from mountlab.stats.adjusted import adjusted_sides, joint_bounds, share_of_error
-from mountlab.stats.comparisons import (
-    Flags,
-    Ratios,
-    Steps,
-    compare_rows_unpaired,
-    log_step,
-    logarithms,
-    moments_of_known,
-    welch_df,
-)
+from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.estimates import Floats
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.power import POWER
@@ -169,7 +161,7 @@ def _smaller(change: Floats, baseline: Floats) -> NDArray[np.int64]:
 def _of_blocks(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Floats]:
     """Change to baseline by Welch, and the spread of one value of each side together."""
     spread = np.sqrt(sum(_log_variance(each)[1] for each in (change, baseline)))
-    return compare_rows_unpaired(change, baseline, steps=steps), spread
+    return comparisons.compare_rows_unpaired(change, baseline, steps=steps), spread
 
 
 def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Floats]:
@@ -181,20 +173,20 @@ def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Fl
     known = (m > 0) & (k > 0) & (degrees > 0)
     squares = np.nan_to_num(one) * (m - 1) + np.nan_to_num(other) * (k - 1)
     sd = np.sqrt(np.divide(squares, degrees, out=np.full(len(m), math.nan), where=known))
-    shares = [log_step(values, step) for values, step in zip((change, baseline), steps, strict=True)]
+    shares = [comparisons.log_step(values, step) for values, step in zip((change, baseline), steps, strict=True)]
     rounding = common_variance(shares[0], sd) + common_variance(shares[1], sd)
     known &= ~(alike(sd, np.ones(len(sd))) & (rounding == 0))
     se = np.where(known, np.sqrt(sd**2 * (1 / np.maximum(m, 1) + 1 / np.maximum(k, 1)) + rounding), math.nan)
-    ratios = compare_rows_unpaired(change, baseline)
+    ratios = comparisons.compare_rows_unpaired(change, baseline)
     exact = np.ones(len(se), dtype=bool)  # these degrees of freedom hold in every tail, as those of pairs do
     return replace(ratios, log_se=se, df=np.where(known, degrees, math.nan), paired=exact), sd * math.sqrt(2)
 
 
 def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
     """How many values each row has, and the variance of their logarithms; NaN for fewer than two."""
-    logs = logarithms(values)
+    logs = comparisons.logarithms(values)
     n = np.count_nonzero(~np.isnan(logs), axis=1)
-    return n, moments_of_known(logs, n)[1] ** 2
+    return n, comparisons.moments_of_known(logs, n)[1] ** 2
 
 
 # ── what it would take ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +221,7 @@ def _needed(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: 
 def _power(away: Floats, spread: Floats, n: NDArray[np.int64], errors: Floats) -> Floats:
     """The chance that n values of each side show at this error on which side of the margin a change lies that is so far
     `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
-    df = welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
+    df = comparisons.welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
     critical = -special.stdtrit(df, errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(away) * np.sqrt(n) / spread, _FAR)

@@ -34,7 +34,7 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
     never shown to differ from 1). NaN where the spread or the ratio is not known. Fast for many: the smallest effect
     that n blocks show is looked up in a table, made once for a level and a power.
     """
-    return _blocks_for(_effect(ratio, log_sd), power, level)
+    return _first_below(smallest_effects(power, level), _effect(ratio, log_sd))
 
 
 def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
@@ -181,10 +181,6 @@ def _effect(ratio: ArrayLike, log_sd: ArrayLike) -> Floats:
         raise ValueError("a ratio is positive")
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.abs(np.log(ratios)) / np.asarray(log_sd, dtype=float), dtype=float)
-
-
-def _blocks_for(effect: Floats, power: float, level: float) -> Floats:
-    return _first_below(smallest_effects(power, level), effect)
 
 
 def _first_below(falling: Floats, wanted: Floats) -> Floats:

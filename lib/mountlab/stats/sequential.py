@@ -92,15 +92,14 @@ def true_p(p: ArrayLike, until: Until) -> Array:
         log_p = np.log(nominal)
     below = np.exp(np.minimum(log_p, np.log(_P[0]))) * (real[0] / _P[0])
     within = np.exp(np.interp(log_p, np.log(_P), np.log(real)))
-    honest: Array = np.minimum(np.where(nominal < _P[0], below, within) / SHARE, 1.0)
+    honest = np.minimum(np.where(nominal < _P[0], below, within) / SHARE, 1.0)
     return np.where(np.isnan(nominal), np.nan, honest)
 
 
 def true_p_one_sided(p: ArrayLike, until: Until) -> Array:
     """The same for one-sided p values: the interval misses equally often on either side."""
     nominal = np.asarray(p, dtype=float)
-    honest: Array = np.maximum(true_p(np.minimum(2 * nominal, 1.0), until) / 2, nominal)
-    return honest
+    return np.asarray(np.maximum(true_p(np.minimum(2 * nominal, 1.0), until) / 2, nominal))
 
 
 def half_widths(values: ArrayLike, level: float) -> Array:
@@ -112,10 +111,9 @@ def half_widths(values: ArrayLike, level: float) -> Array:
     exponent = np.frexp(np.nanmax(np.abs(shifted), axis=-1, keepdims=True, initial=0.0))[1]
     shifted = np.ldexp(shifted, -exponent)  # exact; squares of very small or large values are beyond floating point
     squares = np.cumsum(shifted**2, axis=-1) - np.cumsum(shifted, axis=-1) ** 2 / counts
-    variance = np.maximum(squares, 0) / np.maximum(counts - 1, 1)
-    half = scipy.stats.t.ppf((1 + level) / 2, np.maximum(counts - 1, 1)) * np.ldexp(
-        np.sqrt(variance / counts), exponent
-    )
+    degrees = np.maximum(counts - 1, 1)
+    error = np.ldexp(np.sqrt(np.maximum(squares, 0) / degrees / counts), exponent)
+    half = scipy.stats.t.ppf((1 + level) / 2, degrees) * error
     return np.where((counts < 2) | np.isnan(half), np.inf, half)
 
 
@@ -144,8 +142,13 @@ def blocks_taken(values: ArrayLike, until: Until) -> NDArray[np.intp]:
     For simulations and predictions; a run looks at the same intervals after each block (mountlab.analysis.stopping).
     """
     sample = np.asarray(values, dtype=float)
-    together = precise(sample[..., : until.max], until).all(axis=-2)
-    return np.where(together.any(axis=-1), together.argmax(axis=-1) + 1, until.max)
+    together = np.asarray(precise(sample[..., : until.max], until).all(axis=-2))
+    return first_block(together, until.max)
+
+
+def first_block(done: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
+    """The first block, of the last axis, after which a rule is content; `most` where it never is."""
+    return np.where(done.any(axis=-1), done.argmax(axis=-1) + 1, most)
 
 
 # ── the recursion ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -187,8 +190,7 @@ def _worst_p(least: int, most: int, levels: Sequence[float]) -> Array:
     widths at which it stops between its first and its last look: of shape (len(_P),)."""
     counts = np.arange(least, most + 1)
     limits = np.concatenate([_limits(counts, level) for level in levels])
-    worst: Array = np.maximum(_misses(counts, limits).max(axis=0), _P)
-    return worst
+    return np.asarray(np.maximum(_misses(counts, limits).max(axis=0), _P))
 
 
 def _limits(counts: NDArray[np.intp], level: float) -> Array:
@@ -197,8 +199,7 @@ def _limits(counts: NDArray[np.intp], level: float) -> Array:
     quantiles = scipy.stats.t.ppf((1 + level) / 2, counts - 1)
     widths = quantiles / np.sqrt(counts)
     ratios = np.geomspace(0.6 * widths[-1], 1.6 * widths[0], _RATIOS)
-    limits: Array = ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2
-    return limits
+    return np.asarray(ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2)
 
 
 def _misses(counts: NDArray[np.intp], limits: Array) -> Array:
@@ -258,5 +259,4 @@ def _transition(most: int) -> Array:
 def _share_below(nodes: Array, limits: Array) -> Array:
     """How much of the weight on each node counts as W <= limit: shape (limits, nodes), between 0 and 1."""
     edges = np.concatenate([[0.0], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1] + 1]])
-    share: Array = np.clip((limits[:, None] - edges[:-1]) / np.diff(edges), 0.0, 1.0)
-    return share
+    return np.asarray(np.clip((limits[:, None] - edges[:-1]) / np.diff(edges), 0.0, 1.0))

@@ -77,8 +77,7 @@ def _modified_z(rows: Floats) -> Floats:
     mad = np.median(distance, axis=1, keepdims=True)
     flat = np.flatnonzero(mad[:, 0] == 0)
     mad[flat, 0] = [_half_a_step(row) for row in rows[flat]]
-    z: Floats = np.where(mad > 0, _MAD_OF_NORMAL * distance / np.where(mad > 0, mad, 1.0), 0.0)
-    return z
+    return np.where(mad > 0, _MAD_OF_NORMAL * distance / np.where(mad > 0, mad, 1.0), 0.0)
 
 
 def _half_a_step(row: Floats) -> float:
@@ -121,8 +120,7 @@ def drift_p(samples: ArrayLike) -> Floats:
     tails = [
         _kendall_tail(_ties(row), k) if has else alike[k] for row, k, has in zip(rows, more.tolist(), tied, strict=True)
     ]
-    p: Floats = np.minimum(1.0, 2 * np.array(tails))
-    return p
+    return np.asarray(np.minimum(1.0, 2 * np.array(tails)))
 
 
 def _ties(row: Floats) -> tuple[int, ...]:
@@ -214,8 +212,7 @@ def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
         return np.array([1 - np.searchsorted(null, each) / len(null) for null, each in zip(nulls, seen, strict=True)])
     null = _null(statistic, tuple(range(1, n + 1)))
     as_large = len(null) - np.searchsorted(null, seen, side="left")
-    p: Floats = (as_large + 1) / (len(null) + 1)  # the order seen is one more of those drawn, so that p is never 0
-    return p
+    return np.asarray((as_large + 1) / (len(null) + 1))  # the order seen is one more of those drawn: p is never 0
 
 
 @lru_cache(maxsize=256)
@@ -233,8 +230,7 @@ def _draws(n: int) -> int:
 
 
 def _ranks(rows: Floats) -> Floats:
-    ranks: Floats = scipy.stats.rankdata(rows, axis=1)
-    return ranks
+    return np.asarray(scipy.stats.rankdata(rows, axis=1))
 
 
 def _rank_sums(ranks: Floats) -> Floats:
@@ -243,16 +239,14 @@ def _rank_sums(ranks: Floats) -> Floats:
 
 
 def _largest_rank_sum(ranks: Floats) -> Floats:
-    largest: Floats = np.abs(_rank_sums(ranks)).max(axis=1)
-    return largest
+    return np.asarray(np.abs(_rank_sums(ranks)).max(axis=1))
 
 
 def _likeness_of_neighbours(ranks: Floats) -> Floats:
     """Minus von Neumann's ratio, -(sum of squared steps) / (sum of squared deviations); equal ranks have the least."""
     steps = np.square(np.diff(ranks, axis=1)).sum(axis=1)
     spread = np.square(ranks - ranks.mean(axis=1, keepdims=True)).sum(axis=1)
-    likeness: Floats = np.where(spread > 0, -steps / np.where(spread > 0, spread, 1.0), -np.inf)
-    return likeness
+    return np.where(spread > 0, -steps / np.where(spread > 0, spread, 1.0), -np.inf)
 
 
 # ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,8 +276,7 @@ def _without_ties(row: Floats) -> Floats:
     levels = np.unique(row)
     if len(levels) == len(row):
         return row
-    spread: Floats = np.random.default_rng(_SEED).uniform(-0.5, 0.5, len(row)) * np.diff(levels).min()
-    return row + spread
+    return np.asarray(row + np.random.default_rng(_SEED).uniform(-0.5, 0.5, len(row)) * np.diff(levels).min())
 
 
 # ── steady state ─────────────────────────────────────────────────────────────────────────────────────────────────────

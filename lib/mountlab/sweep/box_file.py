@@ -14,7 +14,7 @@ from mountlab.core.units import TimeText, parse_seconds
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep.filesystem_entry import BOX_PATH
 from mountlab.sweep.sweep_file import LONGEST_TRIAL_S, MIN_GRACE_S
-from mountlab.sweep.validated import File, validated
+from mountlab.sweep.validated import File, check_text, validated
 
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
@@ -22,6 +22,14 @@ _HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}@)?\[?[A-Za-z0-9_:][A-Za-
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 """What boxes that share a queue may be called."""
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}\Z")
+
+_PLAIN = "letters, digits, '_', '.' and '-', the first of them a letter or a digit"
+_LABELS = f"{_PLAIN}, 40 at most"
+_DIRECTORIES = "an absolute path of two parts or more, in plain characters, such as /srv/mountlab"
+_DEVICES = (
+    "/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot (/dev/pmem0 does not); "
+    "memory:0x... for pmfs"
+)
 
 
 class BoxFile(File):
@@ -66,25 +74,14 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     _check_address(file, where)
-    _check_label(file.label, where)
-    for key in ("mount_root", "output_root"):
-        path = getattr(file, key)
-        if path is not None and not BOX_PATH.match(path):
-            raise ParameterError(
-                "not a directory for Mountlab",
-                where=f"{where}: {key}",
-                got=repr(path),
-                allowed="an absolute path of two parts or more, in plain characters, such as /srv/mountlab",
-            )
+    if file.label is not None:
+        check_text(file.label, LABEL, "not a label of boxes", f"{where}: label", _LABELS)
+    for key, path in (("mount_root", file.mount_root), ("output_root", file.output_root)):
+        if path is not None:
+            check_text(path, BOX_PATH, "not a directory for Mountlab", f"{where}: {key}", _DIRECTORIES)
     for label, device in (file.scratch or {}).items():
-        if not _STABLE_ID.fullmatch(device):
-            raise ParameterError(
-                "a scratch device must be named by a stable id",
-                where=f"{where}: scratch.{label}",
-                got=repr(device),
-                allowed="/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot "
-                "(/dev/pmem0 does not); memory:0x... for pmfs",
-            )
+        what = "a scratch device must be named by a stable id"
+        check_text(device, _STABLE_ID, what, f"{where}: scratch.{label}", _DEVICES)
     grace_s = parse_seconds(file.grace, where=f"{where}: grace")
     if not MIN_GRACE_S <= grace_s <= LONGEST_TRIAL_S:
         raise ParameterError(
@@ -99,16 +96,6 @@ def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
     return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
 
 
-def _check_label(label: str | None, where: str) -> None:
-    if label is not None and not LABEL.fullmatch(label):
-        raise ParameterError(
-            "not a label of boxes",
-            where=f"{where}: label",
-            got=repr(label),
-            allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit, 40 at most",
-        )
-
-
 def _check_address(file: BoxFile, where: str) -> None:
     """Raise ParameterError for what ssh would take for an option, a shell for a command, or people for a password."""
     for key, text, shape in (("host", file.host, _HOST), ("user", file.user or "", _USER)):
@@ -120,10 +107,5 @@ def _check_address(file: BoxFile, where: str) -> None:
                 allowed="a name alone: keys and the agent of ssh open the door",
                 next_step="change that password if the file has been anywhere else; then ssh-copy-id",
             )
-        if text and not shape.match(text):
-            raise ParameterError(
-                f"not a {key}",
-                where=f"{where}: {key}",
-                got=repr(text),
-                allowed="letters, digits, '_', '.' and '-', the first of them a letter or a digit",
-            )
+        if text:
+            check_text(text, shape, f"not a {key}", f"{where}: {key}", _PLAIN)

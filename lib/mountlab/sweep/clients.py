@@ -85,12 +85,13 @@ def endpoints(
     workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int
 ) -> tuple[ClientEndpoint, ...]:
     """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
-    as the box sees it, `output` that of the trial's output, whose name is the trial's; `seed` is that of the block."""
+    as the box sees it, `output` that of the trial's output, whose name is the trial's and beside which the box that
+    asks has a directory with their sockets; `seed` is that of the block."""
     roots, trial_id = {each.client: each.root for each in mounts}, output.rpartition("/")[2]
     return tuple(
         ClientEndpoint(
             client=name,
-            socket=f"{sockets_of(output)}/{name}",
+            socket=f"{output}.c/{name}",
             directory=f"{roots[name]}/{trial_id}/{name}",
             same_directory=f"{root}/{trial_id}/{name}",
             seed=derived(seed, "client", number),
@@ -98,11 +99,6 @@ def endpoints(
         for number, name in enumerate(workload.clients, start=1)
         if name in roots
     )
-
-
-def sockets_of(output: str) -> str:
-    """The directory on the box that asks with a socket for each client of a trial."""
-    return f"{output}.c"
 
 
 def opening(lease: Lease) -> Step:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mountlab.core.model import Cell, Design, Filesystem, Sweep
+from mountlab.core.model import Cell, Filesystem, Sweep
 
 T = TypeVar("T")
 
@@ -29,11 +29,8 @@ def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
     a split plot. The same sweep and seed give the same order.
     """
     rng = random.Random(seed)  # noqa: S311  # an order that can be drawn again, no secret
-    return tuple(visit for block in _block_numbers(sweep.design) for visit in _block(sweep, block, rng))
-
-
-def _block_numbers(design: Design) -> range:
-    return range(1 - design.warmup, design.repeats + 1)
+    blocks = range(1 - sweep.design.warmup, sweep.design.repeats + 1)
+    return tuple(visit for block in blocks for visit in _block(sweep, block, rng))
 
 
 def _block(sweep: Sweep, block: int, rng: random.Random) -> Iterator[Visit]:

@@ -16,10 +16,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
-from mountlab.sweep.clients import (
-    check_clients,
-    refusal,
-)
+from mountlab.sweep.clients import check_clients, refusal
 from mountlab.tools import TOOLS
 from mountlab.tools.base import CopiesData, programs_for
 

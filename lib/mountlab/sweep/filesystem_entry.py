@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem
 from mountlab.core.options import unknown_key
 from mountlab.core.units import SizeText, parse_bytes
 from mountlab.filesystems import FAMILIES
+from mountlab.sweep.validated import File, check_text
 
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 """A directory of the box that may be named: absolute, of two parts or more, in plain characters, none of them '..'."""
@@ -32,21 +31,11 @@ _PATTERNS = {
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
 }
 _SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes"}
-_AS_THEY_ARE = (
-    "path",
-    "server",
-    "image_dir",
-    "device",
-    "zram_algorithm",
-    "pmbd",
-    "journal_device",
-)
+_AS_THEY_ARE = ("path", "server", "image_dir", "device", "zram_algorithm", "pmbd", "journal_device")
 
 
-class FilesystemFile(BaseModel):
+class FilesystemFile(File):
     """What YAML may hold. Which keys a type understands is told by its family."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     type: str
     """Which file system it is."""
@@ -100,7 +89,8 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
         raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
     given: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
-    sizes: dict[str, Any] = {field: _size(getattr(entry, key), f"{where}.{key}") for key, field in _SIZES.items()}
+    texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}
+    sizes: dict[str, Any] = {_SIZES[key]: parse_bytes(text, where=f"{where}.{key}") for key, text in texts.items()}
     fs = Filesystem(
         name=name,
         type=entry.type,
@@ -145,47 +135,29 @@ def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
     return {**rest, "over": _without_retired(entry["over"], f"{where}.over", kept=kept)} if "over" in entry else rest
 
 
-def _size(text: str | None, where: str) -> int | None:
-    return None if text is None else parse_bytes(text, where=where)
-
-
 def _check_text(entry: FilesystemFile, where: str) -> None:
+    what, paths = "not a directory that can be measured", "an absolute path of two parts or more, in plain characters"
     for key in ("path", "image_dir"):
         path = getattr(entry, key)
-        if path is not None and not BOX_PATH.match(path) and path not in ("/tmp",):  # noqa: S108  # of the box
-            raise ParameterError(
-                "not a directory that can be measured",
-                where=f"{where}.{key}",
-                got=repr(path),
-                allowed="an absolute path of two parts or more, in plain characters",
-            )
+        if path not in (None, "/tmp"):  # noqa: S108  # of the box
+            check_text(path, BOX_PATH, what, f"{where}.{key}", paths)
     for key, (pattern, allowed) in _PATTERNS.items():
         text = getattr(entry, key)
-        if text is not None and not re.fullmatch(pattern, text):
-            raise ParameterError(f"not a value for {key}", where=f"{where}.{key}", got=repr(text), allowed=allowed)
+        if text is not None:
+            check_text(text, pattern, f"not a value for {key}", f"{where}.{key}", allowed)
 
 
 def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
+    allowed = "a list with one word an entry, such as [-O, bigalloc, -b, '4096']"
     for word in words:
-        if not re.fullmatch(r"[A-Za-z0-9_.,:=^+/-]+", word):
-            raise ParameterError(
-                "not a word for mkfs",
-                where=where,
-                got=repr(word),
-                allowed="a list with one word an entry, such as [-O, bigalloc, -b, '4096']",
-            )
+        check_text(word, r"[A-Za-z0-9_.,:=^+/-]+", "not a word for mkfs", where, allowed)
     return tuple(words)
 
 
 def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
+    allowed = "a list with one option an entry, such as [noatime, data=writeback]"
     for option in options:
-        if not _MOUNT_OPTION.fullmatch(option):
-            raise ParameterError(
-                "not a mount option",
-                where=where,
-                got=repr(option),
-                allowed="a list with one option an entry, such as [noatime, data=writeback]",
-            )
+        check_text(option, _MOUNT_OPTION, "not a mount option", where, allowed)
     for option in options:
         if re.split(r"[=.+]", option)[0] in _NOT_FOR_MOUNT:
             raise ParameterError(

@@ -197,7 +197,8 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     check_feasible(sweep, box, facts)
     context = _Context(sweep, box, facts, run_id, owner, seed)
     order = visits(sweep, seed)
-    lasting = _lasting(context) if sweep.design.fresh_filesystem == "never" else {}
+    once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
+    lasting = {fs.name: context.mount(f"m000-{fs.name}", fs) for fs in once}
     whole_plots = tuple(_whole_plots(context, order, lasting))
     check_sockets(
         tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
@@ -208,7 +209,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
         box=box,
         run_id=run_id,
         seed=seed,
-        privileged=_privileged(facts),
+        privileged=bool(facts["rights"] != "none"),
         lease=context.lease,
         opening=opening(context.lease),
         controls=tuple(each for fs in sweep.filesystems for each in context.controls(fs)),
@@ -217,10 +218,6 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
         user=str(facts.get("user")),
         clients=context.clients,
     )
-
-
-def _lasting(context: _Context) -> dict[str, PlannedMount]:
-    return {fs.name: context.mount(f"m000-{fs.name}", fs) for fs in context.sweep.filesystems}
 
 
 def _whole_plots(
@@ -249,10 +246,6 @@ class _Context:
     @property
     def run_dir(self) -> str:
         return f"{self.facts['mount_root']}/{self.run_id}"
-
-    @property
-    def output_dir(self) -> str:
-        return f"{self.facts['output_root']}/{self.run_id}"
 
     @property
     def lease(self) -> Lease:
@@ -289,21 +282,15 @@ class _Context:
         target = family.target_of(fs, place)
         read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
         steps = tuple(self._marked(step) for step in (*family.steps(fs, place), read_back))
-        skip = family.unavailable(fs, self.facts) or ""
         return PlannedMount(
             id=mount_id,
             filesystem=fs,
             place=place,
             steps=steps,
             root=family.root_of(fs, place),
-            skip=skip,
+            skip=family.unavailable(fs, self.facts) or "",
             clients=client_mounts(self.clients, fs, place),
         )
-
-    def wants_control(self, fs: Filesystem) -> bool:
-        """Whether options were asked for that can be told from what the kernel does by itself."""
-        family = FAMILIES[fs.type]
-        return family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs)
 
     def control(self, fs: Filesystem) -> PlannedMount:
         """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
@@ -312,8 +299,10 @@ class _Context:
         return replace(plain, steps=tuple(steps), clients=())
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
-        """The control of a file system; and a second making of it where only a difference can prove an option."""
-        if self.wants_control(fs):
+        """The control of a file system whose options can be told from what the kernel does by itself; and a second
+        making of it where only a difference can prove an option."""
+        family = FAMILIES[fs.type]
+        if family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs):
             yield self.control(fs)
             if wants_second_control(fs):
                 yield replace(self.mount(control_ids(fs.name)[1], _plain(fs)), clients=())
@@ -346,7 +335,7 @@ class _Context:
     def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount, precondition: int = 0) -> PlannedTrial:
         """A trial; or that round of those that precede it, which differs in its seed."""
         trial_id = f"t{number:04d}"
-        directory, output = f"{mount.root}/{trial_id}", f"{self.output_dir}/{trial_id}"
+        directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
         seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
         driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
@@ -354,11 +343,9 @@ class _Context:
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
-        command = replace(
-            tool.command(workload, directory, output, target), timeout_s=self.sweep.design.trial_timeout_s
-        )
         programs = programs_for(tool, cell.workload)
-        command = self._as_installed(command, programs)
+        command = self._as_installed(tool.command(workload, directory, output, target), programs)
+        command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
         head = self._head(command, programs, cell, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id,
@@ -420,9 +407,8 @@ class _Context:
         # The outer one is for an inner one that is stopped (SIGSTOP) with its tool.
         outer = ("timeout", "-k", "5", f"{limit_s + 15:g}")
         limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
-        written = tuple(
-            ("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()
-        )
+        write = ("sh", "-c", 'printf %s "$1" >"$2"', "write")
+        written = tuple((*write, text, path) for path, text in command.files.items())
         variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
@@ -450,7 +436,3 @@ def _yes(asked: object) -> str:
 
 def _function(name: str, commands: tuple[tuple[str, ...], ...]) -> str:
     return f"{name}() {{ {' && '.join(shlex.join(argv) for argv in commands) or ':'}; }}"
-
-
-def _privileged(facts: Facts) -> bool:
-    return bool(facts["rights"] != "none")

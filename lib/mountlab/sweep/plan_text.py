@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -114,26 +114,27 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
     if plan.clients:
         yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
-    yield from (f"{'design' if not i else '':12} {line}" for i, line in enumerate(thinned(plan.sweep)))
+    yield from _labelled("design", thinned(plan.sweep))
     most = "at most " if design.until else ""
     yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
     if design.until:
         yield f"blocks       {rule_text(design.until)}"
-    yield from (f"{'time' if not i else '':12} {line}" for i, line in enumerate(_time(plan)))
+    yield from _labelled("time", _time(plan))
     yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
     if any(trial.command.seed is not None for trial in plan.trials):
         yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
-    yield from (f"{'data' if not i else '':12} {line}" for i, line in enumerate(data_lines(plan.sweep.workloads)))
-    for label, lines in (
-        ("directories", directories(plan)),
-        ("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()]),
-    ):
-        for i, line in enumerate(lines or ["nothing"]):
-            yield f"{label if not i else '':12} {line}"
-    yield from (f"{'left out' if not i else '':12} {reason}" for i, reason in enumerate(plan.sweep.left_out.values()))
-    yield from (f"{'foreseen' if not i else '':12} {line}" for i, line in enumerate(foreseen(plan, facts)))
-    yield from (f"{'caveats' if not i else '':12} {line}" for i, line in enumerate(_caveats(plan, facts)))
+    yield from _labelled("data", data_lines(plan.sweep.workloads))
+    yield from _labelled("directories", directories(plan) or ["nothing"])
+    yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
+    yield from _labelled("left out", plan.sweep.left_out.values())
+    yield from _labelled("foreseen", foreseen(plan, facts))
+    yield from _labelled("caveats", _caveats(plan, facts))
     yield from _commands(plan)
+
+
+def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines of which the first has a label before it."""
+    return (f"{'' if number else label:12} {line}" for number, line in enumerate(lines))
 
 
 def _time(plan: Plan) -> Iterator[str]:

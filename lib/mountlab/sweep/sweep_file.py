@@ -248,10 +248,7 @@ def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
 def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str) -> str:
     if not isinstance(path, str) or not path:
         raise ParameterError(
-            "a file is named by its path",
-            where=where,
-            got=repr(path),
-            allowed="one path, beside the sweep file",
+            "a file is named by its path", where=where, got=repr(path), allowed="one path, beside the sweep file"
         )
     if key in entry:
         raise ParameterError(f"both a file and `{key}` are given", where=where, got=path, allowed="one of them")

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Until
 from mountlab.core.units import PercentText, TimeText, parse_percent, parse_seconds
 from mountlab.stats.sequential import LARGEST_MAX, SMALLEST_MIN
+from mountlab.sweep.validated import File
 
 WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
 """The widest half width that still says something; the confidences for which the correction is computed."""
-
-
 LONGEST_BUDGET_S = 366 * 24 * 3600.0
 
 
-class UntilFile(BaseModel):
+class UntilFile(File):
     """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     half_width: PercentText
     """How precise: `3%` is an interval of ± 3 % of the mean (`of: cells`), or a factor of 1.03 either way in the

@@ -15,26 +15,11 @@ from mountlab.sweep.box_file import parse_box
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
 """A name of ours: no directory, no '..', no option, nothing that a shell or a terminal heeds."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    "schema": (int,),
-    "run_id": (str,),
-    "status": (str,),
-    "box": (dict,),
-    "seed": (int, type(None)),
-    "parameters": (dict,),
-    "facts": (dict,),
-    "order": (list,),
-    "left_out": (dict,),
-    "published": (list,),
-    "imported": (dict,),
-    "versions": (dict,),
-    "created_at": (str,),
-    "finished_at": (str, type(None)),
-    "stopped": (dict,),
-    "batch": (str,),
-    "chain": (str,),
-    "journal": (dict,),
-    "altered": (list,),
-}
+    "schema": (int,), "run_id": (str,), "status": (str,), "box": (dict,), "seed": (int, type(None)),
+    "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),
+    "imported": (dict,), "versions": (dict,), "created_at": (str,), "finished_at": (str, type(None)),
+    "stopped": (dict,), "batch": (str,), "chain": (str,), "journal": (dict,), "altered": (list,),
+}  # fmt: skip
 
 
 def check_info(info: Mapping[str, Any], where: str) -> None:
@@ -90,9 +75,8 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def kept_box(kept: Mapping[str, Any], where: str) -> Box:
     """The box of a run.json, held against the same rules as a box file. Raises StoreError."""
-    said = {
-        key: value for key, value in kept.items() if value is not None and key not in ("name", "scratch", "grace_s")
-    }
+    own = ("name", "scratch", "grace_s")
+    said = {key: value for key, value in kept.items() if value is not None and key not in own}
     try:
         if "grace_s" in kept:
             said["grace"] = f"{float(kept['grace_s']):g}s"

@@ -38,7 +38,7 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
     path = [str(part) for part in first["loc"]]
     place = f"{where}: {'.'.join(path)}"
     if first["type"] == "extra_forbidden":
-        return unknown_key(path[-1], _fields_at(model, path[:-1]), where=place, what="key")
+        return unknown_key(path[-1], list(_model_at(model, path[:-1]).model_fields), where=place, what="key")
     if first["type"] == "missing":
         return ParameterError("a key is missing", where=place, got="nothing", allowed=f"{path[-1]}: ...")
     got = first.get("input")
@@ -70,10 +70,6 @@ def _range(model: type[BaseModel], path: list[str]) -> str:
     return ", ".join(text.format(value) for text, value in ends if value is not None)
 
 
-def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
-    return list(_model_at(model, path).model_fields)
-
-
 def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel]:
     """The model of a part of a file: a model names those of its parts in `sections`."""
     for part in path:
@@ -81,16 +77,18 @@ def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel]:
     return model
 
 
+def check_text(text: str, shape: str | re.Pattern[str], what: str, where: str, allowed: str) -> None:
+    """Raise ParameterError for a text that has not this shape, all of it."""
+    if not re.fullmatch(shape, text):
+        raise ParameterError(what, where=where, got=repr(text), allowed=allowed)
+
+
 def check_names(names: Iterable[str], where: str) -> None:
     """Raise ParameterError for what cannot be a part of the name of a file: of a box, a run, published figures."""
+    what = "a name may hold letters, digits, '_', '.' and '-'"
+    allowed = "a letter or a digit first, 60 characters at most"
     for name in names:
-        if not _NAME.match(name):
-            raise ParameterError(
-                "a name may hold letters, digits, '_', '.' and '-'",
-                where=where,
-                got=repr(name),
-                allowed="a letter or a digit first, 60 characters at most",
-            )
+        check_text(name, _NAME, what, where, allowed)
 
 
 def check_choices(names: list[str], allowed: Mapping[str, object], where: str, what: str) -> None:

@@ -198,12 +198,10 @@ class _WorkloadEntry:
         return found
 
     def workload(self, combination: Combination, where: str) -> Workload:
-        fixed = {key: raw for key, raw in self.given.items() if key not in combination}
-        read = {
-            key: read_value(raw, option_of(self.tool, key, self.where), where=f"{self.where}.{key}")
-            for key, raw in fixed.items()
-        }
-        read |= {key: level.read for key, level in combination.items()}
+        read = {key: level.read for key, level in combination.items()}
+        for key, raw in self.given.items():
+            if key not in combination:
+                read[key] = read_value(raw, option_of(self.tool, key, self.where), where=f"{self.where}.{key}")
         defaults = {key: option.default for key, option in self.tool.options.items() if option.default is not None}
         options = {**defaults, **{key: read[key].value for key in (*self.given, *combination)}}
         self.tool.check(options, where=where)
@@ -248,12 +246,8 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
         )
     if raw and not isinstance(tool, DrivesClients):
         able = ", ".join(name for name, each in TOOLS.items() if isinstance(each, DrivesClients))
-        raise ParameterError(
-            f"{tool.name} cannot be driven from several clients",
-            where=place,
-            got=", ".join(raw),
-            allowed=able,
-        )
+        what = f"{tool.name} cannot be driven from several clients"
+        raise ParameterError(what, where=place, got=", ".join(raw), allowed=able)
     if raw and isinstance(tool, DrivesClients):
         tool.check_clients(options, where=where)
     return tuple(raw)

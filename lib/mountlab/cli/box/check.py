@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import BOX, Arguments, verb
+from mountlab.cli.shared import Arguments, box_verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    parser = verb(verbs, "check", _check, "is it fit, and what mends it if not")
-    parser.add_argument("name", help=BOX)
+    box_verb(verbs, "check", _check, "is it fit, and what mends it if not")
 
 
 def _check(arguments: Arguments) -> int:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import BOX, Arguments, verb
+from mountlab.cli.shared import Arguments, box_verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    parser = verb(
-        verbs,
-        "claim",
-        _claim,
-        "give a scratch device to Mountlab: read all of it, mark it if it is blank; resumes what was interrupted",
-    )
-    parser.add_argument("name", help=BOX)
+    text = "give a scratch device to Mountlab: read all of it, mark it if it is blank; resumes what was interrupted"
+    parser = box_verb(verbs, "claim", _claim, text)
     parser.add_argument("device", help="a scratch device of the box file, by its name there or its stable id")
     parser.add_argument(
         "--erase",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import BOX, Arguments, verb
+from mountlab.cli.shared import Arguments, box_verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    parser = verb(verbs, "clean", _clean, "remove whatever Mountlab left there")
-    parser.add_argument("name", help=BOX)
+    parser = box_verb(verbs, "clean", _clean, "remove whatever Mountlab left there")
     parser.add_argument("--dry-run", action="store_true", help="only list")
     parser.add_argument("--force", action="store_true", help="even while a run may be going on there")
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import BOX, Arguments, ask, verb
+from mountlab.cli.shared import Arguments, ask, box_verb
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    parser = verb(
-        verbs,
-        "helper",
-        _helper,
-        "print the script that installs the helper, for `become: helper`; run on the box as root",
-    )
-    parser.add_argument("name", help=BOX)
+    text = "print the script that installs the helper, for `become: helper`; run on the box as root"
+    parser = box_verb(verbs, "helper", _helper, text)
     parser.add_argument("--user", help="who may use it; without it `user` of the box file")
     parser.add_argument("--as", dest="login", metavar="LOGIN", help="log in so, with root or sudo, and run it now")
     parser.add_argument("--remove", action="store_true", help="take the helper away again (with --as)")

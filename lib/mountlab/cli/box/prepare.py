@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import BOX, Arguments, ask, say, verb
+from mountlab.cli.shared import Arguments, ask, box_verb, say
 
 
 def add(verbs: Any) -> None:
-    """Declare the command."""
-    parser = verb(verbs, "prepare", _prepare, "install the tools with the box's own package manager")
-    parser.add_argument("name", help=BOX)
+    parser = box_verb(verbs, "prepare", _prepare, "install the tools with the box's own package manager")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 

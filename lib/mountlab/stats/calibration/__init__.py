@@ -26,18 +26,6 @@ TABLES: tuple[Maker, ...] = (
 """All that METHODS.md holds."""
 
 __all__ = [
-    "FULL",
-    "KINDS",
-    "SHORT",
-    "TABLES",
-    "Effort",
-    "Process",
-    "Share",
-    "SimulatedRuns",
-    "Table",
-    "put",
-    "read",
-    "told_frame",
-    "told_sentence",
-    "what_would",
+    "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "SimulatedRuns", "Table", "put", "read",
+    "told_frame", "told_sentence", "what_would",
 ]  # fmt: skip

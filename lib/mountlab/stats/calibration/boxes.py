@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,14 +141,10 @@ def parts_of_unlike_runs(effort: Effort) -> Table:
     )
     named = [(" + ".join(map(str, sizes)), sizes) for sizes in _UNLIKE]
     columns = tuple(f"{what}, {name}" for name, _ in named for what in ("between", "inside", "share", "differ"))
-    rows = tuple(
-        (
-            kind.name.replace("boxes", "runs"),
-            tuple(s for _, sizes in named for s in _unlike(kind, sizes, effort.sweeps)),
-        )
-        for kind in KINDS[:3]
-    )
-    return Table("unlike-runs", says, effort.sweeps, ("runs", *columns), rows)
+    cases = effort.sweeps
+    found = {kind.name: tuple(s for _, sizes in named for s in _unlike(kind, sizes, cases)) for kind in KINDS[:3]}
+    rows = tuple((name.replace("boxes", "runs"), shares) for name, shares in found.items())
+    return Table("unlike-runs", says, cases, ("runs", *columns), rows)
 
 
 def _unlike(kind: BoxPopulation, sizes: Sequence[int], cases: int) -> tuple[Share, ...]:
@@ -173,10 +169,5 @@ def _held_parts(kind: BoxPopulation, logs: Iterable[Sequence[Floats] | Floats], 
             found.share_low <= share <= found.share_high,
             found.p < 1 - LEVEL,
         ]
-    between, inside, part, differ = map(int, hits)
-    return (
-        Share(between, cases),
-        Share(inside, cases),
-        Share(part, cases),
-        Share(differ, cases, meant=kind.between > 0),
-    )
+    *parts, differ = (Share(int(each), cases) for each in hits)
+    return (*parts, replace(differ, meant=kind.between > 0))

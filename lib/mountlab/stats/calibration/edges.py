@@ -9,7 +9,7 @@ import numpy as np
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator
+from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
 
@@ -40,12 +40,8 @@ def rounded_means(effort: Effort) -> Table:
 
 
 def _by_spread(name: str, says: str, cases: int, share: Callable[[float, int, int], Share]) -> Table:
-    rows = tuple((_row_name(sd), tuple(share(sd, n, cases) for n in SIZES)) for sd in SPREADS)
+    rows = tuple((f"{sd:g} steps", tuple(share(sd, n, cases) for n in SIZES)) for sd in SPREADS)
     return Table(name, says, cases, ("standard deviation of a trial", *(f"n = {n}" for n in SIZES)), rows)
-
-
-def _row_name(sd: float) -> str:
-    return f"{sd:g} steps"
 
 
 def _true(rng: Generator, size: tuple[int, ...]) -> Floats:
@@ -69,7 +65,7 @@ def mean_covered(sd: float, n: int, samples: int) -> Share:
     true = _true(rng, (samples,))
     values = np.rint(true[:, None] + sd * rng.standard_normal((samples, n)))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL, steps=np.ones(samples))
-    return Share(int(np.count_nonzero((found.low <= true) & (true <= found.high))), samples)
+    return held(found.low, found.high, true)
 
 
 def missing_blocks(effort: Effort) -> Table:

@@ -157,45 +157,26 @@ def _promised(rng: Generator, n: int) -> Sequence[bool]:
 
 _ROWS: tuple[Group, ...] = (
     (_any(1.0), (("nothing changed: any fails", False),)),
-    (
-        _any(1 + GATE_MARGIN),
-        (("all are at the margin: any fails", False), ("all are at the margin: any passes", False)),
-    ),
-    (
-        _one(TWICE),
-        (("one is twice the margin worse: it passes", False), ("one is twice the margin worse: it fails", True)),
-    ),
+    (_any(1 + GATE_MARGIN), (("all are at the margin: any fails", False),
+                             ("all are at the margin: any passes", False))),
+    (_one(TWICE), (("one is twice the margin worse: it passes", False),
+                   ("one is twice the margin worse: it fails", True))),
     (_any(1.0, RUN_TO_RUN), ((f"nothing changed, runs differ by {_percent(RUN_TO_RUN)}: any fails", False),)),
     (_any(1 + GATE_MARGIN, RUN_TO_RUN), (("the same at the margin: any fails", False),)),
     (_beside_several, ((f"the same at the margin, beside {BEFORE} runs: any fails", False),)),
-    (
-        _one_look,
-        (("one figure, one look, nothing changed: it passes", True), ("the same, the only look: it passes", True)),
-    ),
-)
+    (_one_look, (("one figure, one look, nothing changed: it passes", True),
+                 ("the same, the only look: it passes", True))),
+)  # fmt: skip
 _AGAIN: tuple[Group, ...] = (
-    (
-        _daily("any"),
-        (
-            (f"at the margin, asked after every block up to {DAILY}: it passes", False),
-            (f"at the margin, asked after every block up to {DAILY}: it fails", False),
-        ),
-    ),
-    (
-        _runs_one_by_one,
-        (
-            (f"at the margin, asked after every run up to {RUNS}: it passes", False),
-            (f"at the margin, asked after every run up to {RUNS}: it fails", False),
-        ),
-    ),
-)
+    (_daily("any"), ((f"at the margin, asked after every block up to {DAILY}: it passes", False),
+                     (f"at the margin, asked after every block up to {DAILY}: it fails", False))),
+    (_runs_one_by_one, ((f"at the margin, asked after every run up to {RUNS}: it passes", False),
+                        (f"at the margin, asked after every run up to {RUNS}: it fails", False))),
+)  # fmt: skip
 _NOT_CORRECTED: Group = (
-    _daily("once"),
-    (
-        (f"every block up to {DAILY} without correction: it passes", False),
-        (f"every block up to {DAILY} without correction: it fails", False),
-    ),
-)
+    _daily("once"), ((f"every block up to {DAILY} without correction: it passes", False),
+                     (f"every block up to {DAILY} without correction: it fails", False)),
+)  # fmt: skip
 """All looks from n blocks on. The last one takes long: fewer cases."""
 _NEEDED: Group = (
     _promised, (("as many as needed, nothing changed: it passes", True),

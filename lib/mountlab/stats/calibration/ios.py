@@ -8,7 +8,7 @@ import numpy as np
 
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
+from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.histograms import FEWEST_BEYOND, Histogram, enough, middle, percentile_ns
 
@@ -71,12 +71,12 @@ def _covered(name: str, quantile: Quantile, ios: int, cells: int) -> list[Share]
     rng = generator("few I/Os", name, ios)
     figures = np.array([_figures(rng, quantile, ios) for _ in range(cells * TRIALS)])
     sizes = np.full(cells, TRIALS)
-    held = []
+    shares = []
     for place, percent in enumerate(PERCENTS):
         found = estimate_samples(figures[:, place], sizes, level=LEVEL)
         truth = SCALE_NS * float(quantile(np.array(1 - percent / 100)))
-        held.append(Share(int(np.count_nonzero((found.low <= truth) & (truth <= found.high))), cells))
-    return held
+        shares.append(held(found.low, found.high, truth))
+    return shares
 
 
 def _figures(rng: Generator, quantile: Quantile, ios: int) -> list[float]:

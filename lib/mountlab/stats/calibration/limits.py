@@ -10,7 +10,7 @@ import numpy as np
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
+from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
@@ -57,7 +57,7 @@ def _mean_covered(n: int, samples: int) -> Share:
     values = generator("drawn again", n).lognormal(0, NOISE, (samples, n))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL)
     truth = (1 + STALLS * (STALLED_TIMES - 1)) * math.exp(NOISE**2 / 2)
-    return Share(int(np.count_nonzero((found.low <= truth) & (truth <= found.high))), samples)
+    return held(found.low, found.high, truth)
 
 
 def verdicts_with_limits(effort: Effort) -> Table:
@@ -116,8 +116,7 @@ def made_once_or_in_each_block(effort: Effort) -> Table:
 
 def _differs(n: int, samples: int, *, makings: int) -> Share:
     rng = generator("makings", n, makings)
-    sides = [
-        np.asarray(rng.lognormal(0, MAKING_SD, (samples, makings)) * rng.lognormal(0, TRIAL_SD, (samples, n)))
-        for _ in range(2)
-    ]
-    return Share(int(np.count_nonzero(compare_rows(*sides).p() < 1 - LEVEL)), samples)
+    ours, theirs = (
+        rng.lognormal(0, MAKING_SD, (samples, makings)) * rng.lognormal(0, TRIAL_SD, (samples, n)) for _ in range(2)
+    )
+    return Share(int(np.count_nonzero(compare_rows(ours, theirs).p() < 1 - LEVEL)), samples)

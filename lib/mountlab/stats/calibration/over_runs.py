@@ -120,9 +120,8 @@ def changes_over_runs(effort: Effort) -> Table:
         for name, each in CHANGED.items()
     ]
     rows += [row for sd in (1, 2) for row in _of_one_change(sd, effort)]
-    return Table(
-        "changes", says, effort.series, ("series", *(f"{runs:,} runs" for runs in (*RUNS, MANY_LOOKS))), tuple(rows)
-    )
+    header = ("series", *(f"{runs:,} runs" for runs in (*RUNS, MANY_LOOKS)))
+    return Table("changes", says, effort.series, header, tuple(rows))
 
 
 def _over_many(name: str, truth: _Truth, effort: Effort) -> Share | None:
@@ -146,13 +145,9 @@ def delays_over_runs(effort: Effort) -> Table:
         for name, of in (("mean", np.mean), ("median", np.median))
     ]
     alike = tuple(Runs(float(np.mean(delays(falls[-5], before, 0.3, effort)))) for before in BEFORE)
-    return Table(
-        "delays",
-        says,
-        effort.series,
-        ("change", *(f"after {runs} runs" for runs in BEFORE)),
-        (*rows, ("-5 %, figures correlate by 0.3, mean", alike)),
-    )
+    rows.append(("-5 %, figures correlate by 0.3, mean", alike))
+    header = ("change", *(f"after {runs} runs" for runs in BEFORE))
+    return Table("delays", says, effort.series, header, tuple(rows))
 
 
 @cache
@@ -179,9 +174,8 @@ def simulated(rng: Generator, truth: _Truth, runs: int) -> list[Level]:
     sizes, levels = truth.sizes(rng, runs), truth.levels(rng, runs)
     values = levels + rng.normal(0, 1, runs) * TRIAL_SD / np.sqrt(sizes)
     errors = TRIAL_SD / np.sqrt(sizes) * np.sqrt(rng.chisquare(sizes - 1) / (sizes - 1))
-    return [
-        Level(*each) for each in zip(values.tolist(), errors.tolist(), (sizes - 1).astype(int).tolist(), strict=True)
-    ]
+    columns = (values, errors, (sizes - 1).astype(int))
+    return [Level(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _found(series: Sequence[Sequence[Level]]) -> list[list[Change]]:

@@ -169,16 +169,7 @@ def _log_mean(cv: float) -> float:
     return float(weights @ np.log(np.maximum(1 + cv * nodes, 1e-3)) / weights.sum())
 
 
-LISTED = (
-    normal(),
-    lognormal(0.05),
-    lognormal(0.3),
-    lognormal(1.0),
-    gamma(),
-    two_modes(),
-    autocorrelated(),
-    drifting(),
-)
+LISTED = (normal(), lognormal(0.05), lognormal(0.3), lognormal(1.0), gamma(), two_modes(), autocorrelated(), drifting())
 """Those of the tables of coverage."""
 SKEWED = (shifted_gamma(4.0), shifted_gamma(2.0), shifted_gamma(1.0))
 """Beside these, in the table of the stopping rule: skew without the large spread that a gamma has by itself."""

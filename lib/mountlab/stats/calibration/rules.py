@@ -11,7 +11,7 @@ from mountlab.core.model import Until
 from mountlab.stats import sequential
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import Floats, normal
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
+from mountlab.stats.calibration.tables import LEVEL, Effort, generator, naive_blocks
 from mountlab.stats.estimates import Estimates, estimate_samples
 
 CV, HALF_WIDTH = 0.05, 0.03
@@ -65,16 +65,14 @@ def while_spread(samples: int, limit: float, most: int) -> Taken:
     means = np.cumsum(values, axis=1) / counts
     squares = np.cumsum((values - values[:, :1]) ** 2, axis=1) - counts * (means - values[:, :1]) ** 2
     sd = np.sqrt(np.maximum(squares, 0) / np.maximum(counts - 1, 1))
-    return Taken(values, _first((sd < limit * means) & (counts >= SCHEDULED), most))
+    blocks = sequential.first_block((sd < limit * means) & (counts >= SCHEDULED), most)
+    return Taken(values, blocks.astype(np.int64))
 
 
 def naive(samples: int) -> Taken:
     """Trials until the usual interval is as narrow as was asked."""
     values = _drawn(samples, UNTIL.max, "naive")
-    counts = np.arange(1, UNTIL.max + 1)
-    means = np.cumsum(values, axis=1) / counts
-    narrow = sequential.half_widths(values, LEVEL) <= HALF_WIDTH * means
-    return Taken(values, _first(narrow & (counts >= UNTIL.min), UNTIL.max))
+    return Taken(values, naive_blocks(values, UNTIL).astype(np.int64))
 
 
 def until(samples: int) -> Taken:
@@ -86,11 +84,6 @@ def until(samples: int) -> Taken:
 
 def _drawn(samples: int, most: int, *names: object) -> Floats:
     return normal(CV).draw(generator("needed", *names), (samples, most))
-
-
-def _first(done: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-    """The first trial at which a rule is content, else the last."""
-    return np.where(done.any(axis=1), done.argmax(axis=1) + 1, most).astype(np.int64)
 
 
 def trials_needed(effort: Effort) -> Table:

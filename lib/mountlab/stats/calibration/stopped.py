@@ -12,20 +12,10 @@ from mountlab.core.model import Until
 from mountlab.stats import sequential
 from mountlab.stats.adjusted import ComparisonSet, family, look_level
 from mountlab.stats.between import Spread, alike_p, spread
+from mountlab.stats.calibration import processes
 from mountlab.stats.calibration.document import Share, Table, Trials
-from mountlab.stats.calibration.processes import (
-    NOISE,
-    Floats,
-    Generator,
-    Process,
-    autocorrelated,
-    gamma,
-    lognormal,
-    normal,
-    shifted_gamma,
-    two_modes,
-)
-from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator
+from mountlab.stats.calibration.processes import NOISE, Floats, Generator, Process, normal, shifted_gamma
+from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
 
@@ -74,7 +64,8 @@ def ratios_when_stopping(effort: Effort) -> Table:
         "rule ends early and late. How many sweeps have a false verdict, in how many all intervals for all together "
         "hold the truth; of comparisons that ended before the last block, how many print an interval wider than asked."
     )
-    listed = (normal(), lognormal(0.3), gamma(), shifted_gamma(2.0), two_modes(), autocorrelated())
+    skewed = (processes.lognormal(0.3), processes.gamma(), shifted_gamma(2.0))
+    listed = (normal(), *skewed, processes.two_modes(), processes.autocorrelated())
     rows = tuple((process.name, _of_sweeps(process, effort.sweeps)) for process in listed)
     return Table("stopping-ratios", says, effort.sweeps, ("trials", "false", "hold", "wider", "blocks"), rows)
 
@@ -100,7 +91,7 @@ def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats)
     logs = (np.log(sides[1:]) - np.log(sides[0])).reshape(COMPARISONS, until.max) + truth[:, None]
     narrow = sequential.precise_ratio(logs, until, look_level(until, COMPARISONS))
     done = np.asarray(narrow.reshape(CANDIDATES, WORKLOADS, until.max).all(axis=0))
-    blocks = np.tile(np.where(done.any(axis=1), done.argmax(axis=1) + 1, until.max), CANDIDATES)
+    blocks = np.tile(sequential.first_block(done, until.max), CANDIDATES)
     kept = np.where(np.arange(until.max) < blocks[:, None], np.exp(logs), math.nan)
     ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0))
     return Stopped(blocks, ratios, family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until), until)
@@ -159,15 +150,13 @@ def _stopped_logs(rng: Generator, sides: tuple[Process, Process], size: tuple[in
 
 def _over(ours: Process, theirs: Process, runs: int, cases: int) -> Share:
     means = _stopped_logs(generator("stopped boxes", ours.name, theirs.name, runs), (ours, theirs), (cases, runs))
-    low, high = over_boxes(means).bounds(LEVEL)
-    return Share(int(np.count_nonzero((low <= 1) & (high >= 1))), cases)
+    return held(*over_boxes(means).bounds(LEVEL), 1.0)
 
 
 def _further(runs: int, cases: int) -> Share:
     means = _stopped_logs(generator("stopped further", runs), (normal(), normal()), (cases, runs + 1))
     found = further_box(over_boxes(means[:, :-1]), LEVEL)
-    shown = np.exp(means[:, -1])
-    return Share(int(np.count_nonzero((found.low <= shown) & (shown <= found.high))), cases)
+    return held(found.low, found.high, np.exp(means[:, -1]))
 
 
 def _between(runs: int, cases: int) -> Share:

@@ -12,22 +12,9 @@ from mountlab.core.findings import Verdict
 from mountlab.core.model import Until
 from mountlab.stats import sequential, shape
 from mountlab.stats.adjusted import family, look_level, verdict
+from mountlab.stats.calibration import processes
 from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import (
-    LISTED,
-    SKEWED,
-    Floats,
-    Generator,
-    Process,
-    autocorrelated,
-    drifting,
-    gamma,
-    lognormal,
-    normal,
-    stepping,
-    two_modes,
-    with_outlier,
-)
+from mountlab.stats.calibration.processes import LISTED, SKEWED, Floats, Generator, Process, normal
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
 
@@ -77,7 +64,7 @@ def coverage_of_means(effort: Effort) -> Table:
 def coverage_of_few(effort: Effort) -> Table:
     """The same for fewer than ten trials, and for what they cannot show: what `few.rests_on` says of them."""
     says = "Intervals of a **mean** at 95 % for **few trials**, and for what these cannot show."
-    unseen = (normal(), lognormal(1.0), two_modes(), drifting())
+    unseen = (normal(), processes.lognormal(1.0), processes.two_modes(), processes.drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))
 
 
@@ -93,16 +80,15 @@ def coverage_of_ratios(effort: Effort) -> Table:
 def coverage_of_uneven_ratios(effort: Effort) -> Table:
     """The same where only the candidate has the trouble, and the baseline is normal."""
     says = "Intervals of a **ratio** at 95 % where only **one side** is so, and the other is normal, cv 5 %."
-    return _by_size(
-        "uneven-ratios", says, LISTED[1:], SIZES, lambda p, n: ratio_covered(p, normal(), n, effort.samples)
-    )
+    base = normal()
+    return _by_size("uneven-ratios", says, LISTED[1:], SIZES, lambda p, n: ratio_covered(p, base, n, effort.samples))
 
 
 def mean_covered(process: Process, n: int, samples: int) -> Share:
     """The share of samples of n trials whose t interval holds the mean."""
     values = process.draw(generator("mean", process.name, n), (samples, n))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL)
-    return _held(found.low, found.high, process.mean)
+    return held(found.low, found.high, process.mean)
 
 
 def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -> Share:
@@ -114,10 +100,11 @@ def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -
     else:
         ours, theirs = (side.draw(rng, (samples, n)) for side in (candidate, baseline))
     low, high = compare_rows(ours, theirs).bounds(LEVEL)
-    return _held(low, high, float(np.exp(candidate.log_mean - baseline.log_mean)))
+    return held(low, high, float(np.exp(candidate.log_mean - baseline.log_mean)))
 
 
-def _held(low: Floats, high: Floats, truth: float) -> Share:
+def held(low: Floats, high: Floats, truth: Floats | float) -> Share:
+    """The share of intervals that hold the truth."""
     return Share(int(np.count_nonzero((low <= truth) & (truth <= high))), len(low))
 
 
@@ -160,21 +147,17 @@ def stopped_covered(process: Process, until: Until, samples: int, *, corrected: 
 
 def _stopped_covered(values: Floats, until: Until, truth: float, corrected: bool) -> Share:
     level = sequential.nominal_level(until, LEVEL) if corrected else LEVEL
-    if corrected:
-        blocks = sequential.blocks_taken(values[:, None, :], until)
-    else:
-        blocks = _blocks_of_a_naive_rule(values, until)
+    blocks = sequential.blocks_taken(values[:, None, :], until) if corrected else naive_blocks(values, until)
     kept = np.arange(values.shape[1]) < blocks[:, None]
     found = estimate_samples(values[kept], blocks.astype(np.int64), level=level)
-    return _held(found.low, found.high, truth)
+    return held(found.low, found.high, truth)
 
 
-def _blocks_of_a_naive_rule(values: Floats, until: Until) -> NDArray[np.intp]:
+def naive_blocks(values: Floats, until: Until) -> NDArray[np.intp]:
     """What everybody does: stop once the usual 95 % interval is narrow enough."""
     counts = np.arange(1, values.shape[1] + 1)
     narrow = sequential.half_widths(values, LEVEL) <= until.half_width * np.cumsum(values, axis=1) / counts
-    narrow &= counts >= until.min
-    return np.where(narrow.any(axis=1), narrow.argmax(axis=1) + 1, until.max)
+    return sequential.first_block(narrow & (counts >= until.min), until.max)
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,7 +206,7 @@ def any_false_when_stopping(process: Process, sweeps: int) -> Share:
     for _ in range(sweeps):
         ours, theirs = process.sides(rng, 2, (CELLS - 1, until.max))
         narrow = sequential.precise_ratio(np.log(ours / theirs), until, level)
-        blocks = np.where(narrow.any(axis=1), narrow.argmax(axis=1) + 1, until.max)
+        blocks = sequential.first_block(narrow, until.max)
         missing = np.where(np.arange(until.max) < blocks[:, None], 1.0, np.nan)
         false += bool({"faster", "slower"} & set(verdicts(ours * missing, theirs * missing, until)))
     return Share(false, sweeps)
@@ -283,19 +266,19 @@ P_VALUES: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
 """Caveat to the key of its limit and its test."""
 SHOULD: tuple[tuple[Process, tuple[str, ...]], ...] = (
     (normal(), ()),
-    (lognormal(0.05), ()),
-    (lognormal(0.3), ()),
-    (gamma(), ()),
-    (lognormal(1.0), ("outliers",)),
-    (with_outlier(), ("outliers",)),
-    (two_modes(), ("two modes", "outliers")),
-    (two_modes(0.5), ("two modes",)),
-    (autocorrelated(), ("autocorrelated",)),
-    (autocorrelated(0.8), ("autocorrelated",)),
-    (drifting(2.0), ("drift",)),
-    (drifting(), ("drift",)),
-    (stepping(2.0), ("step",)),
-    (stepping(), ("step",)),
+    (processes.lognormal(0.05), ()),
+    (processes.lognormal(0.3), ()),
+    (processes.gamma(), ()),
+    (processes.lognormal(1.0), ("outliers",)),
+    (processes.with_outlier(), ("outliers",)),
+    (processes.two_modes(), ("two modes", "outliers")),
+    (processes.two_modes(0.5), ("two modes",)),
+    (processes.autocorrelated(), ("autocorrelated",)),
+    (processes.autocorrelated(0.8), ("autocorrelated",)),
+    (processes.drifting(2.0), ("drift",)),
+    (processes.drifting(), ("drift",)),
+    (processes.stepping(2.0), ("step",)),
+    (processes.stepping(), ("step",)),
 )
 """Processes, and the caveats that should be raised for each."""
 CAVEAT_SIZES = (10, 30)
