@@ -80,8 +80,7 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "altered", "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy",
-    "too-short",
-    "rounded", "outlier", "two-modes",
+    "too-short", "rounded", "outlier", "two-modes",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""
 ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mountlab.core.findings import Caveat, OptionEvidence, Severity
 from mountlab.core.frames import pd
@@ -16,6 +16,7 @@ from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.tools.fio_series import Series
 from mountlab.tools.precondition import Rounds
 
+T = TypeVar("T")
 Facts = Mapping[str, Any]
 Direction = Literal["read", "write"]
 SIDES: tuple[Direction, ...] = ("read", "write")
@@ -127,10 +128,14 @@ class Evidence:
 
     def seen(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
         """Each cell with the trials that count and whose counters were kept."""
+        return self.known_of(self.around)
+
+    def known_of(self, known: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
+        """Each cell with those of its trials that count of which something is known, and with that."""
         for cell in self.sweep.cells:
-            known = [(each, self.around[each]) for each in self.counted.get(cell.id, ()) if each in self.around]
-            if known:
-                yield cell, known
+            own = [(each, known[each]) for each in self.counted.get(cell.id, ()) if each in known]
+            if own:
+                yield cell, own
 
     def chain_of(self, trial_id: str) -> list[Device]:
         return self.chains.get(self.mounts[trial_id], [])
@@ -261,7 +266,7 @@ def fills_memory(fs: Filesystem) -> bool:
     return in_memory(fs) or bool((fs.over or fs).zram_bytes)
 
 
-def of_trials(affected: Sequence[str], all_of: Sequence[Any]) -> str:
+def of_trials(affected: Sequence[str], all_of: Sized) -> str:
     """'in 3 of its 10 trials (t0007, t0012, ...)'."""
     shown = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")
     return f"in {len(affected)} of its {len(all_of)} trials ({shown})"

@@ -69,8 +69,7 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 cell,
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
-                "still in the page cache or was overwritten there. "
-                f"{FLUSH}",
+                f"still in the page cache or was overwritten there. {FLUSH}",
                 metrics=_of_side(evidence, cell, "write_"),
             )
 
@@ -177,9 +176,9 @@ def _why_cached(cell: Cell, sweep: Sweep) -> str:
 def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
     """Buffered reads of less than the memory holds, but for those that the counters show to have come from a device."""
     from_device = {cell.id for cell, shares in _shares(evidence, "read") if min(shares) >= CACHED_BELOW}
-    for caveat in will_fit_in_memory(evidence.sweep, evidence.facts):
-        if caveat.subject in evidence.counted and caveat.subject not in from_device:
-            yield caveat
+    for doubt in will_fit_in_memory(evidence.sweep, evidence.facts):
+        if doubt.subject in evidence.counted and doubt.subject not in from_device:
+            yield doubt
 
 
 def direct_not_honoured(evidence: Evidence) -> Iterator[Doubt]:

@@ -16,21 +16,30 @@ from mountlab.core.units import format_seconds
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
 
-NO_FIGURE = ("failed", "invalid")
 NEAR_LIMIT = 0.5
 """A trial that is expected to take more than this share of its time limit may well run into it."""
 
 
+def _by_cell(
+    evidence: Evidence, *statuses: str, attempts: int = 0
+) -> Iterator[tuple[Cell, pd.DataFrame, pd.DataFrame]]:
+    """Each cell with trials that ended so, after so many attempts or more: these trials, and all of the cell. Cells in
+    the order of these trials."""
+    trials = evidence.trials
+    chosen = trials["status"].isin(statuses) & (trials["attempts"] >= attempts)
+    for cell, group in trials[chosen].groupby("cell", sort=False):
+        yield evidence.sweep.combinations[str(cell)], group, trials[trials["cell"] == cell]
+
+
 def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that gave no figure."""
-    all_of = dict(iter(evidence.trials.groupby("cell")))
-    for cell, group in evidence.trials[evidence.trials["status"].isin(NO_FIGURE)].groupby("cell", sort=False):
+    for cell, group, every in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
-        whole = not all_of[cell]["status"].isin(("ok", "excluded")).any()
-        later = _set_aside(all_of[cell])
+        whole = not every["status"].isin(("ok", "excluded")).any()
+        later = _set_aside(every)
         yield Doubt.of_cell(
-            evidence.sweep.combinations[cell],
-            f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
+            cell,
+            f"{len(group)} of its {len(every)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
         )
@@ -44,12 +53,11 @@ def _set_aside(trials: pd.DataFrame) -> int:
 def timed_out(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that ran into their time limit: what the figure of their cell is then."""
     limit = format_seconds(evidence.sweep.design.trial_timeout_s)
-    all_of = dict(iter(evidence.trials.groupby("cell")))
-    for cell, group in evidence.trials[evidence.trials["status"] == "timeout"].groupby("cell", sort=False):
-        late, n = _counted(group), _counted(group) + len(evidence.counted.get(str(cell), ()))
-        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(all_of[cell])
+    for cell, group, every in _by_cell(evidence, "timeout"):
+        late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
+        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(every)
         yield Doubt.of_cell(
-            evidence.sweep.combinations[cell],
+            cell,
             f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
             f"least that long, and count as that. {_figure_with(late, n)} "
             + (f"All of its trials did, so that it was set aside: {later} were not run any more. " if later else "")
@@ -90,25 +98,22 @@ def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that gave their figure only when they were tried again."""
-    again = evidence.trials[(evidence.trials["status"] == "ok") & (evidence.trials["attempts"] > 1)]
-    for cell, group in again.groupby("cell", sort=False):
+    for cell, group, every in _by_cell(evidence, "ok", attempts=2):
         names = [str(name) for name in group["trial_id"]]
-        told = of_trials(names, list(evidence.trials.index[evidence.trials["cell"] == cell]))
         yield Doubt.of_cell(
-            evidence.sweep.combinations[cell],
-            f"{told} the first attempt failed for a reason that may pass, and a later one gave the figure: see "
-            f"raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
+            cell,
+            f"{of_trials(names, every)} the first attempt failed for a reason that may pass, and a later one gave the "
+            f"figure: see raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
         )
 
 
 def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that somebody has excluded, with the reason that was given."""
-    excluded = evidence.trials[evidence.trials["status"] == "excluded"]
-    for cell, group in excluded.groupby("cell", sort=False):
+    for cell, group, _ in _by_cell(evidence, "excluded"):
         told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
-        left = len(evidence.counted.get(str(cell), ()))
+        left = len(evidence.counted.get(cell.id, ()))
         yield Doubt.of_cell(
-            evidence.sweep.combinations[cell],
+            cell,
             f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
             "not fit can show anything: look at every trial, and see whether the answer stands with them.",
         )

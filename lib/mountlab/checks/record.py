@@ -22,11 +22,8 @@ def altered(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _no_checksums(evidence: Evidence) -> str | None:
-    return (
-        None
-        if evidence.has_checksums
-        else ("an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed")
-    )
+    why = "an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed"
+    return None if evidence.has_checksums else why
 
 
 CHECKS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -106,8 +106,8 @@ def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """A design with too few repeats for an interval that means much."""
     until = sweep.design.until
     for cell in sweep.cells[:1]:
-        for caveat in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
-            yield Doubt.of_run(caveat.message, severity=caveat.severity)
+        for doubt in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
+            yield replace(doubt, scope="run", subject="")
 
 
 _RESTS = {
@@ -401,18 +401,14 @@ def _p_of_first(levels: Sequence[float]) -> float:
 def unsteady(evidence: Evidence) -> Iterator[Doubt]:
     """Trials inside of which the bandwidth that fio logged was not steady, and rounds before them that never were."""
     yield from _never_steady(evidence)
-    for cell in evidence.sweep.cells:
-        judged = {
-            trial_id: found
-            for trial_id in evidence.counted.get(cell.id, ())
-            if (found := steadiness(cell, evidence.series.get(trial_id, ())))
-        }
+    for cell, known in evidence.known_of(evidence.series):
+        judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}
         bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
         if len(bad) > len(judged) / 2:
             worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(list(bad), list(judged))} the bandwidth was not steady: over five equal parts of the "
+                f"{of_trials(list(bad), judged)} the bandwidth was not steady: over five equal parts of the "
                 f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
                 f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
                 "trial is: run longer, with ramp_time, or with precondition.",
@@ -421,19 +417,14 @@ def unsteady(evidence: Evidence) -> Iterator[Doubt]:
 
 def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
     """Cells whose rounds beforehand ended without a steady state."""
-    for cell in evidence.sweep.cells:
-        known = {
-            each: evidence.preconditioned[each]
-            for each in evidence.counted.get(cell.id, ())
-            if each in evidence.preconditioned
-        }
-        bad = {trial_id: rounds for trial_id, rounds in known.items() if not rounds.steady.ok}
+    for cell, known in evidence.known_of(evidence.preconditioned):
+        bad = {trial_id: rounds for trial_id, rounds in known if not rounds.steady.ok}
         if bad:
             worst = max(bad.values(), key=lambda each: len(each.levels))
             why = f", and then one failed: {worst.failed}" if worst.failed else ""
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(list(bad), list(known))} the rounds before it were not steady after {len(worst.levels)} "
+                f"{of_trials(list(bad), known)} the rounds before it were not steady after {len(worst.levels)} "
                 f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
                 f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
                 "(precondition), or longer ones.",

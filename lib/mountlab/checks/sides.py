@@ -46,9 +46,8 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
             below = "a file system that the kernel does not show" if known == "unknown" else known
             yield Doubt.of_filesystem(
                 fs.name,
-                f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
-                f"{below}, so figures include that file system and the loop "
-                "driver. For the disk alone give the box a scratch device.",
+                f"it lives in an image file of {format_bytes(fs.image_bytes)} on {below}, so figures include that file "
+                "system and the loop driver. For the disk alone give the box a scratch device.",
             )
 
 

@@ -17,7 +17,7 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option, unknown_key
 from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
+from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
 from mountlab.tools.resolution import Step
 
@@ -62,7 +62,7 @@ class Figure:
     """What is made of several matches; '' where only one is right."""
 
 
-class CommandTool:
+class CommandTool(Tool):
     """Runs a command line that the sweep gives. Nothing about the program is known: what the sweep says is believed,
     and what the patterns do not find fails the trial."""
 
@@ -93,11 +93,6 @@ class CommandTool:
     steps: Mapping[str, Step] = {}
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
-
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (
@@ -145,7 +140,7 @@ class CommandTool:
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
         warm = (("find", directory, *_WARM),) if cache == "warm" else ()
         argv = _words(str(options["argv"]), options, directory, output)

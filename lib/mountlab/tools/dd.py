@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 FILE = "dd.img"
@@ -32,7 +32,7 @@ _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
 """Its help, and whether it tells how long it took: BusyBox may be built without that line."""
 
 
-class Dd:
+class Dd(Tool):
     """Writes zeros or random data to a file, or reads a file that it wrote before. Writes end with fdatasync unless
     asked otherwise: without a flush dd times the page cache."""
 
@@ -65,7 +65,6 @@ class Dd:
         "iflag": Option(kind="choice", choices=("direct", "none"), default="none", help="how each block is read"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         "if": "Mountlab names the file, so that nothing else is read",
         "of": "Mountlab names the file, so that nothing else is overwritten",
@@ -120,7 +119,7 @@ class Dd:
         # Beyond our mark, and without cutting off what follows, which a device does not have.
         to = (f"of={file}", *((f"seek={MARK_BYTES}", "oflag=seek_bytes") if device else ()))
         source = (f"if={file}", *((f"skip={MARK_BYTES}", "iflag=skip_bytes") if device else ()))
-        options, cache = workload.options, _cache(workload)
+        options, cache = workload.options, self.cache_of(workload)
         random = _draws(workload)
         if options["direction"] == "write":
             flags = (*_flag("conv", options), *_flag("oflag", options))
@@ -197,10 +196,6 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
             allowed=", ".join(known),
             next_step="write one of these, or install coreutils on the box",
         )
-
-
-def _cache(workload: Workload) -> Cache | None:
-    return workload.options.get("cache")  # type: ignore[return-value]
 
 
 def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import KIB, MIB
-from mountlab.tools.base import CACHE, ZEROS, Cache, Command, ToolOutput, Written, check_cache, checksum
+from mountlab.tools.base import CACHE, ZEROS, Command, Tool, ToolOutput, Written, check_cache, checksum
 from mountlab.tools.resolution import Step
 
 LOG = "fs_log.txt"
@@ -84,7 +84,7 @@ class FsMarkReport:
     iterations: tuple[Iteration, ...]
 
 
-class FsMark:
+class FsMark(Tool):
     """Makes files in its directory and counts how many a second. Each thread is a process; `count` is for each thread
     and each loop."""
 
@@ -115,7 +115,6 @@ class FsMark:
         "keep_files": Option(kind="flag", default=1, help="leave the files; without, each is unlinked, and timed (-k)"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         **{letter: f"write {name}" for name, letter in LETTERS.items()},
         "v": "write call_times",
@@ -137,11 +136,6 @@ class FsMark:
         "file_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "app_overhead",
         "space_used", "elapsed", "bytes",
     )  # fmt: skip
-
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         for needed, example in (("count", "a number, such as 1000"), ("file_size", "text with a unit, such as '4KiB'")):
@@ -172,7 +166,7 @@ class FsMark:
         # Its own limit for the name of a directory can be as low as 40 bytes, so it is started inside of it.
         inside = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "inside", directory)
         verbose = ("-v",) if options["call_times"] else ()
-        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         return Command(argv=(*inside, "fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:

@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 FILE = "pg_test_fsync.out"
@@ -68,7 +68,7 @@ class SyncReport:
     """For each test, up to version 9.1; else 0."""
 
 
-class PgTestFsync:
+class PgTestFsync(Tool):
     """Each method by which PostgreSQL can flush its log, one after the other, in a file of its own."""
 
     name = "pg_test_fsync"
@@ -88,7 +88,6 @@ class PgTestFsync:
         "time_per_test": Option(kind="duration", default=5.0, help="how long each of some 16 tests lasts (-s)"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         "f": "Mountlab names the file, so that nothing else is overwritten",
         "filename": "Mountlab names the file, so that nothing else is overwritten",
@@ -97,11 +96,6 @@ class PgTestFsync:
     clock_s = 1e-6
     steps: Mapping[str, Step] = {"sync_rate": Step(absolute=1e-3), "operation_latency": Step(inverse=1e-3)}
     gives: tuple[str, ...] = ("sync_rate", "operation_latency")
-
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         seconds = float(options["time_per_test"])
@@ -115,7 +109,7 @@ class PgTestFsync:
         check_cache(options, reads=False, where=where)
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
-        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         seconds = str(_seconds(workload))
         return Command(argv=("pg_test_fsync", "-s", seconds, "-f", f"{directory}/{FILE}"), cache=cache)
 
