@@ -303,6 +303,14 @@ def test_no_beginning_of_an_output_gives_another_figure(name: str) -> None:
         assert found == known
 
 
+def test_a_header_that_was_folded_before_its_options_is_held_against_the_defaults_of_fs_mark() -> None:
+    """Trap: a terminal folds the line behind the program's name, which leaves a header without a single word."""
+    folded = text("S0-t4.stdout").replace("fs_mark  -n", "fs_mark  \n-n", 1)
+    assert read_report(folded).options == {}
+    with pytest.raises(ToolError, match="did not make the files that were asked"):
+        read_report(folded.replace("         4000 ", "         8000 "))
+
+
 @given(
     st.sampled_from(READABLE),
     st.integers(0, 3000),

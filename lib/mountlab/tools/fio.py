@@ -95,10 +95,7 @@ class Fio(Tool):
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)
         layout = _extent(jobs, FILES) / GUESSED_BYTES_PER_S if _reads(jobs) else 0.0
-        phases: dict[int, float] = {}
-        for job in jobs:
-            phases[job.phase] = max(phases.get(job.phase, 0.0), _expected_s(job))
-        return 0.5 + layout + sum(phases.values())
+        return 0.5 + layout + fio_report.over_phases([job.phase for job in jobs], map(_expected_s, jobs))
 
     def written(self, workload: Workload) -> Written:
         return fio_options.written([job.options for job in jobs_of(workload.options)])

@@ -68,38 +68,15 @@ _ALIASES = {
     "ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "disable_bw": "disable_bw_measurement",
     "ss": "steadystate", "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time",
 }  # fmt: skip
+_LEADING_OUT = (
+    "filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client", "daemonize",
+    "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file", "write_bw_log",
+    "write_lat_log", "write_hist_log", "write_iops_log", "mem", "iomem", "hugepage_file", "merge_blktrace_file",
+    "program", "arguments",
+)  # fmt: skip
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("name", "directory", "output", "output_format", "eta"), _OURS),
-    **dict.fromkeys(
-        (
-            "filename",
-            "filename_format",
-            "opendir",
-            "exec_prerun",
-            "exec_postrun",
-            "include",
-            "server",
-            "client",
-            "daemonize",
-            "read_iolog",
-            "write_iolog",
-            "replay_redirect",
-            "aux_path",
-            "trigger",
-            "trigger_file",
-            "write_bw_log",
-            "write_lat_log",
-            "write_hist_log",
-            "write_iops_log",
-            "mem",
-            "iomem",
-            "hugepage_file",
-            "merge_blktrace_file",
-            "program",
-            "arguments",
-        ),
-        _PATHS,
-    ),
+    **dict.fromkeys(_LEADING_OUT, _PATHS),
     **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
     **dict.fromkeys(
         ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NoReturn
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
@@ -77,7 +78,6 @@ class Iteration:
 class FsMarkReport:
     """What fs_mark printed of one run."""
 
-    version: str
     options: Mapping[str, str]
     """As it repeats them: letter to value; '' for one that takes none."""
     threads: int
@@ -243,7 +243,7 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
     headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
     form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
     rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, form, cut_off=at > last))]
-    report = FsMarkReport(version[1], _options(header[2]), int(version[2]), tuple(rows))
+    report = FsMarkReport(_options(header[2]), int(version[2]), tuple(rows))
     _check_rows(report, table + 1)
     return report
 
@@ -251,7 +251,7 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
 def _options(echoed: str) -> dict[str, str]:
     """'-n  1000  -v  -d  /srv ' as {'n': '1000', 'v': '', 'd': '/srv'}."""
     words = echoed.split()
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip_longest(words, words[1:], fillvalue="")
     return {
         word[1]: word[2:] or ("" if after.startswith("-") else after)
         for word, after in pairs

@@ -64,8 +64,6 @@ class SyncReport:
     seconds: int
     """For each test; 0 of a version that counts operations."""
     rows: tuple[SyncTest, ...]
-    operations: int = 0
-    """For each test, up to version 9.1; else 0."""
 
 
 class PgTestFsync(Tool):
@@ -168,8 +166,7 @@ def read_report(text: str) -> SyncReport:
     counted = _COUNTED.match(head)
     numbers = _WHOLE_NUMBER.findall(head)
     if counted and counted["loops"]:
-        found = _rows(lines, list(_OLDEST))
-        return SyncReport(0, found, int(counted["loops"]))
+        return SyncReport(0, _rows(lines, _OLDEST))
     if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
             "pg_test_fsync's beginning cannot be read",
@@ -178,7 +175,7 @@ def read_report(text: str) -> SyncReport:
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )
     found = _rows(lines, list(_places(int(numbers[1]))))
-    return SyncReport(0, found, int(numbers[0])) if counted else SyncReport(int(numbers[0]), found)
+    return SyncReport(0 if counted else int(numbers[0]), found)
 
 
 _HEAD_NUMBERS = 2
@@ -199,9 +196,8 @@ def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[S
             allowed=f"{len(places)} rows, in the sections {sections}",
             next_step="paste the whole output, from its first line to the row of its last test",
         )
-    rows = [(number, line, _ROW.match(line)) for number, line in lines]
-    timed = any(match and match["us"] for _, _, match in rows)
-    return tuple(_row(line, number, place, timed) for (number, line, _), place in zip(rows, places, strict=True))
+    timed = any((match := _ROW.match(line)) and match["us"] for _, line in lines)
+    return tuple(_row(line, number, place, timed) for (number, line), place in zip(lines, places, strict=True))
 
 
 def _places(page_kb: int) -> Iterator[_Place]:

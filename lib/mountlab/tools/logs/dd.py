@@ -10,7 +10,7 @@ import re
 
 from mountlab.core.errors import ToolError
 from mountlab.core.model import Measurement
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted, unreadable
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unreadable
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
@@ -209,4 +209,4 @@ def _name(part: Part) -> str:
     return "dd's summary"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

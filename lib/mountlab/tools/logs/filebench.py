@@ -10,17 +10,7 @@ from itertools import pairwise
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.units import MIB
 from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
-from mountlab.tools.logs.base import (
-    Figure,
-    Format,
-    Part,
-    StatedValues,
-    lines_of,
-    parts_at,
-    times_ten,
-    unpasted,
-    unreadable,
-)
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, times_ten, unreadable
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
@@ -262,4 +252,4 @@ def _name(part: Part) -> str:
     return f"filebench {version}" if version else "filebench, version not told"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

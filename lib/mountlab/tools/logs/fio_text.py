@@ -26,6 +26,7 @@ from mountlab.core.units import KIB, NS_PER_S
 from mountlab.stats.histograms import bin_of, enough
 from mountlab.tools import fio_report
 from mountlab.tools.logs.base import Figure, times_ten, unreadable
+from mountlab.tools.logs.fio_terse import costs
 
 _HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
 _VERSION = re.compile(r"^\s*fio[- ]\d")
@@ -383,19 +384,9 @@ def _add_other(job: _Job, side: str, line: str, number: int) -> None:
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
             _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
     elif match := _CPU.match(line):
-        _add_machine(job, match, number)
+        job.figures += [Figure(measurement=row, line=number) for row in costs(match)]
     elif _LOOKS_LIKE_FIGURES.match(line):
         raise unreadable("a line of fio's cannot be read", number, line, "what fio prints of latency, cpu or issued")
-
-
-def _add_machine(job: _Job, match: re.Match[str], number: int) -> None:
-    """What the job cost. Where fio divided by no time, or saw none, the shares are missing."""
-    shares = {"user_cpu": match["user"], "system_cpu": match["system"]}
-    known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
-    for metric, share in known.items() if any(known.values()) else ():
-        _add(job, metric, share, "1", number)
-    for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
-        _add(job, metric, float(match[key]), "1", number)
 
 
 def _close(job: _Job) -> None:
