@@ -24,19 +24,9 @@ __all__ = [
     "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
-_ALL = (
-    *record.CHECKS,
-    *ran.CHECKS,
-    *caches.CHECKS,
-    *data.CHECKS,
-    *options.CHECKS,
-    *sides.CHECKS,
-    *machine.CHECKS,
-    *device.CHECKS,
-    *shape.CHECKS,
-    *clients.CHECKS,
-)
-CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
+_OF_TRIALS = (*record.CHECKS, *ran.CHECKS, *caches.CHECKS, *data.CHECKS, *options.CHECKS, *sides.CHECKS)
+_OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *shape.CHECKS, *clients.CHECKS)
+CHECKS: dict[str, Check] = {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}
 """Caveat code to check."""
 OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
     "runs-not-paired": CaveatKind(

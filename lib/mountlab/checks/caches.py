@@ -19,7 +19,6 @@ from mountlab.checks.base import (
     of_trials,
     standing,
 )
-from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.evidence import Device, DeviceBytes
@@ -263,14 +262,13 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
                 if speed > IMPLAUSIBLE * limit:
                     found.setdefault((side, what), []).append((trial_id, speed, limit))
         for (side, what), rows in found.items():
-            severity: Severity = "warning" if _bare(evidence.facts) else "note"
             speed, limit = max(row[1] for row in rows), rows[0][2]
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
                 f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
                 "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
-                severity=severity,
+                severity="warning" if _bare(evidence.facts) else "note",
                 metrics=f"{side}_",
             )
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Facts, from_counters, in_memory, of_trials
 from mountlab.checks.caches import bytes_of, disk_of
 from mountlab.checks.shape import drifting
-from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import MIB, format_bytes
 
@@ -171,7 +170,6 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
         affected = [trial_id for trial_id, size in sizes.items() if size >= DISCARDED_BYTES]
         if affected:
             asked = "discard" in cell.filesystem.options
-            severity: Severity = "note" if asked else "warning"
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(affected, trials)} the device was told to forget up to "
@@ -179,7 +177,7 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
                 + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
                 + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
                 "trim before the run, not in it.",
-                severity=severity,
+                severity="note" if asked else "warning",
             )
 
 

@@ -96,7 +96,7 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
-    steps: Mapping[str, Step]
+    steps: Mapping[str, Step] = {}
     """Metric to what rounds it. A metric that is not here has the digits that its figures show."""
     gives: tuple[str, ...]
     """The metrics that it can tell, some of them only where an option asks for it."""
@@ -133,6 +133,14 @@ class Tool(Protocol):
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """The metrics that an answer is about when the sweep names none."""
+
+    def check_given(self, options: Mapping[str, Scalar], needed: Mapping[str, str], *, where: str) -> None:
+        """Raise ParameterError where an option is missing; `needed`: its name to an example."""
+        for name, example in needed.items():
+            if name not in options:
+                raise ParameterError(
+                    f"{self.name} needs {name}", where=f"{where}.{name}", got="nothing", allowed=example
+                )
 
     @staticmethod
     def cache_of(workload: Workload) -> Cache | None:

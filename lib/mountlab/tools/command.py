@@ -19,7 +19,6 @@ from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
-from mountlab.tools.resolution import Step
 
 DIRECTORY, OUTPUT = "directory", "output"
 TIMED_OUT = 124
@@ -90,24 +89,17 @@ class CommandTool(Tool):
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said. Of a command that Mountlab times, each trial says what
     a reading of the clock took (`Measurement.step`)."""
-    steps: Mapping[str, Step] = {}
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (
-            ("argv", "text such as 'mybench --dir {directory}'"),
-            ("space", "text with a unit, such as 64MiB"),
-            (
-                "metrics",
-                "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
-                "that prints no figure {elapsed: {from: clock}}",
-            ),
-        ):
-            if needed not in options:
-                raise ParameterError(
-                    f"command needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
-                )
+        needed = {
+            "argv": "text such as 'mybench --dir {directory}'",
+            "space": "text with a unit, such as 64MiB",
+            "metrics": "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
+            "that prints no figure {elapsed: {from: clock}}",
+        }
+        self.check_given(options, needed, where=where)
         if not options["space"]:
             raise ParameterError(
                 "a command that writes takes room", where=f"{where}.space", got="0", allowed="1B or more"

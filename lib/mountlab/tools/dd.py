@@ -97,9 +97,8 @@ class Dd(Tool):
             _check_known(name, str(options[name]), text, where)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
-            if needed not in options:
-                raise ParameterError(f"dd needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
+        needed = {"direction": "write or read", "count": "the number of blocks, such as 256"}
+        self.check_given(options, needed, where=where)
         for amount in ("count", "bs"):
             if not options[amount]:
                 raise ParameterError("dd would copy nothing", where=f"{where}.{amount}", got="0", allowed="1 or more")
@@ -140,12 +139,7 @@ class Dd(Tool):
         asked = self.space_bytes(workload)
         if copied != asked:
             raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
-        side = str(workload.options["direction"])
-        return [
-            Measurement(metric=f"{side}_bandwidth", value=copied / seconds, unit="B/s"),
-            Measurement(metric="elapsed", value=seconds, unit="s"),
-            Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
-        ]
+        return measurements(copied, seconds, str(workload.options["direction"]))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["bs"]) * int(workload.options["count"])
@@ -164,6 +158,15 @@ class Dd(Tool):
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return (f"{workload.options['direction']}_bandwidth",)
+
+
+def measurements(copied: int, seconds: float, side: str) -> list[Measurement]:
+    """The figures of a summary; `side`: read or write, '' where a log does not tell."""
+    return [
+        Measurement(metric=f"{side}_bandwidth" if side else "bandwidth", value=copied / seconds, unit="B/s"),
+        Measurement(metric="elapsed", value=seconds, unit="s"),
+        Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
+    ]
 
 
 def read_summary(stderr: str) -> tuple[int, float]:

@@ -47,7 +47,9 @@ class Fio(Tool):
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         jobs = jobs_of(options, where=where)
         for job in jobs:
-            fio_options.check_job(job.options, where=f"{where}.jobs: [{job.name}]" if "jobs" in options else where)
+            place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
+            self.check_given(job.options, fio_options.NEEDED, where=place)
+            fio_options.check_job(job.options, where=place)
         fio_options.check_common(options, where=where)
         check_cache(options, reads=_reads(jobs), where=where)
 

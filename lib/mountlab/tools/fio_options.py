@@ -46,6 +46,7 @@ OPTIONS: Mapping[str, Option] = {
     "cache": CACHE,
 }
 
+NEEDED = {"rw": "read, write, randread, ...", "size": "text with a unit, such as 256MiB"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SIZE = re.compile(
     r"(?:(?P<hex>0x[0-9a-f]{1,16})|(?P<number>\d{1,18})(?P<unit>[kmgtp]?))(?P<suffix>i?b|i)?\Z", re.IGNORECASE
@@ -164,9 +165,6 @@ def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
 
 def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
     """Raise ParameterError where the options of one job do not make sense together, or are not for a sweep to give."""
-    for needed, example in (("rw", "read, write, randread, ..."), ("size", "text with a unit, such as 256MiB")):
-        if needed not in options:
-            raise ParameterError(f"fio needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
     _check_times(options, where)
     if not options["numjobs"] or not options["bs"] or int(options["size"]) < blocks(options)[0]:
         raise ParameterError(

@@ -346,13 +346,8 @@ def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], si
     runtime = over_phases(phases, (_runtime_ms(data, side) for data in sides))
     rate = 1e3 / runtime if runtime else 0.0
     latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
-    return {
-        **total,
-        **latencies,
-        "runtime": runtime,
-        "bw_bytes": total["io_bytes"] * rate,
-        "iops": total["total_ios"] * rate,
-    }
+    rates = {"bw_bytes": total["io_bytes"] * rate, "iops": total["total_ios"] * rate}
+    return {**total, **latencies, "runtime": runtime, **rates}
 
 
 def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:

@@ -33,15 +33,10 @@ BLOCK_BYTES = 4 * KIB
 FEWEST_RANDOM = 8
 """Letters and digits at the end of a name. Names begin with the second; with fewer, files would share a name."""
 MOST: dict[str, int] = {
-    "count": 1_000_000,
-    "threads": 64,
-    "write_size": MIB,
-    "file_size": 2**31 - 1,
-    "name_length": 127,
-}
+    "count": 1_000_000, "threads": 64, "write_size": MIB, "file_size": 2**31 - 1, "name_length": 127,
+}  # fmt: skip
 """fs_mark's own limits; beyond that of file_size its numbers overflow, and at a name of 128 it is aborted."""
-_GUESSED_FILES_PER_S = {"none": 20_000.0}
-_GUESSED_FLUSHED_PER_S = 1_000.0
+_GUESSED_FILES_PER_S, _GUESSED_FLUSHED_PER_S = 20_000.0, 1_000.0
 
 _HEADER = re.compile(r"^#\s+(\S*fs_mark)\s+(.*)$")
 _THREADS = re.compile(r"^#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
@@ -138,11 +133,8 @@ class FsMark(Tool):
     )  # fmt: skip
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (("count", "a number, such as 1000"), ("file_size", "text with a unit, such as '4KiB'")):
-            if needed not in options:
-                raise ParameterError(
-                    f"fs_mark needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
-                )
+        needed = {"count": "a number, such as 1000", "file_size": "text with a unit, such as '4KiB'"}
+        self.check_given(options, needed, where=where)
         for name in ("count", "loops", "threads", "write_size", "name_length"):
             if not 1 <= int(options[name]) <= MOST.get(name, 1_000_000):
                 raise _beyond(name, options, f"1 to {MOST.get(name, 1_000_000)}", where)
@@ -183,7 +175,7 @@ class FsMark(Tool):
         return each * _files(workload)
 
     def expected_s(self, workload: Workload) -> float:
-        rate = _GUESSED_FILES_PER_S.get(str(workload.options["sync"]), _GUESSED_FLUSHED_PER_S)
+        rate = _GUESSED_FILES_PER_S if workload.options["sync"] == "none" else _GUESSED_FLUSHED_PER_S
         return 0.1 + _files(workload) / rate
 
     def written(self, workload: Workload) -> Written:

@@ -212,22 +212,15 @@ def _places(page_kb: int) -> Iterator[_Place]:
     yield _Place("non-sync", "write", ("write",), False)
 
 
-_OLDEST = tuple(
-    _Place(section, name, (name,), False)
-    for section, names in {
-        "non-sync": ("8k write",),
-        "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
-        "two writes": (
-            "2 open_datasync 8k writes",
-            "2 open_sync 8k writes",
-            "8k write, 8k write, fdatasync",
-            "8k write, 8k write, fsync",
-        ),
-        "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
-        "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
-    }.items()
-    for name in names
-)
+_OLDEST_ROWS = {
+    "non-sync": ("8k write",),
+    "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
+    "two writes": ("2 open_datasync 8k writes", "2 open_sync 8k writes", "8k write, 8k write, fdatasync",
+                   "8k write, 8k write, fsync"),
+    "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
+    "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
+}  # fmt: skip
+_OLDEST = tuple(_Place(section, name, (name,), False) for section, names in _OLDEST_ROWS.items() for name in names)
 """The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
 
 

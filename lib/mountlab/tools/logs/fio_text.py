@@ -346,9 +346,8 @@ def _meant(number: str) -> list[str]:
 def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "", step: float = 0.0) -> None:
     """A figure below the last digit that is printed is missing, and not zero."""
     if value > 0 or unit == "1":
-        job.figures.append(
-            Figure(measurement=Measurement(metric=metric, value=value, unit=unit, label=label, step=step), line=line)
-        )
+        row = Measurement(metric=metric, value=value, unit=unit, label=label, step=step)
+        job.figures.append(Figure(measurement=row, line=line))
 
 
 def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: int) -> None:
@@ -357,14 +356,8 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
     for percent, value in _POINT.findall(line) if side in _MEASURED else ():
         name = _POINTS_KEPT.get(float(percent))
         if name:
-            _add(
-                job,
-                f"{side}_{_POINT_KIND[kind]}_{name}",
-                times_ten(value, power),
-                "s",
-                number,
-                step=_step(value, power),
-            )
+            metric = f"{side}_{_POINT_KIND[kind]}_{name}"
+            _add(job, metric, times_ten(value, power), "s", number, step=_step(value, power))
 
 
 def _step(value: str, power: int) -> float:
@@ -492,11 +485,10 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
         moved = math.fsum(side.moved for side in sides)
         slack = _TOLERANCE * len(sides) * moved + KIB
         if abs(total.moved - moved) > slack or total.seconds < max(side.seconds for side in sides):
-            got, allowed = (
-                f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s",
-                f"{moved:.4g} B, as its jobs say",
+            got = f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s"
+            raise unreadable(
+                "fio's jobs and their sum do not agree", total.line, got, f"{moved:.4g} B, as its jobs say"
             )
-            raise unreadable("fio's jobs and their sum do not agree", total.line, got, allowed)
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
