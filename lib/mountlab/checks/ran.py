@@ -170,16 +170,15 @@ def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
 
 def _missing_in_some(evidence: Evidence) -> Iterator[Doubt]:
     """Figures of the answer that some trials of a cell have, and others of it do not."""
-    cells = {cell.id: cell for cell in evidence.sweep.cells}
     rows = evidence.measurements[~evidence.measurements["metric"].isin(PERCENT_OF)]
     with_any = {str(name): set(ids) for name, ids in rows.groupby("cell")["trial_id"]}
     for key, ids in rows.groupby(["cell", "metric", "label"], sort=False)["trial_id"]:
         name, metric, label = map(str, key)
         trials = with_any[name] & {*evidence.counted.get(name, ())}
-        lacking = len(trials - {*ids})
-        if metric in evidence.answer_metrics[cells[name].workload.label] and 0 < lacking < len(trials):
+        lacking, cell = len(trials - {*ids}), evidence.sweep.combinations[name]
+        if metric in evidence.answer_metrics[cell.workload.label] and 0 < lacking < len(trials):
             yield Doubt.of_cell(
-                cells[name],
+                cell,
                 f"{lacking} of its {len(trials)} trials have no figure of {metric}{_for([label])}: the estimate is of "
                 "the others, which may be the faster ones or the slower ones. Look at the raw output of both.",
                 severity="warning",
@@ -260,14 +259,14 @@ def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
 
 def not_precise(evidence: Evidence) -> Iterator[Doubt]:
     """Cells that a stopping rule gave up before they were as precise as was asked."""
-    until, cells = evidence.sweep.design.until, {cell.id: cell for cell in evidence.sweep.cells}
+    until = evidence.sweep.design.until
     for stop in evidence.stops:
         alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
         if until and stop.reason in ("max reached", "budget") and not (stop.half_width <= until.half_width or alone):
             key = "max" if stop.reason == "max reached" else "budget"
             seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
             yield Doubt.of_cell(
-                cells[stop.cell],
+                evidence.sweep.combinations[stop.cell],
                 f"after {stop.blocks} blocks the half width is {seen}, and ± {until.half_width:.1%} was asked for "
                 f"({stop.reason}). The interval is right, and wider than was wanted: raise until.{key}, or make trials "
                 "longer or the box quieter.",

@@ -186,25 +186,15 @@ class FsMark(Tool):
 
 
 def read_report(text: str) -> FsMarkReport:
-    """The only run in a text. Raises ParseError where there is none, several, or one that is not whole, and ToolError
-    where fs_mark says that it failed."""
-    found = read_reports(text)
-    if len(found) != 1:
-        raise ParseError("the output of one run of fs_mark is needed", got=f"{len(found)} runs", allowed="one")
-    return found[0]
-
-
-def read_reports(text: str) -> list[FsMarkReport]:
-    """Every run in a text (its standard output, or its log file), in order. Raises as read_report does."""
-    # What ends without a newline was cut off, and a number that was cut off is another number.
+    """The only run in a text (its standard output, or its log file). Raises ParseError where there is none, several, or
+    one that is not whole, and ToolError where fs_mark says that it failed."""
     lines = text.split("\n")
     starts = [at for at, line in enumerate(lines) if _HEADER.match(line)]
     if not starts:
         raise _no_header(lines)
-    return [
-        _read(lines, start, end, text.endswith("\n"))
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
-    ]
+    if len(starts) != 1:
+        raise ParseError("the output of one run of fs_mark is needed", got=f"{len(starts)} runs", allowed="one")
+    return _read(lines, starts[0])
 
 
 def _no_header(lines: list[str]) -> ToolError | ParseError:
@@ -220,10 +210,10 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
     )
 
 
-def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
+def _read(lines: list[str], start: int) -> FsMarkReport:
     header = _HEADER.match(lines[start])
-    table = next((at for at in range(start, end) if _TABLE.match(lines[at])), None)
-    version = next((found for line in lines[start : table or end] if (found := _THREADS.match(line))), None)
+    table = next((at for at in range(start, len(lines)) if _TABLE.match(lines[at])), None)
+    version = next((found for line in lines[start:table] if (found := _THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
             "fs_mark's header is not whole",
@@ -231,10 +221,11 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
             got=lines[start][:200],
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
         )
-    last = end - 1 if whole or end < len(lines) else end - 2
     headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
     form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
-    rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, form, cut_off=at > last))]
+    # What ends without a newline was cut off, and a number that was cut off is another number.
+    below = range(table + 1, len(lines))
+    rows = [row for at in below if (row := _row(lines[at], at + 1, form, cut_off=at == below[-1]))]
     report = FsMarkReport(_options(header[2]), int(version[2]), tuple(rows))
     _check_rows(report, table + 1)
     return report
