@@ -108,6 +108,7 @@ def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
 
 
 def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value of JSON is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
