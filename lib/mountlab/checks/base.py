@@ -190,7 +190,7 @@ class Check:
     """What a reader can do about it, for every case; the message of a caveat says it for its own."""
     _: KW_ONLY
     severities: tuple[Severity, ...] = ("warning",)
-    """How bad it can be, and first how bad it is where a doubt does not say; `strict` in the design makes an error of a
+    """How bad it can be; the first is that of a doubt that gives none. `strict` in the design makes an error of a
     warning."""
     blind: Blind = _never
     """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
