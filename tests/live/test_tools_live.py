@@ -25,7 +25,7 @@ from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Tool, programs_for
+from mountlab.tools.base import Tool
 from ownbox import own_box
 from processes import processes_with
 from sweeps import DD_WRITE, EXT4, RAMFS, TMPFS, sweep
@@ -198,7 +198,7 @@ def test_a_trial_gives_the_main_figures(run: Run, filesystem: str, tool: Tool) -
 def test_path_and_version_of_its_programs_are_known(run: Run, tool: Tool) -> None:
     """Trap: no tool version, no measurement."""
     need(tool)
-    for program in programs_for(tool, of(run, tool)):
+    for program in tool.programs_for(of(run, tool)):
         known = run.info["facts"]["programs"][program.name]
         assert known["path"] in where_is(program)
         assert any(digit in known["version"] for digit in "0123456789"), known["version"]

@@ -19,7 +19,7 @@ from mountlab.sweep.feasible import all_programs, check_feasible, needed_program
 from mountlab.sweep.plan import make_plan
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wall_clock
-from mountlab.tools.base import ToolOutput, programs_for
+from mountlab.tools.base import ToolOutput
 
 COMMAND = TOOLS["command"]
 RATE = {"file_rate": {"pattern": r"(\S+) files/s", "unit": "1/s"}}
@@ -339,7 +339,7 @@ def test_a_command_that_prints_nothing_is_timed() -> None:
     assert command.argv[:2] == ("sh", "-c")
     assert command.argv[3:] == ("timed", "/o/t1/.wall_clock", "mybench", "/m/t1")
     assert "\n" not in command.argv[2]
-    assert [program.name for program in programs_for(COMMAND, workload(metrics=CLOCKED))] == ["mybench"]
+    assert [program.name for program in COMMAND.programs_for(workload(metrics=CLOCKED))] == ["mybench"]
     assert COMMAND.main_metrics(workload(metrics=CLOCKED)) == ("elapsed",)
 
 
@@ -591,9 +591,9 @@ def test_the_program_of_the_command_is_needed_on_the_box() -> None:
 
 def test_its_version_is_a_checksum_unless_the_sweep_knows_better() -> None:
     """A program that nobody knows might begin to measure when it is asked for its version."""
-    (program,) = programs_for(COMMAND, workload())
+    (program,) = COMMAND.programs_for(workload())
     assert program.version == ("sh", "-c", 'sha256sum "$(command -v "$1")"', "checksum", "mybench")
-    (program,) = programs_for(COMMAND, workload(version="mybench -V"))
+    (program,) = COMMAND.programs_for(workload(version="mybench -V"))
     assert program.version == ("mybench", "-V")
 
 

@@ -20,7 +20,7 @@ from mountlab.core.model import Program, Target, Workload
 from mountlab.core.options import read_value
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wml
-from mountlab.tools.base import Command, Tool, ToolOutput, programs_for
+from mountlab.tools.base import Command, Tool, ToolOutput
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
@@ -128,7 +128,7 @@ def test_a_tool_is_registered_under_its_own_name_and_says_what_it_is(tool: Tool)
 @each_tool
 def test_its_programs_say_how_to_ask_their_version_and_where_to_get_them(tool: Tool) -> None:
     """Trap: no tool version, no measurement."""
-    programs = tool.programs or programs_for(tool, workload(tool, 0))
+    programs = tool.programs or tool.programs_for(workload(tool, 0))
     assert programs
     for program in programs:
         assert program.name in program.version
@@ -171,7 +171,7 @@ def test_commands_are_lists_of_plain_words(tool: Tool, number: int) -> None:
     for argv in (command.argv, *command.prepare, *command.warm):
         assert argv
         assert all(isinstance(word, str) and word and "\n" not in word for word in argv)
-    assert {*command.argv} & {program.name for program in programs_for(tool, own)}
+    assert {*command.argv} & {program.name for program in tool.programs_for(own)}
 
 
 @each_example
@@ -551,7 +551,7 @@ def beyond_the_command(tool: Tool, own: Workload) -> dict[str, list[str]]:
         "space": [str(tool.space_bytes(own))],
         "expected": [f"{tool.expected_s(own):g}"],
         "answers": [*tool.main_metrics(own)],
-        "version": [word for program in programs_for(tool, own) for word in program.version],
+        "version": [word for program in tool.programs_for(own) for word in program.version],
         "fails at": [str(status) for status in (1, 2, 3) if "exit status" in failure(tool, own, status)],
     }
 
@@ -736,7 +736,7 @@ the option at which it fails."""
 
 
 def programs_of(tool: Tool) -> tuple[Program, ...]:
-    return tool.programs or programs_for(tool, read(tool, PLAIN[tool.name]))
+    return tool.programs or tool.programs_for(read(tool, PLAIN[tool.name]))
 
 
 def test_every_program_of_every_tool_has_a_recording_of_its_version() -> None:

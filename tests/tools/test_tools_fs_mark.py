@@ -15,7 +15,8 @@ from mountlab.core.model import Measurement, Workload
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.fs_mark import SYNCS, measurements, read_report, read_reports
+from mountlab.tools.fs_mark import SYNCS, measurements, read_report
+from mountlab.tools.logs import read_log
 
 DATA = Path(__file__).parents[1] / "data" / "fs_mark"
 FS_MARK = TOOLS["fs_mark"]
@@ -240,11 +241,12 @@ def test_a_refused_option_is_told_without_the_usage() -> None:
     assert caught.value.evidence == "Max filename size is 128"
 
 
-def test_several_runs_of_one_log_file_are_read_in_order() -> None:
-    first, second = read_reports(text("two-runs.log"))
-    assert ([row.files_per_s for row in first.iterations], first.threads) == ([39682.5, 24242.4], 1)
-    assert ([row.count for row in second.iterations], second.threads) == ([20], 2)
-    assert second.iterations[0].calls_us["creat"] == (17, 21, 35)
+def test_several_runs_of_one_log_file_are_read_in_order_and_are_no_report() -> None:
+    first, second = (output.measurements for output in read_log("fs_mark", text("two-runs.log")))
+    rates = {row.label: row.value for row in first if row.metric == "file_rate"}
+    assert (rates["iteration 1"], rates["iteration 2"]) == (39682.5, 24242.4)
+    (most,) = (row.value for row in second if (row.metric, row.label) == ("operation_latency_max", "creat"))
+    assert most == pytest.approx(35e-6)
     with pytest.raises(ParseError, match="2 runs"):
         read_report(text("two-runs.log"))
 
@@ -303,6 +305,14 @@ def test_no_beginning_of_an_output_gives_another_figure(name: str) -> None:
         assert found == known
 
 
+def test_a_header_that_was_folded_before_its_options_is_held_against_the_defaults_of_fs_mark() -> None:
+    """Trap: a terminal folds the line behind the program's name, which leaves a header without a single word."""
+    folded = text("S0-t4.stdout").replace("fs_mark  -n", "fs_mark  \n-n", 1)
+    assert read_report(folded).options == {}
+    with pytest.raises(ToolError, match="did not make the files that were asked"):
+        read_report(folded.replace("         4000 ", "         8000 "))
+
+
 @given(
     st.sampled_from(READABLE),
     st.integers(0, 3000),
@@ -328,10 +338,10 @@ def test_a_row_that_was_cut_off_is_refused_also_where_another_log_follows(name: 
     row = next(line for line in whole.split("\n") if line.endswith(end) and line.startswith("    69"))
     longer = row[:-5] + "17394"  # in the last column, so that what is left is a number
     torn = whole[: whole.index(row)] + longer[:-2] + "\n" + text("S1-L2.stdout")
-    with pytest.raises(ParseError, match="a row of fs_mark's table cannot be read") as caught:
-        read_reports(torn)
-    assert caught.value.got == longer[:-2][:200]
-    assert "each column in its full width" in caught.value.allowed
+    problem = read_log("fs_mark", torn)[0].problem
+    assert problem is not None
+    assert (problem.what, problem.got) == ("a row of fs_mark's table cannot be read", longer[:-2][:200])
+    assert "each column in its full width" in problem.allowed
 
 
 @pytest.mark.parametrize(

@@ -24,88 +24,53 @@ __all__ = [
     "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
 ]  # fmt: skip
 
-_ALL = (
-    *record.CHECKS,
-    *ran.CHECKS,
-    *caches.CHECKS,
-    *data.CHECKS,
-    *options.CHECKS,
-    *sides.CHECKS,
-    *machine.CHECKS,
-    *device.CHECKS,
-    *shape.CHECKS,
-    *clients.CHECKS,
-)
-CHECKS: dict[str, Check] = {check.code: check for check in _ALL}
+_OF_TRIALS = (*record.CHECKS, *ran.CHECKS, *caches.CHECKS, *data.CHECKS, *options.CHECKS, *sides.CHECKS)
+_OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *shape.CHECKS, *clients.CHECKS)
+CHECKS: dict[str, Check] = {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}
 """Caveat code to check."""
 OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
     "runs-not-paired": CaveatKind(
-        severity="warning",
-        about="Two runs share no blocks: whatever changed between them is in every ratio.",
-        advice="Run A and B again, in turns, before a small ratio is believed.",
-    ),
+        "warning", "Two runs share no blocks: whatever changed between them is in every ratio.",
+        "Run A and B again, in turns, before a small ratio is believed."),
     "sides-differ": CaveatKind(
-        severity="warning",
-        about="Two runs differ in more than one respect.",
-        advice="Change one thing at a time.",
-    ),
+        "warning", "Two runs differ in more than one respect.",
+        "Change one thing at a time."),
     "sides-alike": CaveatKind(
-        severity="note",
-        about="Nothing that was kept differs between two runs.",
-        advice="Take the ratios for how much a run differs from its repetition.",
-    ),
+        "note", "Nothing that was kept differs between two runs.",
+        "Take the ratios for how much a run differs from its repetition."),
     "few-runs": CaveatKind(
-        severity="note",
-        about="So few runs say little about the spread between runs.",
-        advice="Run it five times or more.",
-    ),
+        "note", "So few runs say little about the spread between runs.",
+        "Run it five times or more."),
     "box-missing": CaveatKind(
-        severity="warning",
-        about="A box of the sweep has no figures: what holds over boxes is said without it.",
-        advice="Look at its reason; `batch --resume` tries it again.",
-    ),
+        "warning", "A box of the sweep has no figures: what holds over boxes is said without it.",
+        "Look at its reason; `batch --resume` tries it again."),
     "not-on-all-boxes": CaveatKind(
-        severity="warning",
-        about="Some figures are not there on every box.",
-        advice="Look at the failed and left-out cells of the box that has none.",
-    ),
+        "warning", "Some figures are not there on every box.",
+        "Look at the failed and left-out cells of the box that has none."),
     "timed-out-ratios": CaveatKind(
-        severity="warning",
-        about="On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
-        advice="See what stalls there, or raise design.trial_timeout.",
-    ),
+        "warning", "On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
+        "See what stalls there, or raise design.trial_timeout."),
     "one-machine": CaveatKind(
-        severity="warning",
-        about="Boxes that are one machine, by its host name and processor, are counted as several.",
-        advice="Name each machine once: what holds over boxes is about machines.",
-    ),
+        "warning", "Boxes that are one machine, by its host name and processor, are counted as several.",
+        "Name each machine once: what holds over boxes is about machines."),
     "few-boxes": CaveatKind(
-        severity="note",
-        about="So few boxes say little about other boxes.",
-        advice="Take five or more, as unlike each other as those that the answer is to hold for.",
-    ),
+        "note", "So few boxes say little about other boxes.",
+        "Take five or more, as unlike each other as those that the answer is to hold for."),
     "one-run-a-box": CaveatKind(
-        severity="note",
-        about="Each box was measured in one run: what differs from run to run is part of what differs between boxes.",
-        advice="Repeat the sweep on one box, and compare its runs, to learn how much that is.",
-    ),
+        "note", "Each box was measured in one run: what differs from run to run is part of what differs between boxes.",
+        "Repeat the sweep on one box, and compare its runs, to learn how much that is."),
     "imported": CaveatKind(
-        severity="warning",
-        about="One of them was imported: what differs is not known.",
-        advice="Measure both with Mountlab before you decide.",
-    ),
+        "warning", "One of them was imported: what differs is not known.",
+        "Measure both with Mountlab before you decide."),
     "unfinished": CaveatKind(
-        severity="warning",
-        about="One of them is not complete: its figures are of the trials so far.",
-        advice="Go on with `make resume`.",
-    ),
-}
+        "warning", "One of them is not complete: its figures are of the trials so far.",
+        "Go on with `make resume`."),
+}  # fmt: skip
 """Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "altered", "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy",
-    "too-short",
-    "rounded", "outlier", "two-modes",
+    "too-short", "rounded", "outlier", "two-modes",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""
 ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"
@@ -143,7 +108,7 @@ def find_caveats(evidence: Evidence) -> Findings:
 
 def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
     """The caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
-    found = [caveat for check in CHECKS.values() if check.foresee for caveat in check.foresee(sweep, facts)]
+    found = [caveat for check in CHECKS.values() for caveat in check.foreseen(sweep, facts)]
     return _sorted(found, strict=sweep.design.strict)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mountlab.core.findings import Caveat, OptionEvidence, Severity
 from mountlab.core.frames import pd
@@ -16,6 +16,7 @@ from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.tools.fio_series import Series
 from mountlab.tools.precondition import Rounds
 
+T = TypeVar("T")
 Facts = Mapping[str, Any]
 Direction = Literal["read", "write"]
 SIDES: tuple[Direction, ...] = ("read", "write")
@@ -127,10 +128,14 @@ class Evidence:
 
     def seen(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
         """Each cell with the trials that count and whose counters were kept."""
+        return self.known_of(self.around)
+
+    def known_of(self, known: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
+        """Each cell with those of its trials that count of which something is known, and with that."""
         for cell in self.sweep.cells:
-            known = [(each, self.around[each]) for each in self.counted.get(cell.id, ()) if each in self.around]
-            if known:
-                yield cell, known
+            own = [(each, known[each]) for each in self.counted.get(cell.id, ()) if each in known]
+            if own:
+                yield cell, own
 
     def chain_of(self, trial_id: str) -> list[Device]:
         return self.chains.get(self.mounts[trial_id], [])
@@ -141,8 +146,32 @@ def _sample(cell: Cell, metric: str, label: str, rows: Sequence[tuple[int, str, 
     return Sample(cell, metric, label, trials, blocks, values)
 
 
-Find = Callable[[Evidence], Iterator[Caveat]]
-Foresee = Callable[[Sweep, Facts], Iterator[Caveat]]
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """What a check found; the check itself knows its code, and how bad it is where nothing else is said here."""
+
+    message: str
+    scope: Literal["run", "filesystem", "cell"]
+    subject: str = ""
+    metrics: str = ""
+    severity: Severity | None = None
+
+    @classmethod
+    def of_cell(cls, cell: Cell, message: str, *, severity: Severity | None = None, metrics: str = "") -> Doubt:
+        """About one cell, or about the metrics of it that begin like this."""
+        return cls(message=message, scope="cell", subject=cell.id, metrics=metrics, severity=severity)
+
+    @classmethod
+    def of_filesystem(cls, name: str, message: str, *, severity: Severity | None = None) -> Doubt:
+        return cls(message=message, scope="filesystem", subject=name, severity=severity)
+
+    @classmethod
+    def of_run(cls, message: str, *, severity: Severity | None = None) -> Doubt:
+        return cls(message=message, scope="run", severity=severity)
+
+
+Find = Callable[[Evidence], Iterator[Doubt]]
+Foresee = Callable[[Sweep, Facts], Iterator[Doubt]]
 Blind = Callable[[Evidence], str | None]
 
 
@@ -150,27 +179,42 @@ def _never(_: Evidence) -> None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Check:
     """One reason to doubt a number, and how it is looked for. One entry of CHECKS."""
 
     code: str
     find: Find
     """Its docstring says in a sentence what the caveat is about."""
-    severities: tuple[Severity, ...]
-    """How bad it can be; `strict` in the design makes an error of a warning."""
     advice: str
     """What a reader can do about it, for every case; the message of a caveat says it for its own."""
+    _: KW_ONLY
+    severities: tuple[Severity, ...] = ("warning",)
+    """How bad it can be; the first is that of a doubt that gives none. `strict` in the design makes an error of a
+    warning."""
     blind: Blind = _never
     """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
     foresee: Foresee | None = None
     """The same from the sweep and the facts of the box alone, before anything runs."""
 
     def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
-        return self.find(evidence)
+        return map(self._caveat, self.find(evidence))
+
+    def foreseen(self, sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+        return map(self._caveat, self.foresee(sweep, facts) if self.foresee else ())
+
+    def _caveat(self, doubt: Doubt) -> Caveat:
+        return Caveat(
+            code=self.code,
+            severity=doubt.severity or self.severities[0],
+            message=doubt.message,
+            scope=doubt.scope,
+            subject=doubt.subject,
+            metrics=doubt.metrics,
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CaveatKind:
     """A caveat that is no check of one run."""
 
@@ -179,20 +223,25 @@ class CaveatKind:
     advice: str
 
 
-def standing(code: str, *, severities: tuple[Severity, ...], advice: str, foresee: Foresee, needs: str = "") -> Check:
+def standing(
+    code: str, foresee: Foresee, advice: str, *, severities: tuple[Severity, ...] = ("warning",), needs: str = ""
+) -> Check:
     """A check that needs the sweep, and the fact `needs` of the box, and so tells the same before and after a run."""
 
-    def find(evidence: Evidence) -> Iterator[Caveat]:
+    def find(evidence: Evidence) -> Iterator[Doubt]:
         return foresee(evidence.sweep, evidence.facts)
 
     def blind(evidence: Evidence) -> str | None:
         return f"the box does not tell ({needs})" if needs and evidence.facts.get(needs) is None else None
 
     find.__doc__ = foresee.__doc__
-    return Check(code=code, find=find, severities=severities, advice=advice, blind=blind, foresee=foresee)
+    return Check(code, find, advice, severities=severities, blind=blind, foresee=foresee)
 
 
-def from_counters(name: str, why: str) -> Blind:
+_OLDER = "no such counters were kept (by an earlier version of Mountlab, or by a kernel without them)"
+
+
+def from_counters(name: str, why: str = _OLDER) -> Blind:
     """Blind where no trial knows this attribute of Around."""
 
     def blind(evidence: Evidence) -> str | None:
@@ -202,18 +251,8 @@ def from_counters(name: str, why: str) -> Blind:
     return blind
 
 
-def of_cell(cell: Cell, code: str, severity: Severity, message: str, *, metrics: str = "") -> Caveat:
-    """A caveat about one cell, or about the metrics of it that begin like this."""
-    return Caveat(code=code, severity=severity, message=message, scope="cell", subject=cell.id, metrics=metrics)
-
-
-def of_filesystem(name: str, code: str, severity: Severity, message: str) -> Caveat:
-    """A caveat about one file system."""
-    return Caveat(code=code, severity=severity, message=message, scope="filesystem", subject=name)
-
-
 def of_run(code: str, severity: Severity, message: str) -> Caveat:
-    """A caveat about everything."""
+    """A caveat about all of several runs that are compared."""
     return Caveat(code=code, severity=severity, message=message, scope="run")
 
 
@@ -227,7 +266,7 @@ def fills_memory(fs: Filesystem) -> bool:
     return in_memory(fs) or bool((fs.over or fs).zram_bytes)
 
 
-def of_trials(affected: Sequence[str], all_of: Sequence[Any]) -> str:
+def of_trials(affected: Sequence[str], all_of: Sized) -> str:
     """'in 3 of its 10 trials (t0007, t0012, ...)'."""
     shown = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")
     return f"in {len(affected)} of its {len(all_of)} trials ({shown})"

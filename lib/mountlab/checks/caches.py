@@ -11,17 +11,14 @@ from mountlab.checks.base import (
     SIDES,
     Check,
     Direction,
+    Doubt,
     Evidence,
     Facts,
     from_counters,
     in_memory,
-    of_cell,
-    of_filesystem,
-    of_run,
     of_trials,
     standing,
 )
-from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.evidence import Device, DeviceBytes
@@ -46,49 +43,43 @@ IMPLAUSIBLE = 1.05
 # --- the page cache ---------------------------------------------------------------------------------------------------
 
 
-def cached_reads(evidence: Evidence) -> Iterator[Caveat]:
+def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
     """Reads that the page cache answered, by what the application read against what the devices delivered."""
     for cell, shares in _shares(evidence, "read"):
         if min(shares) < CACHED_BELOW:
             asked = cell.workload.options.get("cache") == "warm"
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "cache-served",
-                "note" if asked else "warning",
                 f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
                 + (
                     ", as was asked for with cache: warm. This is not the speed of the device."
                     if asked
                     else ". This is not the speed of the device: read more than the memory holds, or cold."
                 ),
+                severity="note" if asked else "warning",
                 metrics="read_",
             )
 
 
-def unflushed_writes(evidence: Evidence) -> Iterator[Caveat]:
+def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
     """Writes that had not reached the device when the tool stopped its clock."""
     for cell, shares in _shares(evidence, "write"):
         if min(shares) < CACHED_BELOW:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "not-flushed",
-                "warning",
                 f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
-                "still in the page cache or was overwritten there. "
-                f"{FLUSH}",
+                f"still in the page cache or was overwritten there. {FLUSH}",
                 metrics=_of_side(evidence, cell, "write_"),
             )
 
 
-def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """Writes that nothing flushes before the clock of the tool stops."""
     for cell in sweep.cells:
         loose = [each for each in streams(cell.workload) if each.writes and not each.flushed]
         if loose and not in_memory(cell.filesystem):
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "not-flushed",
-                "warning",
                 "nothing flushes what it writes before its clock stops: it will measure the page cache, as far as "
                 f"that takes the writes. {FLUSH}",
                 metrics="" if cell.workload.tool == "fs_mark" else "write_",
@@ -148,17 +139,15 @@ def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
     return side if any(metric.startswith(side) for metric in metrics) else ""
 
 
-def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Buffered reads, again and again or of what was just written, of less than the memory holds."""
     memory = float(facts.get("memory_bytes") or 0)
     for cell in sweep.cells if memory and not sweep.imported else ():
         size, why = holds_bytes(cell.workload), _why_cached(cell, sweep)
         if why and size < memory and not in_memory(cell.filesystem):
             asked = cache_state(cell.workload, sweep.design) == "warm"
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "fits-in-memory",
-                "note" if asked else "warning",
                 f"this reads {format_bytes(float(size))} buffered on a box with {format_bytes(memory)} of memory, "
                 f"and {why}: it measures the page cache. "
                 + (
@@ -167,6 +156,7 @@ def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
                     else "Read more than the memory holds, read past the cache "
                     "(direct), or say cache: warm where that is what you want to know."
                 ),
+                severity="note" if asked else "warning",
                 metrics="read_" if cell.workload.tool in ("dd", "fio") else "",
             )
 
@@ -182,15 +172,15 @@ def _why_cached(cell: Cell, sweep: Sweep) -> str:
     return "reads the same bytes again and again" if any(each.again for each in reads) else ""
 
 
-def fits_in_memory(evidence: Evidence) -> Iterator[Caveat]:
+def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
     """Buffered reads of less than the memory holds, but for those that the counters show to have come from a device."""
     from_device = {cell.id for cell, shares in _shares(evidence, "read") if min(shares) >= CACHED_BELOW}
-    for caveat in will_fit_in_memory(evidence.sweep, evidence.facts):
-        if caveat.subject in evidence.counted and caveat.subject not in from_device:
-            yield caveat
+    for doubt in will_fit_in_memory(evidence.sweep, evidence.facts):
+        if doubt.subject in evidence.counted and doubt.subject not in from_device:
+            yield doubt
 
 
-def direct_not_honoured(evidence: Evidence) -> Iterator[Caveat]:
+def direct_not_honoured(evidence: Evidence) -> Iterator[Doubt]:
     """Direct I/O that went through the page cache all the same, by how much of its files is there afterwards."""
     yield from direct_in_memory(evidence.sweep, evidence.facts)
     for cell, trials in evidence.seen():
@@ -203,10 +193,8 @@ def direct_not_honoured(evidence: Evidence) -> Iterator[Caveat]:
             if each.resident_bytes is not None and (expected := _distinct(evidence, cell, trial_id)) >= TELLING_BYTES
         ]
         if shares and max(shares) >= CACHED_ABOVE:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "direct-not-honoured",
-                "warning",
                 f"direct I/O was asked for, and yet {_range(shares)} of what was read and written was in the page "
                 "cache afterwards: the file system took it through the cache (ext4 does so with data=journal, and for "
                 "inline or encrypted files). Figures are of the cache too; choose another mode, or compare buffered.",
@@ -219,60 +207,53 @@ def _distinct(evidence: Evidence, cell: Cell, trial_id: str) -> float:
     return min(moved, float(holds_bytes(cell.workload)))
 
 
-def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """Direct I/O on a file system that has no device to go to."""
     for cell in sweep.cells:
         if not sweep.imported and in_memory(cell.filesystem) and asks_direct(cell.workload):
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "direct-not-honoured",
-                "note",
                 f"direct I/O was asked for, and {cell.filesystem.type} lives in memory: it takes the request and has "
                 "no device to go to. Held against a device, the two do not do the same.",
+                severity="note",
             )
 
 
-def unseen_devices(evidence: Evidence) -> Iterator[Caveat]:
+def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
     """File systems of which nobody here can tell whether the page cache answered."""
     for name, why in evidence.unseen.items():
-        yield of_filesystem(
+        yield Doubt.of_filesystem(
             name,
-            "cache-not-checked",
-            "warning",
             f"{why}, so whether reads came from the page cache and writes reached a device could not be "
             "checked. Measure on a device whose bytes the kernel counts.",
         )
 
 
-def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """fs_mark with a method that calls sync(), which writes out every file system of the machine."""
     for cell in sweep.cells:
         method = cell.workload.options.get("sync")
         if cell.workload.tool == "fs_mark" and method in FLUSH_THE_MACHINE:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "syncs-everything",
-                "warning",
                 f"sync: {method} calls sync(), which flushes every file system of the machine: what others left to "
                 "write is in its time. Use fsync, post or post_reverse, or a box on which nothing else writes.",
             )
 
 
-def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Without root the caches of the box cannot be dropped."""
     if facts.get("rights") == "none" and sweep.design.drop_caches:
-        yield of_run(
-            "caches-not-dropped",
-            "note",
+        yield Doubt.of_run(
             "without root only the pages of the measured files could be evicted (posix_fadvise), not "
-            "directories, inodes or the cache below a loop device.",
+            "directories, inodes or the cache below a loop device."
         )
 
 
 # --- the device's own cache -------------------------------------------------------------------------------------------
 
 
-def implausible(evidence: Evidence) -> Iterator[Caveat]:
+def implausible(evidence: Evidence) -> Iterator[Doubt]:
     """Devices that moved bytes faster than they, or the link to them, can: another cache answered."""
     for cell, trials in evidence.seen():
         found: dict[tuple[Direction, str], list[tuple[str, float, float]]] = {}
@@ -281,15 +262,13 @@ def implausible(evidence: Evidence) -> Iterator[Caveat]:
                 if speed > IMPLAUSIBLE * limit:
                     found.setdefault((side, what), []).append((trial_id, speed, limit))
         for (side, what), rows in found.items():
-            severity: Severity = "warning" if _bare(evidence.facts) else "note"
             speed, limit = max(row[1] for row in rows), rows[0][2]
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "implausible",
-                severity,
                 f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
                 f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
                 "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
+                severity="warning" if _bare(evidence.facts) else "note",
                 metrics=f"{side}_",
             )
 
@@ -345,60 +324,48 @@ def _residency_unknown(evidence: Evidence) -> str | None:
 
 CHECKS = (
     Check(
-        code="cache-served",
+        "cache-served",
+        cached_reads,
+        "Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
         severities=("warning", "note"),
-        advice="Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
-        find=cached_reads,
         blind=_no_traffic,
     ),
     Check(
-        code="not-flushed",
-        severities=("warning",),
-        advice="End with a flush: dd `conv: fdatasync`, fio `end_fsync: true`, fs_mark `sync: fsync`, a "
+        "not-flushed",
+        unflushed_writes,
+        "End with a flush: dd `conv: fdatasync`, fio `end_fsync: true`, fs_mark `sync: fsync`, a "
         "filebench workload that flushes.",
-        find=unflushed_writes,
         blind=_no_traffic,
         foresee=will_not_flush,
     ),
     Check(
-        code="fits-in-memory",
+        "fits-in-memory",
+        fits_in_memory,
+        "Read more than the memory holds, read past the cache (`direct: true`), or say `cache: warm`.",
         severities=("warning", "note"),
-        advice="Read more than the memory holds, read past the cache (`direct: true`), or say `cache: warm`.",
-        find=fits_in_memory,
         foresee=will_fit_in_memory,
         blind=lambda e: None if e.facts.get("memory_bytes") else "the box does not tell its memory",
     ),
     Check(
-        code="direct-not-honoured",
+        "direct-not-honoured",
+        direct_not_honoured,
+        "Choose another journal mode, or compare buffered with buffered.",
         severities=("warning", "note"),
-        advice="Choose another journal mode, or compare buffered with buffered.",
-        find=direct_not_honoured,
         foresee=direct_in_memory,
         blind=_residency_unknown,
     ),
     Check(
-        code="implausible",
+        "implausible",
+        implausible,
+        "Move far more than the cache of the device, its controller or its host can hold.",
         severities=("warning", "note"),
-        advice="Move far more than the cache of the device, its controller or its host can hold.",
-        find=implausible,
         blind=_no_limit_known,
     ),
     standing(
         "syncs-everything",
-        severities=("warning",),
-        advice="Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
-        foresee=whole_machine_flushes,
+        whole_machine_flushes,
+        "Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
     ),
-    Check(
-        code="cache-not-checked",
-        severities=("warning",),
-        advice="Measure on a device whose bytes the kernel counts.",
-        find=unseen_devices,
-    ),
-    standing(
-        "caches-not-dropped",
-        severities=("note",),
-        advice="Run with root or password-less sudo on the box.",
-        foresee=not_cold,
-    ),
+    Check("cache-not-checked", unseen_devices, "Measure on a device whose bytes the kernel counts."),
+    standing("caches-not-dropped", not_cold, "Run with root or password-less sudo on the box.", severities=("note",)),
 )

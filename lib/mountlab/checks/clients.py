@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from mountlab.checks.base import Check, Evidence, of_cell
-from mountlab.core.findings import Caveat, Estimate
+from mountlab.checks.base import Check, Doubt, Evidence
+from mountlab.core.findings import Estimate
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Sweep
 from mountlab.stats import estimate
@@ -74,22 +74,20 @@ def _by_client(measurements: pd.DataFrame, cell: Cell, metric: str) -> pd.DataFr
     return wide.reindex(columns=clients).dropna()
 
 
-def straggling(evidence: Evidence) -> Iterator[Caveat]:
+def straggling(evidence: Evidence) -> Iterator[Doubt]:
     """A client that is much slower than the others which drive the same workload."""
     for share in shares(evidence.sweep, evidence.measurements):
         if share.straggles:
             mean, low, high = share.bounds
-            yield of_cell(
+            yield Doubt.of_cell(
                 share.cell,
-                "straggler",
-                "warning",
                 f"client {share.client} had {mean:.0%} ({low:.0%} to {high:.0%}, n = {len(share.ratios)}) of the "
                 f"{share.metric.replace('_', ' ')} that the other clients have in the middle: the whole is bounded by "
                 "it, and latencies mix two kinds of clients. Look at its network and its load, or leave it out.",
             )
 
 
-def apart(evidence: Evidence) -> Iterator[Caveat]:
+def apart(evidence: Evidence) -> Iterator[Doubt]:
     """Clients that did not work at the same time."""
     good = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
     for cell in evidence.sweep.cells:
@@ -97,10 +95,8 @@ def apart(evidence: Evidence) -> Iterator[Caveat]:
             rows = _by_client(good, cell, "elapsed")
             part = median(rows.min(axis=1) / rows.max(axis=1)) if len(rows) else 1.0
             if part < APART:
-                yield of_cell(
+                yield Doubt.of_cell(
                     cell,
-                    "clients-apart",
-                    "warning",
                     f"the quickest client was done after {part:.0%} of the time of the slowest (median of {len(rows)} "
                     "trials), and the rates of all together are over that whole time: for the rest of it fewer clients "
                     "asked. Give the workload a time instead of an amount: runtime, with time_based.",
@@ -115,16 +111,10 @@ def _too_few(evidence: Evidence) -> str | None:
 
 CHECKS: Sequence[Check] = (
     Check(
-        code="straggler",
-        find=straggling,
-        severities=("warning",),
+        "straggler",
+        straggling,
+        "Look at the network and the load of that client, or leave it out of `clients`.",
         blind=_too_few,
-        advice="Look at the network and the load of that client, or leave it out of `clients`.",
     ),
-    Check(
-        code="clients-apart",
-        find=apart,
-        severities=("warning",),
-        advice="Give the workload a time (`runtime`, `time_based`) instead of an amount.",
-    ),
+    Check("clients-apart", apart, "Give the workload a time (`runtime`, `time_based`) instead of an amount."),
 )

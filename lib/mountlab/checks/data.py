@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_cell, of_run
-from mountlab.core.findings import Caveat, Severity
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, in_memory
+from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.filesystems.without_effect import foreseen
 from mountlab.tools import written
@@ -22,38 +22,36 @@ _OWN_SEED = "Leave it out: Mountlab seeds each block."
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def will_be_reduced(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+def will_be_reduced(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
     yield from _reduced(sweep, facts, {})
 
 
-def reduced(evidence: Evidence) -> Iterator[Caveat]:
+def reduced(evidence: Evidence) -> Iterator[Doubt]:
     """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
     held = dict(evidence.backing_types)
     held |= {name: kind for name, why in evidence.unseen.items() for kind in REDUCING if why.endswith(f" {kind}")}
     yield from _reduced(evidence.sweep, evidence.facts, held)
 
 
-def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Caveat]:
+def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt]:
     known = [] if sweep.imported else [(cell, written(cell.workload)) for cell in sweep.cells]
     cells = [(cell, data.text) for cell, data in known if data.reducible]
     for cell, text in cells:
         severity, layer = _layer(cell.filesystem, facts, held)
         if layer:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "compressible-data",
-                severity,
                 f"{cell.workload.tool} writes {text}, and {layer}: fewer bytes are stored and moved than the figure "
                 f"counts. {_ADVICE}",
+                severity=severity,
             )
     tools = list(dict.fromkeys(cell.workload.tool for cell, _ in cells if not in_memory(cell.filesystem)))
     if tools and facts.get("virtualization") not in (None, "none"):
-        yield of_run(
-            "compressible-data",
-            "note",
+        yield Doubt.of_run(
             f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
             f"virtual disk may store it in less, or not at all, which nothing here shows. {_ADVICE}",
+            severity="note",
         )
 
 
@@ -79,22 +77,21 @@ def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity
 # --- sequences --------------------------------------------------------------------------------------------------------
 
 
-def will_replay(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_replay(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """Trials that the sweep, or the tool, makes repeat one random sequence of places and data."""
     for cell in () if sweep.imported else sweep.cells:
         if cell.workload.tool == "filebench" and draws_places(cell.workload):
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "trials-replayed",
-                "note",
                 "filebench takes no seed for the files, places and sizes that its operations draw: each of its "
                 "processes draws one fixed sequence in every trial. Trials differ in it by the order of threads only.",
+                severity="note",
             )
         if names := _own_seeds(cell.workload):
             yield _replayed(cell, f"the sweep sets {', '.join(names)}", _OWN_SEED)
 
 
-def replayed(evidence: Evidence) -> Iterator[Caveat]:
+def replayed(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that repeat one random sequence of places and data, by the seeds that the journal holds."""
     yield from will_replay(evidence.sweep, evidence.facts)
     without = set(evidence.trials.loc[evidence.trials["seed"].isna(), "trial_id"])
@@ -104,16 +101,15 @@ def replayed(evidence: Evidence) -> Iterator[Caveat]:
             yield _replayed(cell, "fio was given no seed, as in runs of earlier versions", "Run it again.")
 
 
-def _replayed(cell: Cell, why: str, advice: str) -> Caveat:
+def _replayed(cell: Cell, why: str, advice: str) -> Doubt:
     rows = jobs_of(cell.workload.options)
     drawn = any(str(job.options["rw"]).startswith("rand") for job in rows)
     what = "places and data" if drawn else "data"
-    return of_cell(
+    return Doubt.of_cell(
         cell,
-        "trials-replayed",
-        "warning" if drawn else "note",
         f"{why}: every trial repeats the same random {what}. The trials are repetitions of one sequence and no sample "
         f"of the workload, and what a cache below keeps of one trial serves the next. {advice}",
+        severity="warning" if drawn else "note",
     )
 
 
@@ -131,18 +127,12 @@ def _own_seeds(workload: Workload) -> list[str]:
 
 
 CHECKS = (
+    Check("compressible-data", reduced, _ADVICE, severities=("warning", "note"), foresee=will_be_reduced),
     Check(
-        code="compressible-data",
+        "trials-replayed",
+        replayed,
+        "Leave `randseed`, `randrepeat` and `allrandrepeat` out of the sweep; run old runs again.",
         severities=("warning", "note"),
-        advice=_ADVICE,
-        find=reduced,
-        foresee=will_be_reduced,
-    ),
-    Check(
-        code="trials-replayed",
-        severities=("warning", "note"),
-        advice="Leave `randseed`, `randrepeat` and `allrandrepeat` out of the sweep; run old runs again.",
-        find=replayed,
         foresee=will_replay,
     ),
 )

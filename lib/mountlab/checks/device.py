@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.checks.base import SIDES, Check, Evidence, Facts, from_counters, in_memory, of_cell, of_trials
+from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Facts, from_counters, in_memory, of_trials
 from mountlab.checks.caches import bytes_of, disk_of
 from mountlab.checks.shape import drifting
-from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import MIB, format_bytes
 
@@ -22,15 +21,13 @@ EXT = ("ext2", "ext3", "ext4")
 LAZY = re.compile(r"lazy_(itable|journal)_init(=1)?(,|$)")
 
 
-def other_io(evidence: Evidence) -> Iterator[Caveat]:
+def other_io(evidence: Evidence) -> Iterator[Doubt]:
     """Bytes on the device that the trial did not move."""
     for cell, trials in evidence.seen():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
         if foreign:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "other-io",
-                "warning",
                 f"{of_trials(list(foreign), trials)} the device moved up to "
                 f"{format_bytes(float(max(foreign.values())))} that were not the trial's: others used it at the same "
                 "time. Their share of it is missing in the figures: stop them, or give the box a scratch device.",
@@ -57,7 +54,7 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * own) else 0
 
 
-def kernel_messages(evidence: Evidence) -> Iterator[Caveat]:
+def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
     """What the kernel had to say of the device, or of tasks that hang, during the trials."""
     for cell, trials in evidence.seen():
         found = {
@@ -67,10 +64,8 @@ def kernel_messages(evidence: Evidence) -> Iterator[Caveat]:
         }
         if found:
             first = next(iter(found.values()))[0]
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "kernel-message",
-                "warning",
                 f"{of_trials(list(found), trials)} the kernel logged a warning or an error that concerns it: "
                 f'"{first[:160]}". Time that the kernel spends on trouble is in the figures: see dmesg on the box, '
                 "mend it, and run again.",
@@ -90,7 +85,7 @@ def _about(lines: Sequence[str], names: Sequence[str]) -> list[str]:
     return [line for line in lines if OF_ANYBODY.search(line) or (device and device.search(line))]
 
 
-def lazy_init(evidence: Evidence) -> Iterator[Caveat]:
+def lazy_init(evidence: Evidence) -> Iterator[Doubt]:
     """The kernel was still writing the inode tables of a new ext4 file system.
 
     Its thread alone does not say so: since Linux 5.13 the same one reads block bitmaps ahead after every mount.
@@ -98,10 +93,8 @@ def lazy_init(evidence: Evidence) -> Iterator[Caveat]:
     for cell, trials in evidence.seen():
         running = [trial_id for trial_id, each in trials if each.lazy_init]
         if running and asks_lazy_init(cell.filesystem):
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "lazy-init",
-                "warning",
                 f"{of_trials(running, trials)} the kernel was still writing its inode tables (its thread "
                 "ext4lazyinit, and mkfs was asked for lazy_itable_init): the first minutes after such a mkfs are "
                 "taxed. Leave the option away, as Mountlab does unless told otherwise, or warm up until it is done.",
@@ -114,43 +107,37 @@ def asks_lazy_init(fs: Filesystem) -> bool:
     return lower.type in EXT and any(map(LAZY.search, lower.mkfs))
 
 
-def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """ext file systems that the sweep wants to be made with lazy initialisation."""
     for cell in sweep.cells:
         if asks_lazy_init(cell.filesystem):
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "lazy-init",
-                "warning",
                 "its mkfs leaves the inode tables to a thread of the kernel (lazy_itable_init), which writes them "
                 "while the trials run: the first minutes are taxed. Leave the option away, unless it is the question.",
             )
 
 
-def zeroed_by_device(evidence: Evidence) -> Iterator[Caveat]:
+def zeroed_by_device(evidence: Evidence) -> Iterator[Doubt]:
     """Devices that zero blocks without writing them, where the question is what lazy initialisation saves at mkfs."""
     for cell in _timed_at_mkfs(evidence.sweep, evidence.answer_metrics):
         size = evidence.zeroes.get(cell.filesystem.name, 0)
         if size:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "zeroed-by-device",
-                "warning",
                 f"its device zeroes blocks without writing them, up to {format_bytes(float(size))} by one command "
                 f"(queue/write_zeroes_max_bytes), and mkfs uses that. {_NOTHING_SAVED}",
                 metrics=MKFS_TIME,
             )
 
 
-def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """Loop images, zeroed by fallocate(), where the question is what lazy initialisation saves at mkfs."""
     asked = {workload.label: sweep.metrics for workload in sweep.workloads}
     for cell in _timed_at_mkfs(sweep, asked):
         if (cell.filesystem.over or cell.filesystem).image_bytes:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "zeroed-by-device",
-                "warning",
                 "a loop device zeroes blocks without writing them (fallocate() of its image), and mkfs uses that. "
                 + _NOTHING_SAVED,
                 metrics=MKFS_TIME,
@@ -173,7 +160,7 @@ _NOTHING_SAVED = (
 )
 
 
-def discards(evidence: Evidence) -> Iterator[Caveat]:
+def discards(evidence: Evidence) -> Iterator[Doubt]:
     """Blocks that the device was told to forget (TRIM) during the trials."""
     for cell, trials in evidence.seen():
         sizes = {
@@ -183,30 +170,26 @@ def discards(evidence: Evidence) -> Iterator[Caveat]:
         affected = [trial_id for trial_id, size in sizes.items() if size >= DISCARDED_BYTES]
         if affected:
             asked = "discard" in cell.filesystem.options
-            severity: Severity = "note" if asked else "warning"
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "discards",
-                severity,
                 f"{of_trials(affected, trials)} the device was told to forget up to "
                 f"{format_bytes(float(max(sizes.values())))} (TRIM), "
                 + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
                 + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
                 "trim before the run, not in it.",
+                severity="note" if asked else "warning",
             )
 
 
-def garbage_collection(evidence: Evidence) -> Iterator[Caveat]:
+def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
     """Writes that become slower over the run on a device that does not rotate."""
     for sample in (each.sample for each in drifting(evidence)):
         third = max(1, len(sample.values) // 3)
         first, last = sum(sample.values[:third]), sum(sample.values[-third:])
         slower = (last < first) == (sample.cell.workload.metric(sample.metric).better == "higher")
         if sample.metric.startswith("write") and slower and _on_flash(evidence, sample.cell, sample.trials[0]):
-            yield of_cell(
+            yield Doubt.of_cell(
                 sample.cell,
-                "garbage-collection",
-                "note",
                 f"{sample.name} became worse over the run, on a device that does not rotate: a flash device that has "
                 "used up its clean blocks has to make new ones while it writes. Trim or erase it before the run, "
                 "write it full twice first (precondition), or compare in that state on purpose.",
@@ -247,18 +230,11 @@ def _no_disk_known(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
+    Check("other-io", other_io, "Stop what else uses the disk, or give the box a device of its own.", blind=_no_device),
     Check(
-        code="other-io",
-        severities=("warning",),
-        advice="Stop what else uses the disk, or give the box a device of its own.",
-        find=other_io,
-        blind=_no_device,
-    ),
-    Check(
-        code="kernel-message",
-        severities=("warning",),
-        advice="Read the line: a failing disk or link is mended first, and measured afterwards.",
-        find=kernel_messages,
+        "kernel-message",
+        kernel_messages,
+        "Read the line: a failing disk or link is mended first, and measured afterwards.",
         blind=from_counters(
             "kernel_log",
             "the kernel's log was not read: that takes root, trials of half a second or more, and caches "
@@ -266,34 +242,32 @@ CHECKS = (
         ),
     ),
     Check(
-        code="lazy-init",
-        severities=("warning",),
-        advice="Leave `lazy_itable_init` away, unless it is the question.",
-        find=lazy_init,
+        "lazy-init",
+        lazy_init,
+        "Leave `lazy_itable_init` away, unless it is the question.",
         foresee=will_initialise_late,
         blind=_lazy_not_seen,
     ),
     Check(
-        code="zeroed-by-device",
-        severities=("warning",),
-        advice="Measure mkfs on a disk without a command that zeroes blocks, or on the box `vm`.",
-        find=zeroed_by_device,
+        "zeroed-by-device",
+        zeroed_by_device,
+        "Measure mkfs on a disk without a command that zeroes blocks, or on the box `vm`.",
         foresee=will_be_zeroed_by_device,
         blind=_zeroing_not_told,
     ),
     Check(
-        code="discards",
+        "discards",
+        discards,
+        "Compare with `nodiscard`; trim before the run, not in it.",
         severities=("warning", "note"),
-        advice="Compare with `nodiscard`; trim before the run, not in it.",
-        find=discards,
         blind=from_counters("discarded", "the kernel does not count discards"),
     ),
     Check(
-        code="garbage-collection",
-        severities=("note",),
-        advice="Trim or erase the device before the run, write it full twice first (`precondition`), or compare "
+        "garbage-collection",
+        garbage_collection,
+        "Trim or erase the device before the run, write it full twice first (`precondition`), or compare "
         "in that state on purpose.",
-        find=garbage_collection,
+        severities=("note",),
         blind=_no_disk_known,
     ),
 )

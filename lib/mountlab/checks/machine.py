@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.box.containment import LAST_RESORT
-from mountlab.checks.base import (
-    Check,
-    Evidence,
-    Facts,
-    from_counters,
-    of_cell,
-    of_run,
-    of_trials,
-    share,
-    standing,
-)
-from mountlab.core.findings import Caveat
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, from_counters, of_trials, share, standing
 from mountlab.core.model import Sweep
 from mountlab.core.units import MIB, format_bytes, format_seconds
 from mountlab.filesystems.counters import Around
@@ -37,13 +26,12 @@ PAGE_BYTES = 4096
 STEP_S, STEP_SHARE = 0.1, 0.001
 """A clock that is being adjusted goes at most 0.05 % faster or slower; the snapshots are some milliseconds apart."""
 SCALING_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil", "userspace")
-_OLDER = "no such counters were kept (by an earlier version of Mountlab, or by a kernel without them)"
 
 
 # --- processors -------------------------------------------------------------------------------------------------------
 
 
-def busy(evidence: Evidence) -> Iterator[Caveat]:
+def busy(evidence: Evidence) -> Iterator[Doubt]:
     """Other programs that took the processors during the trials."""
     for cell, trials in evidence.seen():
         known = [(trial_id, each) for trial_id, each in trials if each.others is not None and each.seconds]
@@ -55,10 +43,8 @@ def busy(evidence: Evidence) -> Iterator[Caveat]:
             waiting = worst.pressure.get("cpu")
             waited = f"; tasks waited for a processor in {share(min(1.0, waiting))} of the time" if waiting else ""
             waited += f"; the load was {worst.load:.1f} before it" if worst.load is not None else ""
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "box-busy",
-                "warning",
                 f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "
                 f"the worst of its {len(known)} trials{waited}. They slow what is measured, and by chance more in one "
                 "cell than in another: run again when the box is quiet, or with more blocks.",
@@ -73,65 +59,57 @@ def _is_busy(each: Around) -> bool:
     return idle and seconds > TELLING_S and each.pressure.get("cpu", 0.0) > WAITING_SHARE
 
 
-def stolen(evidence: Evidence) -> Iterator[Caveat]:
+def stolen(evidence: Evidence) -> Iterator[Doubt]:
     """Processor time that the hypervisor gave to other machines."""
     for cell, trials in evidence.seen():
         known = [(each.stolen, each.seconds) for _, each in trials if each.stolen is not None and each.seconds]
         seconds = sum(each for _, each in known)
         mean = sum(part * each for part, each in known) / seconds if seconds else 0.0
         if mean > STOLEN_SHARE and mean * seconds > TELLING_S:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "time-stolen",
-                "warning",
                 f"the hypervisor gave {share(mean)} of the processors' time to other machines while it ran (steal). "
                 "Its figures depend on these neighbours: measure at another hour, or on a machine of your own.",
             )
 
 
-def throttled(evidence: Evidence) -> Iterator[Caveat]:
+def throttled(evidence: Evidence) -> Iterator[Doubt]:
     """Processors that were slowed because they were too hot."""
     for cell, trials in evidence.seen():
         hot = [(trial_id, each.throttled) for trial_id, each in trials if each.throttled]
         if hot:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "throttled",
-                "warning",
                 f"{of_trials([trial_id for trial_id, _ in hot], trials)} the processors were slowed because they were "
                 f"too hot ({sum(count for _, count in hot)} times by the kernel's count). The later a trial, the "
                 "slower: cool the box, or leave it pauses.",
             )
 
 
-def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Processors that change their speed with the load."""
     governor = facts.get("cpu_governor")
     if governor and any(name in SCALING_GOVERNORS for name in str(governor).split(", ")):
-        yield of_run(
-            "frequency-scaling",
-            "note",
+        yield Doubt.of_run(
             f"the processors change their speed with the load (governor {governor}): trials that wait for a device "
             "may run on slow ones, and short trials before they are fast. Set `performance` while you measure "
-            "(cpupower frequency-set -g performance), or compare only what is as long and as busy.",
+            "(cpupower frequency-set -g performance), or compare only what is as long and as busy."
         )
 
 
-def on_battery(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+def on_battery(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     """A box that saves power."""
     if str(facts.get("power") or "").startswith("battery"):
-        yield of_run(
-            "on-battery",
-            "warning",
+        yield Doubt.of_run(
             f"the box ran on its {facts['power']} when the run began: it saves power, and the more so the emptier it "
-            "is. Plug it in.",
+            "is. Plug it in."
         )
 
 
 # --- memory and time --------------------------------------------------------------------------------------------------
 
 
-def swapping(evidence: Evidence) -> Iterator[Caveat]:
+def swapping(evidence: Evidence) -> Iterator[Doubt]:
     """Pages that went to or came from the swap during the trials, and tasks that waited for memory."""
     page = evidence.facts.get("page_bytes") or PAGE_BYTES
     for cell, trials in evidence.seen():
@@ -143,10 +121,8 @@ def swapping(evidence: Evidence) -> Iterator[Caveat]:
             if size >= SWAPPED_BYTES or wait > SHORT_SHARE
         ]
         if affected:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "swapping",
-                "warning",
                 f"{of_trials(affected, trials)} memory was short: the box moved up to "
                 f"{format_bytes(float(max(sizes)))} between memory and swap, and tasks waited for memory in up to "
                 f"{share(min(1.0, max(waits)))} of the time. The device had that to do too: use a smaller working set, "
@@ -154,19 +130,17 @@ def swapping(evidence: Evidence) -> Iterator[Caveat]:
             )
 
 
-def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Swap that was in use when the run began."""
     used = facts.get("swap_used_bytes")
     if used:
-        yield of_run(
-            "swap-in-use",
-            "note",
+        yield Doubt.of_run(
             f"{format_bytes(float(used))} of the box's memory lay in swap when the run began: memory has been short, "
-            "and may be again. `swapoff -a && swapon -a` brings it back, where there is room.",
+            "and may be again. `swapoff -a && swapon -a` brings it back, where there is room."
         )
 
 
-def clock_steps(evidence: Evidence) -> Iterator[Caveat]:
+def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
     """Wall clocks that were set while a tool ran."""
     for cell, trials in evidence.seen():
         steps = {
@@ -176,124 +150,99 @@ def clock_steps(evidence: Evidence) -> Iterator[Caveat]:
         }
         if steps:
             largest = max(steps.values(), key=abs)
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "clock-stepped",
-                "warning",
                 f"{of_trials(list(steps), trials)} the box's wall clock was set while it ran, by up to "
                 f"{format_seconds(abs(largest))} {'forwards' if largest > 0 else 'backwards'}. A tool that goes by it "
                 "(fs_mark does) is wrong by as much: let the clock settle (chronyc waitsync) and run again.",
             )
 
 
-def virtual_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+def virtual_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     """A virtual machine or a container."""
     kind = facts.get("virtualization")
     if kind not in (None, "none") and not facts.get("emulated"):
-        yield of_run(
-            "virtualised",
-            "note",
+        yield Doubt.of_run(
             f"the box is a virtual machine or a container ({kind}): its disks may be files in the cache of a host, and "
             "its neighbours are not seen. drop_caches empties this machine's caches only. Take it as what such a "
-            "machine gives, not as the speed of the hardware.",
+            "machine gives, not as the speed of the hardware."
         )
 
 
-def emulated_box(_: Sweep, facts: Facts) -> Iterator[Caveat]:
+def emulated_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     """The processor of the box is a program."""
     if facts.get("emulated"):
-        yield of_run(
-            "emulated",
-            "warning",
+        yield Doubt.of_run(
             "the box is emulated: a program plays its processor and its disks. The figures show that things "
             "work, not how fast they are, and even ratios may come out differently on a real machine. "
-            "Measure there before you decide.",
+            "Measure there before you decide."
         )
 
 
-def uncontained(evidence: Evidence) -> Iterator[Caveat]:
+def uncontained(evidence: Evidence) -> Iterator[Doubt]:
     """Processes of a tool that could have outlived its trial unseen."""
     held = [each.contained_by for each in evidence.around.values() if each.contained_by]
     loose = held.count(LAST_RESORT)
     if loose:
-        yield of_run(
-            "not-contained",
-            "note",
+        yield Doubt.of_run(
             f"in {loose} of {len(held)} trials the box allowed neither a cgroup nor a PID namespace. What a tool left "
-            "running was found by its environment; a daemon that empties its own is not. Look for one on the box.",
+            "running was found by its environment; a daemon that empties its own is not. Look for one on the box."
         )
 
 
 CHECKS = (
     standing(
-        "emulated",
-        severities=("warning",),
-        advice="Measure on a real machine, or on one with KVM, before you decide.",
-        foresee=emulated_box,
-        needs="emulated",
+        "emulated", emulated_box, "Measure on a real machine, or on one with KVM, before you decide.", needs="emulated"
     ),
     standing(
         "virtualised",
+        virtual_box,
+        "Take it as what such a machine gives, not as the speed of the hardware.",
         severities=("note",),
-        advice="Take it as what such a machine gives, not as the speed of the hardware.",
-        foresee=virtual_box,
         needs="virtualization",
     ),
-    standing("on-battery", severities=("warning",), advice="Plug it in.", foresee=on_battery, needs="power"),
+    standing("on-battery", on_battery, "Plug it in.", needs="power"),
     standing(
         "frequency-scaling",
+        scaled_frequency,
+        "`cpupower frequency-set -g performance` while you measure.",
         severities=("note",),
-        advice="`cpupower frequency-set -g performance` while you measure.",
-        foresee=scaled_frequency,
         needs="cpu_governor",
     ),
     standing(
         "swap-in-use",
+        swap_in_use,
+        "`swapoff -a && swapon -a` brings it back, where there is room.",
         severities=("note",),
-        advice="`swapoff -a && swapon -a` brings it back, where there is room.",
-        foresee=swap_in_use,
         needs="swap_used_bytes",
     ),
+    Check("box-busy", busy, "Run again when the box is quiet, or with more blocks.", blind=from_counters("others")),
     Check(
-        code="box-busy",
-        severities=("warning",),
-        advice="Run again when the box is quiet, or with more blocks.",
-        find=busy,
-        blind=from_counters("others", _OLDER),
+        "time-stolen", stolen, "Measure at another hour, or on a machine of your own.", blind=from_counters("stolen")
     ),
     Check(
-        code="time-stolen",
-        severities=("warning",),
-        advice="Measure at another hour, or on a machine of your own.",
-        find=stolen,
-        blind=from_counters("stolen", _OLDER),
-    ),
-    Check(
-        code="throttled",
-        severities=("warning",),
-        advice="Cool the box, or leave it pauses.",
-        find=throttled,
+        "throttled",
+        throttled,
+        "Cool the box, or leave it pauses.",
         blind=from_counters("throttled", "the box counts no throttling"),
     ),
     Check(
-        code="swapping",
-        severities=("warning",),
-        advice="Use a smaller working set, or stop what fills the memory.",
-        find=swapping,
-        blind=from_counters("swapped_pages", _OLDER),
+        "swapping",
+        swapping,
+        "Use a smaller working set, or stop what fills the memory.",
+        blind=from_counters("swapped_pages"),
     ),
     Check(
-        code="clock-stepped",
-        severities=("warning",),
-        advice="Let the clock settle (`chronyc waitsync`) and run again.",
-        find=clock_steps,
-        blind=from_counters("clock_step_s", _OLDER),
+        "clock-stepped",
+        clock_steps,
+        "Let the clock settle (`chronyc waitsync`) and run again.",
+        blind=from_counters("clock_step_s"),
     ),
     Check(
-        code="not-contained",
+        "not-contained",
+        uncontained,
+        "Look for programs that go on running; measure as root, or where user namespaces are allowed.",
         severities=("note",),
-        advice="Look for programs that go on running; measure as root, or where user namespaces are allowed.",
-        find=uncontained,
         blind=from_counters("contained_by", "it was not recorded (by an earlier version of Mountlab)"),
     ),
 )

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from mountlab.checks import stated_facts
-from mountlab.checks.base import Check, Evidence, Facts, of_cell, of_filesystem, of_run, of_trials, standing
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.errors import in_one_line
-from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
@@ -17,24 +16,30 @@ from mountlab.core.units import format_seconds
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
 
-NO_FIGURE = ("failed", "invalid")
 NEAR_LIMIT = 0.5
 """A trial that is expected to take more than this share of its time limit may well run into it."""
 
 
-def failed_trials(evidence: Evidence) -> Iterator[Caveat]:
+def _by_cell(
+    evidence: Evidence, *statuses: str, attempts: int = 0
+) -> Iterator[tuple[Cell, pd.DataFrame, pd.DataFrame]]:
+    """Each cell with trials that ended so, after so many attempts or more: these trials, and all of the cell. Cells in
+    the order of these trials."""
+    trials = evidence.trials
+    chosen = trials["status"].isin(statuses) & (trials["attempts"] >= attempts)
+    for cell, group in trials[chosen].groupby("cell", sort=False):
+        yield evidence.sweep.combinations[str(cell)], group, trials[trials["cell"] == cell]
+
+
+def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that gave no figure."""
-    all_of = dict(iter(evidence.trials.groupby("cell")))
-    for cell, group in evidence.trials[evidence.trials["status"].isin(NO_FIGURE)].groupby("cell", sort=False):
+    for cell, group, every in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
-        whole = not all_of[cell]["status"].isin(("ok", "excluded")).any()
-        later = _set_aside(all_of[cell])
-        yield Caveat(
-            code="failed-trials",
-            severity="error",
-            scope="cell",
-            subject=str(cell),
-            message=f"{len(group)} of its {len(all_of[cell])} trials gave no figure: {reason}. "
+        whole = not every["status"].isin(("ok", "excluded")).any()
+        later = _set_aside(every)
+        yield Doubt.of_cell(
+            cell,
+            f"{len(group)} of its {len(every)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
         )
@@ -45,19 +50,15 @@ def _set_aside(trials: pd.DataFrame) -> int:
     return int(trials["reason"].astype(str).str.startswith(SET_ASIDE).sum())
 
 
-def timed_out(evidence: Evidence) -> Iterator[Caveat]:
+def timed_out(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that ran into their time limit: what the figure of their cell is then."""
     limit = format_seconds(evidence.sweep.design.trial_timeout_s)
-    all_of = dict(iter(evidence.trials.groupby("cell")))
-    for cell, group in evidence.trials[evidence.trials["status"] == "timeout"].groupby("cell", sort=False):
-        late, n = _counted(group), _counted(group) + len(evidence.counted.get(str(cell), ()))
-        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(all_of[cell])
-        yield Caveat(
-            code="timed-out",
-            severity="warning",
-            scope="cell",
-            subject=str(cell),
-            message=f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
+    for cell, group, every in _by_cell(evidence, "timeout"):
+        late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
+        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(every)
+        yield Doubt.of_cell(
+            cell,
+            f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
             f"least that long, and count as that. {_figure_with(late, n)} "
             + (f"All of its trials did, so that it was set aside: {later} were not run any more. " if later else "")
             + f"See raw/{group.iloc[0]['trial_id']} for what stalled; raise trial_timeout only if the work takes so "
@@ -81,84 +82,71 @@ def _figure_with(late: int, n: int) -> str:
     return "No figure is given, as half of them or more did not end: only a bound."
 
 
-def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """Trials that are expected to take nearly as long as they may."""
     limit_s = sweep.design.trial_timeout_s
     for cell in () if sweep.imported else sweep.cells:
         expected_s = TOOLS[cell.workload.tool].expected_s(cell.workload)
         if expected_s > NEAR_LIMIT * limit_s:
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "timed-out",
-                "warning",
                 f"a trial is expected to take about {format_seconds(expected_s)}, and is ended after "
                 f"{format_seconds(limit_s)} (design.trial_timeout). A trial that is ended has no value, and the figure "
                 "of its cell is then a median, or none. Set trial_timeout to several times what a trial takes.",
             )
 
 
-def retried_trials(evidence: Evidence) -> Iterator[Caveat]:
+def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that gave their figure only when they were tried again."""
-    again = evidence.trials[(evidence.trials["status"] == "ok") & (evidence.trials["attempts"] > 1)]
-    for cell, group in again.groupby("cell", sort=False):
+    for cell, group, every in _by_cell(evidence, "ok", attempts=2):
         names = [str(name) for name in group["trial_id"]]
-        told = of_trials(names, list(evidence.trials.index[evidence.trials["cell"] == cell]))
-        yield Caveat(
-            code="retried",
-            severity="note",
-            scope="cell",
-            subject=str(cell),
-            message=f"{told} the first attempt failed for a reason that may pass, and a later one gave the figure: see "
-            f"raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
+        yield Doubt.of_cell(
+            cell,
+            f"{of_trials(names, every)} the first attempt failed for a reason that may pass, and a later one gave the "
+            f"figure: see raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
         )
 
 
-def excluded_trials(evidence: Evidence) -> Iterator[Caveat]:
+def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that somebody has excluded, with the reason that was given."""
-    excluded = evidence.trials[evidence.trials["status"] == "excluded"]
-    for cell, group in excluded.groupby("cell", sort=False):
+    for cell, group, _ in _by_cell(evidence, "excluded"):
         told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
-        left = len(evidence.counted.get(str(cell), ()))
-        yield Caveat(
-            code="excluded",
-            severity="warning",
-            scope="cell",
-            subject=str(cell),
-            message=f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
+        left = len(evidence.counted.get(cell.id, ()))
+        yield Doubt.of_cell(
+            cell,
+            f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
             "not fit can show anything: look at every trial, and see whether the answer stands with them.",
         )
 
 
-def skipped(evidence: Evidence) -> Iterator[Caveat]:
+def skipped(evidence: Evidence) -> Iterator[Doubt]:
     """Cells that this box, or their file system, cannot run at all."""
     skips = evidence.trials[evidence.trials["status"] == "skipped"]
     cells = skips[~skips["reason"].astype(str).str.startswith(SET_ASIDE)].drop_duplicates("cell")
     for filesystem, group in cells.groupby("filesystem", sort=False):
         for reason, of_reason in group.groupby("reason", sort=False):
             names = ", ".join(evidence.sweep.combinations[cell].workload.label for cell in of_reason["cell"])
-            yield of_filesystem(str(filesystem), "skipped", "warning", f"{names}: not measured. {reason}.")
+            yield Doubt.of_filesystem(str(filesystem), f"{names}: not measured. {reason}.")
 
 
-def left_out(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def left_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """File systems of the sweep that were not measured."""
     if sweep.left_out:
         names = ", ".join(sweep.left_out)
         reasons = sorted({reason.partition(": ")[2] for reason in sweep.left_out.values()})
-        yield of_run(
-            "left-out",
-            "warning",
+        yield Doubt.of_run(
             f"{names} were left out: {'; '.join(reasons)}. What could be written without that was "
-            "measured in their place.",
+            "measured in their place."
         )
 
 
-def missing_figures(evidence: Evidence) -> Iterator[Caveat]:
+def missing_figures(evidence: Evidence) -> Iterator[Doubt]:
     """Figures that others of the sweep have: other file systems, or other trials of the same cell."""
     yield from _missing_here(evidence)
     yield from _missing_in_some(evidence)
 
 
-def _missing_here(evidence: Evidence) -> Iterator[Caveat]:
+def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
     """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
     labels = _labels(evidence)
     of_workload: dict[str, list[Cell]] = {}
@@ -171,10 +159,8 @@ def _missing_here(evidence: Evidence) -> Iterator[Caveat]:
             for cell in cells if metric not in PERCENT_OF else ():  # few_ios says why a percentile is missing
                 absent = [label for label in known if label not in own[cell.id]]
                 if absent and cell.id in labels:
-                    yield of_cell(
+                    yield Doubt.of_cell(
                         cell,
-                        "figures-missing",
-                        "note",
                         f"{metric} has no figure{_for(absent)}, which others of the sweep have: the output of the tool "
                         "holds none here. (For one, pg_test_fsync prints n/a where a file system takes no direct I/O.) "
                         "It is missing, not zero.",
@@ -182,22 +168,20 @@ def _missing_here(evidence: Evidence) -> Iterator[Caveat]:
                     )
 
 
-def _missing_in_some(evidence: Evidence) -> Iterator[Caveat]:
+def _missing_in_some(evidence: Evidence) -> Iterator[Doubt]:
     """Figures of the answer that some trials of a cell have, and others of it do not."""
-    cells = {cell.id: cell for cell in evidence.sweep.cells}
     rows = evidence.measurements[~evidence.measurements["metric"].isin(PERCENT_OF)]
     with_any = {str(name): set(ids) for name, ids in rows.groupby("cell")["trial_id"]}
     for key, ids in rows.groupby(["cell", "metric", "label"], sort=False)["trial_id"]:
         name, metric, label = map(str, key)
         trials = with_any[name] & {*evidence.counted.get(name, ())}
-        lacking = len(trials - {*ids})
-        if metric in evidence.answer_metrics[cells[name].workload.label] and 0 < lacking < len(trials):
-            yield of_cell(
-                cells[name],
-                "figures-missing",
-                "warning",
+        lacking, cell = len(trials - {*ids}), evidence.sweep.combinations[name]
+        if metric in evidence.answer_metrics[cell.workload.label] and 0 < lacking < len(trials):
+            yield Doubt.of_cell(
+                cell,
                 f"{lacking} of its {len(trials)} trials have no figure of {metric}{_for([label])}: the estimate is of "
                 "the others, which may be the faster ones or the slower ones. Look at the raw output of both.",
+                severity="warning",
                 metrics=metric,
             )
 
@@ -208,7 +192,7 @@ def _for(labels: list[str]) -> str:
     return f" for {named}" if named else ""
 
 
-def few_ios(evidence: Evidence) -> Iterator[Caveat]:
+def few_ios(evidence: Evidence) -> Iterator[Doubt]:
     """Percentiles that are missing because a trial did too few I/Os for them."""
     known, fewest = _labels(evidence), fewest_ios(evidence.measurements)
     others: list[str] = []
@@ -222,12 +206,12 @@ def few_ios(evidence: Evidence) -> Iterator[Caveat]:
         ]
         for metric, ios in lacks:
             if metric in evidence.sweep.metrics:
-                yield of_cell(cell, "few-operations", "warning", f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
+                yield Doubt.of_cell(cell, f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
             elif metric in _MAIN_PERCENTILES:
                 others.append(f"{cell.id}: {too_few(metric, ios)}")
     if others:
         more = f" So it is with {len(others) - 1} others." if len(others) > 1 else ""
-        yield of_run("few-operations", "note", f"{others[0]}{more} {_WHY_IOS}")
+        yield Doubt.of_run(f"{others[0]}{more} {_WHY_IOS}", severity="note")
 
 
 _PERCENTILES = tuple(PERCENT_OF)
@@ -273,42 +257,36 @@ def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def not_precise(evidence: Evidence) -> Iterator[Caveat]:
+def not_precise(evidence: Evidence) -> Iterator[Doubt]:
     """Cells that a stopping rule gave up before they were as precise as was asked."""
-    until, cells = evidence.sweep.design.until, {cell.id: cell for cell in evidence.sweep.cells}
+    until = evidence.sweep.design.until
     for stop in evidence.stops:
         alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
         if until and stop.reason in ("max reached", "budget") and not (stop.half_width <= until.half_width or alone):
             key = "max" if stop.reason == "max reached" else "budget"
             seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
-            yield of_cell(
-                cells[stop.cell],
-                "not-precise",
-                "note",
+            yield Doubt.of_cell(
+                evidence.sweep.combinations[stop.cell],
                 f"after {stop.blocks} blocks the half width is {seen}, and ± {until.half_width:.1%} was asked for "
                 f"({stop.reason}). The interval is right, and wider than was wanted: raise until.{key}, or make trials "
                 "longer or the box quieter.",
             )
 
 
-def imported(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Logs that were made elsewhere."""
     if not sweep.imported:
         return
     known = stated_facts.read(facts)
-    yield of_run(
-        "imported",
-        "warning",
+    yield Doubt.of_run(
         f"these figures were read from logs that nobody here saw being made. {_options_known(known)} The state of the "
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
-        "Mountlab before you decide.",
+        "Mountlab before you decide."
     )
     for text in stated_facts.differing(known or {}):
-        yield of_run(
-            "imported",
-            "warning",
+        yield Doubt.of_run(
             f"the logs of the file systems state different options under {text}. A ratio between these file systems is "
-            "of both together: compare logs with the same option, or give each a workload of its own.",
+            "of both together: compare logs with the same option, or give each a workload of its own."
         )
 
 
@@ -321,61 +299,49 @@ def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> s
 
 
 CHECKS = (
-    standing("imported", severities=("warning",), advice="Measure with Mountlab before you decide.", foresee=imported),
+    standing("imported", imported, "Measure with Mountlab before you decide."),
     Check(
-        code="failed-trials",
+        "failed-trials",
+        failed_trials,
+        "Read the reason beside it; mend the cause, then `make resume` or run again.",
         severities=("error",),
-        advice="Read the reason beside it; mend the cause, then `make resume` or run again.",
-        find=failed_trials,
     ),
     Check(
-        code="timed-out",
-        severities=("warning",),
-        advice="Find out what stalled. Raise `trial_timeout` only if the work takes that long.",
-        find=timed_out,
+        "timed-out",
+        timed_out,
+        "Find out what stalled. Raise `trial_timeout` only if the work takes that long.",
         foresee=may_time_out,
     ),
     Check(
-        code="retried",
+        "retried",
+        retried_trials,
+        "Read why in the files of the first attempt; `retries: 0` in the design tries nothing again.",
         severities=("note",),
-        advice="Read why in the files of the first attempt; `retries: 0` in the design tries nothing again.",
-        find=retried_trials,
     ),
     Check(
-        code="excluded",
-        severities=("warning",),
-        advice="Look at every trial, and see whether the answer stands with the excluded ones too.",
-        find=excluded_trials,
+        "excluded",
+        excluded_trials,
+        "Look at every trial, and see whether the answer stands with the excluded ones too.",
     ),
+    Check("skipped", skipped, "Choose another box, or another workload for this file system: the reason says which."),
     Check(
-        code="skipped",
-        severities=("warning",),
-        advice="Choose another box, or another workload for this file system: the reason says which.",
-        find=skipped,
-    ),
-    Check(
-        code="not-precise",
+        "not-precise",
+        not_precise,
+        "Raise `until.max` or `until.budget`, make trials longer, or the box quieter.",
         severities=("note",),
-        advice="Raise `until.max` or `until.budget`, make trials longer, or the box quieter.",
-        find=not_precise,
     ),
-    standing(
-        "left-out",
-        severities=("warning",),
-        advice="Give the box root or password-less sudo, or take a box that has what is missing.",
-        foresee=left_out,
-    ),
+    standing("left-out", left_out, "Give the box root or password-less sudo, or take a box that has what is missing."),
     Check(
-        code="few-operations",
+        "few-operations",
+        few_ios,
+        "Run trials longer, take smaller blocks, or ask for a lower percentile.",
         severities=("warning", "note"),
-        advice="Run trials longer, take smaller blocks, or ask for a lower percentile.",
-        find=few_ios,
         blind=_no_ios,
     ),
     Check(
-        code="figures-missing",
+        "figures-missing",
+        missing_figures,
+        "Compare only rows that both sides have. Missing is not zero.",
         severities=("note", "warning"),
-        advice="Compare only rows that both sides have. Missing is not zero.",
-        find=missing_figures,
     ),
 )

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Evidence, of_run
-from mountlab.core.findings import Caveat
+from mountlab.checks.base import Check, Doubt, Evidence
 
 _NAMED = 3
 """Alterations that a caveat names."""
 
 
-def altered(evidence: Evidence) -> Iterator[Caveat]:
+def altered(evidence: Evidence) -> Iterator[Doubt]:
     """What was measured was altered after it was written, and a person accepted it."""
     if evidence.altered:
         said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""
-        yield of_run(
-            "altered",
-            "warning",
+        yield Doubt.of_run(
             f"what was measured was altered after it was written: {said}{rest}. The figures are those of the altered "
-            "files, and nothing shows what they were before: measure again before you decide.",
+            "files, and nothing shows what they were before: measure again before you decide."
         )
 
 
 def _no_checksums(evidence: Evidence) -> str | None:
-    return (
-        None
-        if evidence.has_checksums
-        else ("an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed")
-    )
+    why = "an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed"
+    return None if evidence.has_checksums else why
 
 
 CHECKS = (
-    Check(
-        code="altered",
-        severities=("warning",),
-        advice="Bring the files back from a copy or a bundle, or measure again.",
-        find=altered,
-        blind=_no_checksums,
-    ),
+    Check("altered", altered, "Bring the files back from a copy or a bundle, or measure again.", blind=_no_checksums),
 )

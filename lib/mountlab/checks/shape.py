@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.checks.base import Check, Evidence, Facts, Sample, of_cell, of_run, of_trials
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
 from mountlab.checks.few import rests_on
 from mountlab.core import numbers
-from mountlab.core.findings import Caveat, Severity
+from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import listed
@@ -91,7 +91,7 @@ def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
 # --- how many, how noisy, how short -----------------------------------------------------------------------------------
 
 
-def too_few(evidence: Evidence) -> Iterator[Caveat]:
+def too_few(evidence: Evidence) -> Iterator[Doubt]:
     """Cells with too few trials for an interval that means much."""
     fewest: dict[str, tuple[Cell, int]] = {}
     for sample in evidence.samples:
@@ -102,12 +102,12 @@ def too_few(evidence: Evidence) -> Iterator[Caveat]:
         yield from _few(cell, n, evidence.sweep.design.estimate)
 
 
-def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """A design with too few repeats for an interval that means much."""
     until = sweep.design.until
     for cell in sweep.cells[:1]:
-        for caveat in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
-            yield of_run(caveat.code, caveat.severity, caveat.message)
+        for doubt in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
+            yield replace(doubt, scope="run", subject="")
 
 
 _RESTS = {
@@ -118,18 +118,18 @@ _RESTS = {
 """What the interval of another figure than the mean rests on."""
 
 
-def _few(cell: Cell, n: int, statistic: str) -> Iterator[Caveat]:
+def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
     if n < 2:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
-        yield of_cell(cell, "too-few", "error", message)
+        yield Doubt.of_cell(cell, message)
     elif n < FEW:
         why = _RESTS.get(statistic) or rests_on(n)
-        yield of_cell(
-            cell, "too-few", "warning", f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more."
+        yield Doubt.of_cell(
+            cell, f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more.", severity="warning"
         )
 
 
-def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
+def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
     """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
     worst: dict[tuple[str, str], tuple[Cell, float]] = {}
     for sample in evidence.samples:
@@ -141,7 +141,7 @@ def too_noisy(evidence: Evidence) -> Iterator[Caveat]:
             f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
             "every trial; longer trials or a quieter box would narrow the interval."
         )
-        yield of_cell(cell, "noisy", "warning", message, metrics=metric)
+        yield Doubt.of_cell(cell, message, metrics=metric)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -154,7 +154,7 @@ def _cv(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else 0.0
 
 
-def too_short(evidence: Evidence) -> Iterator[Caveat]:
+def too_short(evidence: Evidence) -> Iterator[Doubt]:
     """Trials so short that the tool's own clock rounds the figure."""
     rows = evidence.estimates
     elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")].set_index("cell")["mean"]
@@ -162,25 +162,21 @@ def too_short(evidence: Evidence) -> Iterator[Caveat]:
         clock_s = TOOLS[cell.workload.tool].clock_s
         if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
             error = clock_s / 2 / elapsed[cell.id]
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "too-short",
-                "note",
                 f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
                 f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
             )
 
 
-def rounded(evidence: Evidence) -> Iterator[Caveat]:
+def rounded(evidence: Evidence) -> Iterator[Doubt]:
     """Figures of the answer that the tool rounds (few digits, bins, its clock) by more than the trials differ."""
     for sample in evidence.samples:
         step, mean = evidence.steps[sample.cell.id, sample.metric, sample.label], float(np.mean(sample.values))
         if step / 2 > CLOCK_SHARE * mean > 0 and _spread(sample.values) < step / 2:
             unit = sample.cell.workload.metric(sample.metric).unit
-            yield of_cell(
+            yield Doubt.of_cell(
                 sample.cell,
-                "rounded",
-                "note",
                 f"{sample.name} is {numbers.quantity(mean, unit)}, and rounding may put each figure off by up to "
                 f"{numbers.quantity(step / 2, unit)} ({step / 2 / mean:.1%}). The trials differ by less, so that "
                 "more trials do not average it out; the intervals contain it. Take a figure that is less rounded (a "
@@ -192,7 +188,7 @@ def rounded(evidence: Evidence) -> Iterator[Caveat]:
 # --- shape ------------------------------------------------------------------------------------------------------------
 
 
-def outlying(evidence: Evidence) -> Iterator[Caveat]:
+def outlying(evidence: Evidence) -> Iterator[Doubt]:
     """Trials far from the others of their cell, which count all the same."""
     smallest = evidence.sweep.design.smallest_effect
     for sample in evidence.samples:
@@ -200,10 +196,8 @@ def outlying(evidence: Evidence) -> Iterator[Caveat]:
         far = [i for i in shape.outliers(sample.values) if abs(sample.values[i] - middle) > smallest * abs(middle)]
         if far:
             told = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
-            yield of_cell(
+            yield Doubt.of_cell(
                 sample.cell,
-                "outlier",
-                "note",
                 f"{sample.name} of some trials is far from the median of the cell: {told}. They count: nothing is "
                 "dropped by itself. See what else happened then; where you know that it was not the file system, "
                 "exclude them with that reason (exclude.yml in the run's directory).",
@@ -223,18 +217,17 @@ def _change(value: float, reference: float) -> str:
     return f"{value / reference - 1:+.1%}" if reference else f"{value:g} against 0"
 
 
-def bimodal(evidence: Evidence) -> Iterator[Caveat]:
+def bimodal(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that fall into two groups."""
     for each in _suspicious(evidence, "two_modes", shape.two_modes_p):
         sample = each.sample
-        yield of_cell(
+        yield Doubt.of_cell(
             sample.cell,
-            "two-modes",
-            each.severity,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
             "where hardly any trial is, and the interval covers less than it says. Look at every trial for what they "
             "differ in (order, place on the device, a cache that is hit or not), and make it a factor."
             + each.by_chance,
+            severity=each.severity,
             metrics=sample.metric,
         )
 
@@ -256,30 +249,27 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
     return median(values[:third]), median(values[-third:])
 
 
-def drift(evidence: Evidence) -> Iterator[Caveat]:
+def drift(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that rise or fall over the run, in a cell or in all of them together."""
     levels = _levels_of_many(evidence)
     if _p(shape.drift_p, levels) < shape.SUSPICIOUS_P["drift"]:
         first, last = _ends(levels)
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
-            yield of_run(
-                "drift",
-                "warning",
+            yield Doubt.of_run(
                 f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
                 "from the first to the last third of the blocks (Mann-Kendall): the box changed while it was "
                 f"measured. {_in_ratios(evidence, evidence.samples)} Means depend on when the run was "
-                "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users).",
+                "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users)."
             )
     for each in drifting(evidence):
         sample, (first, last) = each.sample, _ends(each.sample.values)
-        yield of_cell(
+        yield Doubt.of_cell(
             sample.cell,
-            "drift",
-            each.severity,
             f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
             f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
             "filling or ageing device, heat, a cache)." + each.by_chance,
+            severity=each.severity,
             metrics=sample.metric,
         )
 
@@ -314,7 +304,7 @@ def _meet(candidate: Sample, one: Sample) -> bool:
     return same == (one.cell.workload.label, one.metric, one.label)
 
 
-def step(evidence: Evidence) -> Iterator[Caveat]:
+def step(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that change at once during the run, in a cell or in all of them together."""
     smallest = evidence.sweep.design.smallest_effect
     levels = _levels_of_many(evidence)
@@ -322,41 +312,37 @@ def step(evidence: Evidence) -> Iterator[Caveat]:
         at, _ = shape.step(levels)
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
-            yield of_run(
-                "step",
-                "warning",
+            yield Doubt.of_run(
                 f"over all cells together the figures changed by {_change(after, before)} after {at} blocks, and "
                 "stayed there (Pettitt): the box was in two states. See what happened on it then, and measure again "
-                "in one state.",
+                "in one state."
             )
     for each in _suspicious(evidence, "step", shape.step_p):
         sample, (at, _) = each.sample, shape.step(each.sample.values)
         before, after = median(sample.values[:at]), median(sample.values[at:])
         if abs(after - before) > smallest * abs(before):
-            yield of_cell(
+            yield Doubt.of_cell(
                 sample.cell,
-                "step",
-                each.severity,
                 f"{sample.name} changed by {_change(after, before)} at block {sample.blocks[at]} "
                 f"({sample.trials[at]}) and stayed there (Pettitt): the mean is of two states. See what happened on "
                 "the box then, and measure again in one state." + each.by_chance,
+                severity=each.severity,
                 metrics=sample.metric,
             )
 
 
-def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
+def autocorrelated(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that are more like their neighbours than like others."""
     drifts = [(each.sample, each.severity) for each in drifting(evidence)]
     for each in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
         sample = each.sample
         if (sample, "warning") not in drifts and (sample, each.severity) not in drifts:
-            yield of_cell(
+            yield Doubt.of_cell(
                 sample.cell,
-                "autocorrelated",
-                each.severity,
                 f"{sample.name} of one block is like that of the next (rank von Neumann ratio over "
                 f"{len(sample.values)} trials): n counts them as independent, so the interval is too narrow. Leave "
                 "more time between blocks, or find what lasts longer than one of them." + each.by_chance,
+                severity=each.severity,
                 metrics=sample.metric,
             )
 
@@ -364,7 +350,7 @@ def autocorrelated(evidence: Evidence) -> Iterator[Caveat]:
 # --- steady state -----------------------------------------------------------------------------------------------------
 
 
-def cold_start(evidence: Evidence) -> Iterator[Caveat]:
+def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     """First blocks that are unlike the later ones, over all cells: the warm-up was too short."""
     levels = _block_levels(evidence.samples)
     if len(levels) < ROUNDS:
@@ -373,13 +359,11 @@ def cold_start(evidence: Evidence) -> Iterator[Caveat]:
     p = _p_of_first(levels)
     if not found.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
-        yield of_run(
-            "warm-up-too-short",
-            "warning",
+        yield Doubt.of_run(
             f"over all cells the first block was {_change(levels[0], later)} off the later ones, and the first five "
             f"were not steady (excursion {found.excursion:.0%}, limit {shape.MAX_EXCURSION:.0%}; slope "
             f"{found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still warming up. Set design.warmup to "
-            "more blocks, or exclude the first with that reason.",
+            "more blocks, or exclude the first with that reason."
         )
 
 
@@ -414,46 +398,33 @@ def _p_of_first(levels: Sequence[float]) -> float:
     return float(2 * scipy.stats.t.sf(abs(first - float(np.mean(later))) / sd, len(later) - 1))
 
 
-def unsteady(evidence: Evidence) -> Iterator[Caveat]:
+def unsteady(evidence: Evidence) -> Iterator[Doubt]:
     """Trials inside of which the bandwidth that fio logged was not steady, and rounds before them that never were."""
     yield from _never_steady(evidence)
-    for cell in evidence.sweep.cells:
-        judged = {
-            trial_id: found
-            for trial_id in evidence.counted.get(cell.id, ())
-            if (found := steadiness(cell, evidence.series.get(trial_id, ())))
-        }
+    for cell, known in evidence.known_of(evidence.series):
+        judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}
         bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
         if len(bad) > len(judged) / 2:
             worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "not-steady",
-                "warning",
-                f"{of_trials(list(bad), list(judged))} the bandwidth was not steady: over five equal parts of the "
+                f"{of_trials(list(bad), judged)} the bandwidth was not steady: over five equal parts of the "
                 f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
                 f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
                 "trial is: run longer, with ramp_time, or with precondition.",
             )
 
 
-def _never_steady(evidence: Evidence) -> Iterator[Caveat]:
+def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
     """Cells whose rounds beforehand ended without a steady state."""
-    for cell in evidence.sweep.cells:
-        known = {
-            each: evidence.preconditioned[each]
-            for each in evidence.counted.get(cell.id, ())
-            if each in evidence.preconditioned
-        }
-        bad = {trial_id: rounds for trial_id, rounds in known.items() if not rounds.steady.ok}
+    for cell, known in evidence.known_of(evidence.preconditioned):
+        bad = {trial_id: rounds for trial_id, rounds in known if not rounds.steady.ok}
         if bad:
             worst = max(bad.values(), key=lambda each: len(each.levels))
             why = f", and then one failed: {worst.failed}" if worst.failed else ""
-            yield of_cell(
+            yield Doubt.of_cell(
                 cell,
-                "not-steady",
-                "warning",
-                f"{of_trials(list(bad), list(known))} the rounds before it were not steady after {len(worst.levels)} "
+                f"{of_trials(list(bad), known)} the rounds before it were not steady after {len(worst.levels)} "
                 f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
                 f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
                 "(precondition), or longer ones.",
@@ -496,74 +467,55 @@ def _too_few_blocks(evidence: Evidence) -> str | None:
 
 CHECKS = (
     Check(
-        code="too-few",
+        "too-few",
+        too_few,
+        "Set `repeats` (or `until.min`) to 5 or more.",
         severities=("error", "warning"),
-        advice="Set `repeats` (or `until.min`) to 5 or more.",
-        find=too_few,
         foresee=will_be_too_few,
     ),
+    Check("noisy", too_noisy, "Look at every trial; longer trials or a quieter box narrow the interval."),
+    Check("too-short", too_short, "Give each trial more work.", severities=("note",)),
     Check(
-        code="noisy",
-        severities=("warning",),
-        advice="Look at every trial; longer trials or a quieter box narrow the interval.",
-        find=too_noisy,
-    ),
-    Check(code="too-short", severities=("note",), advice="Give each trial more work.", find=too_short),
-    Check(
-        code="rounded",
+        "rounded",
+        rounded,
+        "Take the rate in the place of the latency, or more work for each operation.",
         severities=("note",),
-        advice="Take the rate in the place of the latency, or more work for each operation.",
-        find=rounded,
     ),
     Check(
-        code="outlier",
+        "outlier",
+        outlying,
+        "See what else happened then; exclude the trial only where you know that it was not the file system.",
         severities=("note",),
-        advice="See what else happened then; exclude the trial only where you know that it was not the file system.",
-        find=outlying,
         blind=_no_scale,
     ),
     Check(
-        code="two-modes",
+        "two-modes",
+        bimodal,
+        "Find what the two groups have in common (a cache, a placement on the disk); do not quote the mean of the two.",
         severities=("warning", "note"),
-        advice="Find what the two groups have in common (a cache, a placement on the disk); do not quote the "
-        "mean of the two.",
-        find=bimodal,
         blind=_too_few_for("two_modes"),
     ),
     Check(
-        code="drift",
+        "drift",
+        drift,
+        "Find what changes with time (heat, fill, age); longer warm-up, or pauses. Ratios within a block suffer less.",
         severities=("warning", "note"),
-        advice="Find what changes with time (heat, fill, age); longer warm-up, or pauses. Ratios within a block "
-        "suffer less.",
-        find=drift,
         blind=_too_few_for("drift"),
     ),
     Check(
-        code="step",
+        "step",
+        step,
+        "Find out what happened to the box then, and measure again in one state.",
         severities=("warning", "note"),
-        advice="Find out what happened to the box then, and measure again in one state.",
-        find=step,
         blind=_too_few_for("step"),
     ),
     Check(
-        code="autocorrelated",
+        "autocorrelated",
+        autocorrelated,
+        "Leave more time between blocks, or find what lasts longer than one of them.",
         severities=("warning", "note"),
-        advice="Leave more time between blocks, or find what lasts longer than one of them.",
-        find=autocorrelated,
         blind=_too_few_for("autocorrelated"),
     ),
-    Check(
-        code="warm-up-too-short",
-        severities=("warning",),
-        advice="Set `design.warmup` to more blocks.",
-        find=cold_start,
-        blind=_too_few_blocks,
-    ),
-    Check(
-        code="not-steady",
-        severities=("warning",),
-        advice="Run longer, with `ramp_time` or `precondition`.",
-        find=unsteady,
-        blind=_no_log,
-    ),
+    Check("warm-up-too-short", cold_start, "Set `design.warmup` to more blocks.", blind=_too_few_blocks),
+    Check("not-steady", unsteady, "Run longer, with `ramp_time` or `precondition`.", blind=_no_log),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mountlab.checks.base import Check, Evidence, Facts, in_memory, of_filesystem, of_run, standing
-from mountlab.core.findings import Caveat
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, in_memory, standing
 from mountlab.core.model import Filesystem, Sweep
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_made
@@ -17,14 +16,14 @@ _OF_DEVICES = ("mkfs options", "what it lies on", "journal")
 """What a file system in memory cannot have: its type says that already."""
 
 
-def image_in_memory(evidence: Evidence) -> Iterator[Caveat]:
+def image_in_memory(evidence: Evidence) -> Iterator[Doubt]:
     """Loop images whose 'disk' is memory."""
     for name, fstype in evidence.backing_types.items():
         if fstype in ("tmpfs", "ramfs"):
             yield _in_memory(name, fstype)
 
 
-def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Loop images below a mount root that is memory."""
     fstype = facts.get("mount_root_fstype")
     for fs in sweep.filesystems if fstype in ("tmpfs", "ramfs") else ():
@@ -32,53 +31,44 @@ def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
             yield _in_memory(fs.name, str(fstype))
 
 
-def _in_memory(name: str, fstype: str) -> Caveat:
-    return of_filesystem(
+def _in_memory(name: str, fstype: str) -> Doubt:
+    return Doubt.of_filesystem(
         name,
-        "image-in-memory",
-        "warning",
         f"its image lies on {fstype}, so no disk is measured. Set mount_root in the box file to a directory on a disk.",
     )
 
 
-def loop_images(evidence: Evidence) -> Iterator[Caveat]:
+def loop_images(evidence: Evidence) -> Iterator[Doubt]:
     """File systems on a loop image share the disk with the file system that holds the image."""
     for fs in evidence.sweep.filesystems:
         if fs.image_bytes and fs.name in evidence.backing_types:
             known = evidence.backing_types[fs.name]
             below = "a file system that the kernel does not show" if known == "unknown" else known
-            yield of_filesystem(
+            yield Doubt.of_filesystem(
                 fs.name,
-                "loop-image",
-                "note",
-                f"it lives in an image file of {format_bytes(fs.image_bytes)} on "
-                f"{below}, so figures include that file system and the loop "
-                "driver. For the disk alone give the box a scratch device.",
+                f"it lives in an image file of {format_bytes(fs.image_bytes)} on {below}, so figures include that file "
+                "system and the loop driver. For the disk alone give the box a scratch device.",
             )
 
 
-def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """ramfs has no size limit of its own."""
     for fs in sweep.filesystems:
         if fs.type == "ramfs" and fs.size_bytes:
-            yield of_filesystem(
+            yield Doubt.of_filesystem(
                 fs.name,
-                "size-not-enforced",
-                "note",
                 f"ramfs knows no size limit; Mountlab kept every workload below {format_bytes(fs.size_bytes)} "
                 "by its plan.",
             )
 
 
-def historic_names(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def historic_names(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """File systems that no kernel of today knows by the name in the sweep."""
     for fs in sweep.filesystems:
         if fs.type == "shmfs":
             where = "mounted with that source" if fs.size_bytes else "the box's own, in a directory below /dev/shm"
-            yield of_filesystem(
+            yield Doubt.of_filesystem(
                 fs.name,
-                "historic-name",
-                "note",
                 "shmfs is the name that tmpfs had in kernel 2.4, and lives on in the source column of old "
                 f"fstab lines: what was measured is a tmpfs, {where}.",
             )
@@ -87,7 +77,7 @@ def historic_names(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
 # --- compared sides ---------------------------------------------------------------------------------------------------
 
 
-def sides_differ(evidence: Evidence) -> Iterator[Caveat]:
+def sides_differ(evidence: Evidence) -> Iterator[Doubt]:
     """File systems that differ from the baseline in more than one thing."""
     below = _lowest_devices(evidence)
     added: dict[str, list[str]] = {}
@@ -97,12 +87,12 @@ def sides_differ(evidence: Evidence) -> Iterator[Caveat]:
     yield from _differing(evidence.sweep, below, added)
 
 
-def will_differ(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def will_differ(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """File systems that the sweep asks to differ from the baseline in more than one thing."""
     yield from _differing(sweep, {}, {})
 
 
-def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[str]]) -> Iterator[Caveat]:
+def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[str]]) -> Iterator[Doubt]:
     baseline = next((fs for fs in sweep.filesystems if fs.name == sweep.baseline), None)
     for fs in sweep.filesystems if baseline and not sweep.imported else ():
         if baseline is None or fs is baseline:
@@ -112,10 +102,8 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
         if fs.type == baseline.type and own != theirs:
             differences.append(f"options that the kernel added by itself ({own}; {theirs})")
         if len(differences) > 1:
-            yield of_filesystem(
+            yield Doubt.of_filesystem(
                 fs.name,
-                "sides-differ",
-                "note",
                 f"it differs from the baseline {baseline.name} in {len(differences)} things: {'; '.join(differences)}. "
                 "The ratio is of all of them together; to tell one from another, change one at a time.",
             )
@@ -149,19 +137,17 @@ def _aspects(fs: Filesystem) -> dict[str, str]:
     }
 
 
-def made_once(sweep: Sweep, _: Facts) -> Iterator[Caveat]:
+def made_once(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """File systems that are compared, and were made once for all blocks: how one making differs from the next is
     unknown."""
     design = sweep.design
     made = [fs.name for fs in sweep.filesystems if is_made(fs)]
     if design.fresh_filesystem == "never" and design.repeats > 1 and len(sweep.filesystems) > 1 and made:
-        yield of_run(
-            "made-once",
-            "warning",
+        yield Doubt.of_run(
             f"{', '.join(made)}: made once for all blocks (fresh_filesystem: never). How one making of a file system "
             "differs from the next (its place on the device, what was allocated where) is then part of every ratio "
             "between file systems, and of no interval: more blocks do not help. A small difference may be one of two "
-            "makings. Set fresh_filesystem: block; `make plan` tells what that costs.",
+            "makings. Set fresh_filesystem: block; `make plan` tells what that costs."
         )
 
 
@@ -193,36 +179,25 @@ def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
 
 CHECKS = (
     Check(
-        code="image-in-memory",
-        severities=("warning",),
-        advice="Set `mount_root` of the box, or `image_dir`, to a directory on a disk.",
-        find=image_in_memory,
+        "image-in-memory",
+        image_in_memory,
+        "Set `mount_root` of the box, or `image_dir`, to a directory on a disk.",
         foresee=image_will_be_in_memory,
     ),
-    Check(
-        code="loop-image",
-        severities=("note",),
-        advice="For the disk alone give the box a scratch device.",
-        find=loop_images,
-    ),
+    Check("loop-image", loop_images, "For the disk alone give the box a scratch device.", severities=("note",)),
     standing(
         "size-not-enforced",
+        uncapped_memory,
+        "Nothing: the plan keeps every workload below the size. On your own machine mind that ramfs does not.",
         severities=("note",),
-        advice="Nothing: the plan keeps every workload below the size. On your own machine mind that ramfs does not.",
-        foresee=uncapped_memory,
     ),
-    standing("historic-name", severities=("note",), advice="Write tmpfs.", foresee=historic_names),
-    standing(
-        "made-once",
-        severities=("warning",),
-        advice="Set `fresh_filesystem: block`; the plan tells what it costs.",
-        foresee=made_once,
-    ),
+    standing("historic-name", historic_names, "Write tmpfs.", severities=("note",)),
+    standing("made-once", made_once, "Set `fresh_filesystem: block`; the plan tells what it costs."),
     Check(
-        code="sides-differ",
+        "sides-differ",
+        sides_differ,
+        "Change one thing at a time where you want to know which of them it was.",
         severities=("note", "warning"),
-        advice="Change one thing at a time where you want to know which of them it was.",
-        find=sides_differ,
         foresee=will_differ,
     ),
 )

@@ -16,7 +16,6 @@ from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.made import OPEN, roots_script
 from mountlab.tools import TOOLS
-from mountlab.tools.base import programs_for
 
 Facts = Mapping[str, Any]
 LONGEST_SOCKET = 100
@@ -159,7 +158,7 @@ def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: 
                 allowed="root, sudo without a password, or none (for directories)",
             )
     _check_sight(sweep, name, box, own)
-    for program in programs_for(TOOLS[workload.tool], workload):
+    for program in TOOLS[workload.tool].programs_for(workload):
         asks, serves = (_version(each, program.name) for each in (facts, own))
         if asks != serves:
             raise PlanError(

@@ -18,7 +18,6 @@ from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.tools import TOOLS
-from mountlab.tools.base import CopiesData, programs_for
 
 Facts = Mapping[str, Any]
 TRIAL_PROGRAMS = (
@@ -44,7 +43,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Programs that the box must have for this sweep, each once."""
-    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in programs_for(TOOLS[w.tool], w))]
+    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs_for(w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     return tuple({program.name: program for program in programs}.values())
 
@@ -230,7 +229,7 @@ def _check_sources(sweep: Sweep, facts: Facts) -> None:
     """Raise PlanError where random data to copy from would not fit into the box's memory, or would not lie there."""
     for workload in sweep.workloads:
         tool = TOOLS[workload.tool]
-        size = tool.source_bytes(workload) if isinstance(tool, CopiesData) else 0
+        size = tool.source_bytes(workload)
         if not size:
             continue
         where, fstype = f"workloads.{workload.name}.data", facts.get("output_root_fstype")

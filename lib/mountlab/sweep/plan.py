@@ -34,7 +34,7 @@ from mountlab.sweep.design import Visit, visits
 from mountlab.sweep.feasible import Facts, check_feasible
 from mountlab.sweep.untrusted import check_plain
 from mountlab.tools import TOOLS
-from mountlab.tools.base import Cache, Command, programs_for
+from mountlab.tools.base import Cache, Command
 from mountlab.tools.precondition import WINDOW
 
 MOUNT_S = 0.3
@@ -343,7 +343,7 @@ class _Context:
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
-        programs = programs_for(tool, cell.workload)
+        programs = tool.programs_for(cell.workload)
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
         head = self._head(command, programs, cell, cache, mount, directory, output)

@@ -29,7 +29,7 @@ from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
 from mountlab.core.units import format_bytes
 from mountlab.tools import TOOLS
-from mountlab.tools.base import DefinesMetrics, DrivesClients, Tool
+from mountlab.tools.base import Tool
 from mountlab.tools.precondition import WINDOW
 
 Raw = dict[str, Any]
@@ -216,7 +216,7 @@ class _WorkloadEntry:
             factors=factors,
             precondition=self.precondition(),
             clients=clients,
-            own_metrics=self.tool.own_metrics(options) if isinstance(self.tool, DefinesMetrics) else {},
+            own_metrics=self.tool.own_metrics(options),
         )
 
     def precondition(self) -> int:
@@ -244,11 +244,11 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
             got=repr(raw)[:80],
             allowed=f"a list of names of params/boxes/*.yml, such as [alpha, beta]; {MOST_CLIENTS} at most",
         )
-    if raw and not isinstance(tool, DrivesClients):
-        able = ", ".join(name for name, each in TOOLS.items() if isinstance(each, DrivesClients))
+    if raw and not tool.drives_clients:
+        able = ", ".join(name for name, each in TOOLS.items() if each.drives_clients)
         what = f"{tool.name} cannot be driven from several clients"
         raise ParameterError(what, where=place, got=", ".join(raw), allowed=able)
-    if raw and isinstance(tool, DrivesClients):
+    if raw:
         tool.check_clients(options, where=where)
     return tuple(raw)
 

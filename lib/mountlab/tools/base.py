@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -82,31 +82,37 @@ class ToolOutput:
 
 
 class Tool(Protocol):
-    """A benchmark program. Pure: it builds commands and reads outputs, and runs nothing."""
+    """A benchmark program. Pure: it builds commands and reads outputs, and runs nothing.
+
+    What has a value or an answer here is what most tools say.
+    """
 
     name: str
     programs: tuple[Program, ...]
     options: Mapping[str, Option]
-    any_option: bool
+    any_option: bool = False
     """Whether options beside those of `options` are handed to the program."""
     reserved: Mapping[str, str]
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
-    steps: Mapping[str, Step]
+    steps: Mapping[str, Step] = {}
     """Metric to what rounds it. A metric that is not here has the digits that its figures show."""
     gives: tuple[str, ...]
     """The metrics that it can tell, some of them only where an option asks for it."""
 
-    box_help: tuple[str, ...]
+    box_help: tuple[str, ...] = ()
     """The command by which the box's own program says what options it knows; () where it says nothing of use.
     The word '{options}' in it stands for the names of the options that the sweep gives."""
+    drives_clients: bool = False
+    """Whether several boxes can drive a workload of it together, one of them asking."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError where the options do not make sense together."""
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
         """Raise ParameterError for an option that the box's own program, by its help, does not know."""
+        return
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         """The command that runs the workload in `directory`, or on the device of `target`, with its own files in
@@ -128,42 +134,34 @@ class Tool(Protocol):
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """The metrics that an answer is about when the sweep names none."""
 
+    def check_given(self, options: Mapping[str, Scalar], needed: Mapping[str, str], *, where: str) -> None:
+        """Raise ParameterError where an option is missing; `needed`: its name to an example."""
+        for name, example in needed.items():
+            if name not in options:
+                raise ParameterError(
+                    f"{self.name} needs {name}", where=f"{where}.{name}", got="nothing", allowed=example
+                )
 
-@runtime_checkable
-class ChoosesPrograms(Protocol):
-    """A tool whose programs depend on what the sweep says."""
+    @staticmethod
+    def cache_of(workload: Workload) -> Cache | None:
+        """What the workload asks of the page cache; None where it says nothing."""
+        return workload.options.get("cache")  # type: ignore[return-value]
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         """The programs that the workload needs."""
-
-
-@runtime_checkable
-class DefinesMetrics(Protocol):
-    """A tool whose sweep may define metrics of its own."""
+        return self.programs
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> Mapping[str, Metric]:
         """The metrics that the options define, beside METRICS."""
-
-
-@runtime_checkable
-class CopiesData(Protocol):
-    """A tool that may need a file in the box's memory to copy from."""
+        return {}
 
     def source_bytes(self, workload: Workload) -> int:
-        """The size of that file; 0 for none."""
-
-
-@runtime_checkable
-class DrivesClients(Protocol):
-    """A tool whose workload several boxes can drive together, one of them asking."""
+        """The size of the file in the box's memory that it copies from; 0 for none."""
+        return 0
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError for options that several clients cannot have."""
-
-
-def programs_for(tool: Tool, workload: Workload) -> tuple[Program, ...]:
-    """The programs that a workload of the tool needs: those of the tool, or those that it chooses."""
-    return tool.programs_for(workload) if isinstance(tool, ChoosesPrograms) else tool.programs
+        return
 
 
 def check_cache(options: Mapping[str, Scalar], *, reads: bool, where: str) -> None:

@@ -17,9 +17,8 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option, unknown_key
 from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, checksum
+from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
-from mountlab.tools.resolution import Step
 
 DIRECTORY, OUTPUT = "directory", "output"
 TIMED_OUT = 124
@@ -62,7 +61,7 @@ class Figure:
     """What is made of several matches; '' where only one is right."""
 
 
-class CommandTool:
+class CommandTool(Tool):
     """Runs a command line that the sweep gives. Nothing about the program is known: what the sweep says is believed,
     and what the patterns do not find fails the trial."""
 
@@ -90,29 +89,17 @@ class CommandTool:
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said. Of a command that Mountlab times, each trial says what
     a reading of the clock took (`Measurement.step`)."""
-    steps: Mapping[str, Step] = {}
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
 
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
-
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (
-            ("argv", "text such as 'mybench --dir {directory}'"),
-            ("space", "text with a unit, such as 64MiB"),
-            (
-                "metrics",
-                "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
-                "that prints no figure {elapsed: {from: clock}}",
-            ),
-        ):
-            if needed not in options:
-                raise ParameterError(
-                    f"command needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
-                )
+        needed = {
+            "argv": "text such as 'mybench --dir {directory}'",
+            "space": "text with a unit, such as 64MiB",
+            "metrics": "a mapping such as {write_bandwidth: {pattern: '([0-9.]+) MB/s', unit: MB/s}}; for a program "
+            "that prints no figure {elapsed: {from: clock}}",
+        }
+        self.check_given(options, needed, where=where)
         if not options["space"]:
             raise ParameterError(
                 "a command that writes takes room", where=f"{where}.space", got="0", allowed="1B or more"
@@ -145,7 +132,7 @@ class CommandTool:
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
         warm = (("find", directory, *_WARM),) if cache == "warm" else ()
         argv = _words(str(options["argv"]), options, directory, output)

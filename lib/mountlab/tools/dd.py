@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 FILE = "dd.img"
@@ -32,7 +32,7 @@ _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
 """Its help, and whether it tells how long it took: BusyBox may be built without that line."""
 
 
-class Dd:
+class Dd(Tool):
     """Writes zeros or random data to a file, or reads a file that it wrote before. Writes end with fdatasync unless
     asked otherwise: without a flush dd times the page cache."""
 
@@ -65,7 +65,6 @@ class Dd:
         "iflag": Option(kind="choice", choices=("direct", "none"), default="none", help="how each block is read"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         "if": "Mountlab names the file, so that nothing else is read",
         "of": "Mountlab names the file, so that nothing else is overwritten",
@@ -98,9 +97,8 @@ class Dd:
             _check_known(name, str(options[name]), text, where)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (("direction", "write or read"), ("count", "the number of blocks, such as 256")):
-            if needed not in options:
-                raise ParameterError(f"dd needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
+        needed = {"direction": "write or read", "count": "the number of blocks, such as 256"}
+        self.check_given(options, needed, where=where)
         for amount in ("count", "bs"):
             if not options[amount]:
                 raise ParameterError("dd would copy nothing", where=f"{where}.{amount}", got="0", allowed="1 or more")
@@ -120,7 +118,7 @@ class Dd:
         # Beyond our mark, and without cutting off what follows, which a device does not have.
         to = (f"of={file}", *((f"seek={MARK_BYTES}", "oflag=seek_bytes") if device else ()))
         source = (f"if={file}", *((f"skip={MARK_BYTES}", "iflag=skip_bytes") if device else ()))
-        options, cache = workload.options, _cache(workload)
+        options, cache = workload.options, self.cache_of(workload)
         random = _draws(workload)
         if options["direction"] == "write":
             flags = (*_flag("conv", options), *_flag("oflag", options))
@@ -141,12 +139,7 @@ class Dd:
         asked = self.space_bytes(workload)
         if copied != asked:
             raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
-        side = str(workload.options["direction"])
-        return [
-            Measurement(metric=f"{side}_bandwidth", value=copied / seconds, unit="B/s"),
-            Measurement(metric="elapsed", value=seconds, unit="s"),
-            Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
-        ]
+        return measurements(copied, seconds, str(workload.options["direction"]))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["bs"]) * int(workload.options["count"])
@@ -165,6 +158,15 @@ class Dd:
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return (f"{workload.options['direction']}_bandwidth",)
+
+
+def measurements(copied: int, seconds: float, side: str) -> list[Measurement]:
+    """The figures of a summary; `side`: read or write, '' where a log does not tell."""
+    return [
+        Measurement(metric=f"{side}_bandwidth" if side else "bandwidth", value=copied / seconds, unit="B/s"),
+        Measurement(metric="elapsed", value=seconds, unit="s"),
+        Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
+    ]
 
 
 def read_summary(stderr: str) -> tuple[int, float]:
@@ -197,10 +199,6 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
             allowed=", ".join(known),
             next_step="write one of these, or install coreutils on the box",
         )
-
-
-def _cache(workload: Workload) -> Cache | None:
-    return workload.options.get("cache")  # type: ignore[return-value]
 
 
 def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option, unknown_key
 from mountlab.core.units import MIB
 from mountlab.tools import wml
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
@@ -30,7 +30,7 @@ _HINT = (
 )
 
 
-class Filebench:
+class Filebench(Tool):
     """One workload of the table, of the user's own, or of those that are installed with filebench. filebench makes its
     files, they are flushed and put out of the page cache (where that is asked), and then it measures."""
 
@@ -59,7 +59,6 @@ class Filebench:
         "space": Option(kind="size", help="wml, installed: the most that its files take, for the plan"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         "dir": "Mountlab names the directory, so that nothing else is touched",
         "run": "write runtime",
@@ -76,10 +75,6 @@ class Filebench:
         "operation_rate", "operation_latency", "operation_latency_min", "operation_latency_max", "operations",
         "bandwidth", "elapsed", "bytes",
     )  # fmt: skip
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         sources = [key for key in ("workload", "wml", "installed") if key in options]
@@ -101,7 +96,7 @@ class Filebench:
             )
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
-        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         settle = f"sh {output}/{SETTLE} {cache or 'as_is'} {directory}"
         script = f"{output}/{SCRIPT}"
         texts = {
@@ -138,7 +133,7 @@ class Filebench:
             )
         if SETTLED not in output.files:
             raise ToolError("filebench measured without its files being flushed before", got=f"no file {SETTLED!r}")
-        return [*_figures(report, fixed), *_moved(report, kinds)]
+        return [*figures(report, fixed=fixed), *_moved(report, kinds)]
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         if "workload" not in workload.options:
@@ -280,14 +275,10 @@ class Operations:
 class FilebenchReport:
     """What filebench 1.5 prints of one run."""
 
-    version: str
     took_s: int
     elapsed_s: float
     operations: tuple[Operations, ...]
     summary: Operations
-    reads: float
-    writes: float
-    """Operations a second that read, and that wrote, in whole numbers."""
 
 
 _NUMBER = r"\d{1,18}(?:\.\d{1,6})?"
@@ -299,7 +290,7 @@ _LINE = re.compile(
 )
 _SUMMARY = re.compile(
     rf"\s*(?:\d+: +)?\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
-    rf"(?P<reads>\d+)/(?P<writes>\d+) rd/wr\s+(?P<bandwidth>{_TENTHS})mb/s\s+(?P<latency>{_NUMBER})ms/op"
+    rf"\d+/\d+ rd/wr\s+(?P<bandwidth>{_TENTHS})mb/s\s+(?P<latency>{_NUMBER})ms/op"
 )
 _FINE = re.compile(r"\.\d{3}\Z")
 """How builds since May 2017 print latencies. Those before, the release 1.5-alpha3 among them, print tenths of ms, and
@@ -340,18 +331,10 @@ def read_report(stdout: str, stderr: str = "") -> FilebenchReport:
         raise ToolError("filebench did nothing", got=summary[0])
     elapsed = whole.count / whole.rate
     rows = tuple(_row(lines, number, elapsed) for number in range(starts[0] + 1, ends[0]))
-    version, took = re.search(r"Filebench Version (\S+)", said), re.search(r"Run took (\d{1,9}) seconds", stdout)
+    took = re.search(r"Run took (\d{1,9}) seconds", stdout)
     if not took or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
-    return FilebenchReport(
-        version=version[1] if version else "",
-        took_s=int(took[1]),
-        elapsed_s=elapsed,
-        operations=rows,
-        summary=whole,
-        reads=float(summary["reads"]),
-        writes=float(summary["writes"]),
-    )
+    return FilebenchReport(took_s=int(took[1]), elapsed_s=elapsed, operations=rows, summary=whole)
 
 
 def _no_figures(said: str) -> NoReturn:
@@ -390,10 +373,11 @@ def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
 
 def _operations(match: re.Match[str], name: str, rate: float | None = None) -> Operations:
     found = match.groupdict()
-    times = {key: float(found.get(key) or 0) / 1e3 for key in ("latency", "least", "most")}
+    count = int(found["count"])
+    times = {key: float(found.get(key) or 0) / 1e3 if count else 0.0 for key in ("latency", "least", "most")}
     return Operations(
         name=name,
-        count=int(found["count"]),
+        count=count,
         bandwidth=float(found["bandwidth"]) * MIB,
         latency_s=times["latency"],
         least_s=times["least"],
@@ -448,22 +432,20 @@ def _check_latency(report: FilebenchReport) -> None:
         )
 
 
-def _figures(report: FilebenchReport, fixed: bool) -> Iterator[Measurement]:
+def figures(report: FilebenchReport, *, fixed: bool = False) -> Iterator[Measurement]:
+    """Figures of the whole run and of each operation; no rates of work of a fixed amount. What is below the last digit
+    that filebench prints is missing, and not zero."""
     yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
     for row in (report.summary, *report.operations):
+        rates = {"operation_rate": (row.rate, "1/s"), "bandwidth": (row.bandwidth, "B/s")}
+        latencies = {
+            "operation_latency": (row.latency_s, "s"), "operation_latency_min": (row.least_s, "s"),
+            "operation_latency_max": (row.most_s, "s"),
+        }  # fmt: skip
         yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
-        if not fixed:
-            yield from _figure("operation_rate", row.name, row.rate, "1/s")
-            yield from _figure("bandwidth", row.name, row.bandwidth, "B/s")
-        yield from _figure("operation_latency", row.name, row.latency_s, "s")
-        yield from _figure("operation_latency_min", row.name, row.least_s if row.count else 0, "s")
-        yield from _figure("operation_latency_max", row.name, row.most_s if row.count else 0, "s")
-
-
-def _figure(metric: str, label: str, value: float, unit: str) -> Iterator[Measurement]:
-    """A figure below the last digit that filebench prints is missing, and not zero."""
-    if value:
-        yield Measurement(metric=metric, label=label, value=value, unit=unit)
+        for metric, (value, unit) in (latencies if fixed else rates | latencies).items():
+            if value:
+                yield Measurement(metric=metric, label=row.name, value=value, unit=unit)
 
 
 def _moved(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:

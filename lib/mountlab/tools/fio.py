@@ -11,7 +11,7 @@ from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar,
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_seeds, fio_series
-from mountlab.tools.base import GUESSED_BYTES_PER_S, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, JobEntry
@@ -20,7 +20,7 @@ from mountlab.tools.resolution import Step
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
 
 
-class Fio:
+class Fio(Tool):
     """The flexible I/O tester. One job description, its threads reported together; or the jobs of a job file."""
 
     name = "fio"
@@ -32,7 +32,7 @@ class Fio:
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
     steps: Mapping[str, Step] = fio_report.steps(clock_s)
     gives: tuple[str, ...] = fio_report.METRICS_TOLD
-
+    drives_clients = True
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
@@ -47,7 +47,9 @@ class Fio:
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         jobs = jobs_of(options, where=where)
         for job in jobs:
-            fio_options.check_job(job.options, where=f"{where}.jobs: [{job.name}]" if "jobs" in options else where)
+            place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
+            self.check_given(job.options, fio_options.NEEDED, where=place)
+            fio_options.check_job(job.options, where=place)
         fio_options.check_common(options, where=where)
         check_cache(options, reads=_reads(jobs), where=where)
 
@@ -56,7 +58,7 @@ class Fio:
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         jobs = jobs_of(workload.options)
-        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         if target.endpoints:
             return _of_clients(workload, jobs, output, target)
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
@@ -95,10 +97,7 @@ class Fio:
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)
         layout = _extent(jobs, FILES) / GUESSED_BYTES_PER_S if _reads(jobs) else 0.0
-        phases: dict[int, float] = {}
-        for job in jobs:
-            phases[job.phase] = max(phases.get(job.phase, 0.0), _expected_s(job))
-        return 0.5 + layout + sum(phases.values())
+        return 0.5 + layout + fio_report.over_phases([job.phase for job in jobs], map(_expected_s, jobs))
 
     def written(self, workload: Workload) -> Written:
         return fio_options.written([job.options for job in jobs_of(workload.options)])
@@ -131,7 +130,7 @@ def _expected_s(job: Job) -> float:
 
 def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: Target) -> Command:
     """fio here asks fio on each client."""
-    cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+    cache = Tool.cache_of(workload)
     grouped = _grouped(workload.options)
     common = {"group_reporting": str(int(grouped)), **({"invalidate": "0"} if cache in ("warm", "as_is") else {})}
     report = ("--output-format=json+", f"--output={output}/{FILE}")

@@ -46,6 +46,7 @@ OPTIONS: Mapping[str, Option] = {
     "cache": CACHE,
 }
 
+NEEDED = {"rw": "read, write, randread, ...", "size": "text with a unit, such as 256MiB"}
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SIZE = re.compile(
     r"(?:(?P<hex>0x[0-9a-f]{1,16})|(?P<number>\d{1,18})(?P<unit>[kmgtp]?))(?P<suffix>i?b|i)?\Z", re.IGNORECASE
@@ -68,38 +69,15 @@ _ALIASES = {
     "ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "disable_bw": "disable_bw_measurement",
     "ss": "steadystate", "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time",
 }  # fmt: skip
+_LEADING_OUT = (
+    "filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client", "daemonize",
+    "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file", "write_bw_log",
+    "write_lat_log", "write_hist_log", "write_iops_log", "mem", "iomem", "hugepage_file", "merge_blktrace_file",
+    "program", "arguments",
+)  # fmt: skip
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("name", "directory", "output", "output_format", "eta"), _OURS),
-    **dict.fromkeys(
-        (
-            "filename",
-            "filename_format",
-            "opendir",
-            "exec_prerun",
-            "exec_postrun",
-            "include",
-            "server",
-            "client",
-            "daemonize",
-            "read_iolog",
-            "write_iolog",
-            "replay_redirect",
-            "aux_path",
-            "trigger",
-            "trigger_file",
-            "write_bw_log",
-            "write_lat_log",
-            "write_hist_log",
-            "write_iops_log",
-            "mem",
-            "iomem",
-            "hugepage_file",
-            "merge_blktrace_file",
-            "program",
-            "arguments",
-        ),
-        _PATHS,
-    ),
+    **dict.fromkeys(_LEADING_OUT, _PATHS),
     **dict.fromkeys(("fill_device", "fill_fs", "filesize"), _GROWS),
     **dict.fromkeys(
         ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"
@@ -187,9 +165,6 @@ def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
 
 def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
     """Raise ParameterError where the options of one job do not make sense together, or are not for a sweep to give."""
-    for needed, example in (("rw", "read, write, randread, ..."), ("size", "text with a unit, such as 256MiB")):
-        if needed not in options:
-            raise ParameterError(f"fio needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example)
     _check_times(options, where)
     if not options["numjobs"] or not options["bs"] or int(options["size"]) < blocks(options)[0]:
         raise ParameterError(

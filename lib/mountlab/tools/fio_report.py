@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from mountlab.core.errors import ParseError
 from mountlab.core.metrics import METRICS
@@ -102,9 +102,14 @@ def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
 def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
     """A count or figure of the report: finite, and not below zero. Integers stay integers."""
     value = parent.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+    if not is_number(value) or not 0 <= value <= MOST:
         raise _lacks(key, place, value, "a number from 0 to 1e18")
     return value
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value of JSON is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
@@ -157,7 +162,7 @@ def together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> list[Measuremen
     """Every figure of all these jobs as one, without a label; `phases` as above."""
     if len(jobs) == 1:
         return _rows(jobs[0])
-    return _rows(_together(jobs, phases), _elapsed_s(jobs, phases))
+    return _rows(_together(jobs, phases), over_phases(phases, map(runtime_s, jobs)))
 
 
 def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
@@ -176,11 +181,11 @@ def labels(jobs: Sequence[JobEntry]) -> list[str]:
     return found
 
 
-def _elapsed_s(jobs: Sequence[JobEntry], phases: Sequence[int]) -> float:
-    """The time of the longest job of each phase, one phase after the other."""
+def over_phases(phases: Sequence[int], times: Iterable[float]) -> float:
+    """The longest time of each phase, one phase after the other."""
     longest: dict[int, float] = {}
-    for phase, job in zip(phases, jobs, strict=True):
-        longest[phase] = max(longest.get(phase, 0.0), runtime_s(job))
+    for phase, time in zip(phases, times, strict=True):
+        longest[phase] = max(longest.get(phase, 0.0), time)
     return sum(longest.values())
 
 
@@ -257,8 +262,8 @@ def _percentile(
 
 def _sync(job: JobEntry) -> Iterator[Measurement]:
     """What each fsync or fdatasync took, where the job did any."""
-    section = mapping(job, "sync", "jobs").get("lat_ns") if "sync" in job else None
-    if isinstance(section, dict) and section.get("N"):
+    section = _sync_section(job)
+    if section.get("N"):
         yield from _ios("sync", section, "sync.lat_ns")
         yield from _mean("sync_latency", section, "sync.lat_ns")
         yield from _percentiles("sync_latency", section, "sync.lat_ns")
@@ -338,20 +343,12 @@ def _sync_section(job: JobEntry) -> Mapping[str, Any]:
 
 
 def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], side: str) -> dict[str, Any]:
-    longest: dict[int, float] = {}
-    for phase, data in zip(phases, sides, strict=True):
-        longest[phase] = max(longest.get(phase, 0.0), _runtime_ms(data, side))
     total = {key: sum(number_of(data, key, side) for data in sides) for key in ("io_bytes", "total_ios")}
-    runtime = sum(longest.values())
+    runtime = over_phases(phases, (_runtime_ms(data, side) for data in sides))
     rate = 1e3 / runtime if runtime else 0.0
     latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
-    return {
-        **total,
-        **latencies,
-        "runtime": runtime,
-        "bw_bytes": total["io_bytes"] * rate,
-        "iops": total["total_ios"] * rate,
-    }
+    rates = {"bw_bytes": total["io_bytes"] * rate, "iops": total["total_ios"] * rate}
+    return {**total, **latencies, "runtime": runtime, **rates}
 
 
 def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:

@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NoReturn
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import KIB, MIB
-from mountlab.tools.base import CACHE, ZEROS, Cache, Command, ToolOutput, Written, check_cache, checksum
+from mountlab.tools.base import CACHE, ZEROS, Command, Tool, ToolOutput, Written, check_cache, checksum
 from mountlab.tools.resolution import Step
 
 LOG = "fs_log.txt"
@@ -32,15 +33,10 @@ BLOCK_BYTES = 4 * KIB
 FEWEST_RANDOM = 8
 """Letters and digits at the end of a name. Names begin with the second; with fewer, files would share a name."""
 MOST: dict[str, int] = {
-    "count": 1_000_000,
-    "threads": 64,
-    "write_size": MIB,
-    "file_size": 2**31 - 1,
-    "name_length": 127,
-}
+    "count": 1_000_000, "threads": 64, "write_size": MIB, "file_size": 2**31 - 1, "name_length": 127,
+}  # fmt: skip
 """fs_mark's own limits; beyond that of file_size its numbers overflow, and at a name of 128 it is aborted."""
-_GUESSED_FILES_PER_S = {"none": 20_000.0}
-_GUESSED_FLUSHED_PER_S = 1_000.0
+_GUESSED_FILES_PER_S, _GUESSED_FLUSHED_PER_S = 20_000.0, 1_000.0
 
 _HEADER = re.compile(r"^#\s+(\S*fs_mark)\s+(.*)$")
 _THREADS = re.compile(r"^#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
@@ -77,14 +73,13 @@ class Iteration:
 class FsMarkReport:
     """What fs_mark printed of one run."""
 
-    version: str
     options: Mapping[str, str]
     """As it repeats them: letter to value; '' for one that takes none."""
     threads: int
     iterations: tuple[Iteration, ...]
 
 
-class FsMark:
+class FsMark(Tool):
     """Makes files in its directory and counts how many a second. Each thread is a process; `count` is for each thread
     and each loop."""
 
@@ -115,7 +110,6 @@ class FsMark:
         "keep_files": Option(kind="flag", default=1, help="leave the files; without, each is unlinked, and timed (-k)"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         **{letter: f"write {name}" for name, letter in LETTERS.items()},
         "v": "write call_times",
@@ -138,17 +132,9 @@ class FsMark:
         "space_used", "elapsed", "bytes",
     )  # fmt: skip
 
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
-
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        for needed, example in (("count", "a number, such as 1000"), ("file_size", "text with a unit, such as '4KiB'")):
-            if needed not in options:
-                raise ParameterError(
-                    f"fs_mark needs {needed}", where=f"{where}.{needed}", got="nothing", allowed=example
-                )
+        needed = {"count": "a number, such as 1000", "file_size": "text with a unit, such as '4KiB'"}
+        self.check_given(options, needed, where=where)
         for name in ("count", "loops", "threads", "write_size", "name_length"):
             if not 1 <= int(options[name]) <= MOST.get(name, 1_000_000):
                 raise _beyond(name, options, f"1 to {MOST.get(name, 1_000_000)}", where)
@@ -172,7 +158,7 @@ class FsMark:
         # Its own limit for the name of a directory can be as low as 40 bytes, so it is started inside of it.
         inside = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "inside", directory)
         verbose = ("-v",) if options["call_times"] else ()
-        cache: Cache | None = options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         return Command(argv=(*inside, "fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
@@ -189,7 +175,7 @@ class FsMark:
         return each * _files(workload)
 
     def expected_s(self, workload: Workload) -> float:
-        rate = _GUESSED_FILES_PER_S.get(str(workload.options["sync"]), _GUESSED_FLUSHED_PER_S)
+        rate = _GUESSED_FILES_PER_S if workload.options["sync"] == "none" else _GUESSED_FLUSHED_PER_S
         return 0.1 + _files(workload) / rate
 
     def written(self, workload: Workload) -> Written:
@@ -200,25 +186,15 @@ class FsMark:
 
 
 def read_report(text: str) -> FsMarkReport:
-    """The only run in a text. Raises ParseError where there is none, several, or one that is not whole, and ToolError
-    where fs_mark says that it failed."""
-    found = read_reports(text)
-    if len(found) != 1:
-        raise ParseError("the output of one run of fs_mark is needed", got=f"{len(found)} runs", allowed="one")
-    return found[0]
-
-
-def read_reports(text: str) -> list[FsMarkReport]:
-    """Every run in a text (its standard output, or its log file), in order. Raises as read_report does."""
-    # What ends without a newline was cut off, and a number that was cut off is another number.
+    """The only run in a text (its standard output, or its log file). Raises ParseError where there is none, several, or
+    one that is not whole, and ToolError where fs_mark says that it failed."""
     lines = text.split("\n")
     starts = [at for at, line in enumerate(lines) if _HEADER.match(line)]
     if not starts:
         raise _no_header(lines)
-    return [
-        _read(lines, start, end, text.endswith("\n"))
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
-    ]
+    if len(starts) != 1:
+        raise ParseError("the output of one run of fs_mark is needed", got=f"{len(starts)} runs", allowed="one")
+    return _read(lines, starts[0])
 
 
 def _no_header(lines: list[str]) -> ToolError | ParseError:
@@ -234,10 +210,10 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
     )
 
 
-def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
+def _read(lines: list[str], start: int) -> FsMarkReport:
     header = _HEADER.match(lines[start])
-    table = next((at for at in range(start, end) if _TABLE.match(lines[at])), None)
-    version = next((found for line in lines[start : table or end] if (found := _THREADS.match(line))), None)
+    table = next((at for at in range(start, len(lines)) if _TABLE.match(lines[at])), None)
+    version = next((found for line in lines[start:table] if (found := _THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
             "fs_mark's header is not whole",
@@ -245,11 +221,12 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
             got=lines[start][:200],
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
         )
-    last = end - 1 if whole or end < len(lines) else end - 2
     headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
     form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
-    rows = [row for at in range(table + 1, end) if (row := _row(lines[at], at + 1, form, cut_off=at > last))]
-    report = FsMarkReport(version[1], _options(header[2]), int(version[2]), tuple(rows))
+    # What ends without a newline was cut off, and a number that was cut off is another number.
+    below = range(table + 1, len(lines))
+    rows = [row for at in below if (row := _row(lines[at], at + 1, form, cut_off=at == below[-1]))]
+    report = FsMarkReport(_options(header[2]), int(version[2]), tuple(rows))
     _check_rows(report, table + 1)
     return report
 
@@ -257,7 +234,7 @@ def _read(lines: list[str], start: int, end: int, whole: bool) -> FsMarkReport:
 def _options(echoed: str) -> dict[str, str]:
     """'-n  1000  -v  -d  /srv ' as {'n': '1000', 'v': '', 'd': '/srv'}."""
     words = echoed.split()
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip_longest(words, words[1:], fillvalue="")
     return {
         word[1]: word[2:] or ("" if after.startswith("-") else after)
         for word, after in pairs

@@ -16,21 +16,13 @@ BETTER: tuple[Better, ...] = get_args(Better)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 _UNIT = re.compile(r"[A-Za-z°µ%][A-Za-z0-9°µ%/*^._-]{0,19}\Z")
 _KNOWN_UNITS = {unit.lower(): unit for unit in (*SIZE_UNITS, *TIME_UNITS)}
-_SPELLINGS = {
-    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
-    **dict.fromkeys(("usec", "usecs", "µs", "micros"), "us"),
-    **dict.fromkeys(("nsec", "nsecs"), "ns"),
-    **dict.fromkeys(("byte", "bytes"), "B"),
-    **dict.fromkeys(("k", "kb"), "kB or KiB"),
-    **dict.fromkeys(("m", "mb"), "MB or MiB"),
-    **dict.fromkeys(("g", "gb"), "GB or GiB"),
-    "percent": "%",
-    "bps": "B/s",
-    "kbps": "kB/s",
-    "mbps": "MB/s",
-    "gbps": "GB/s",
-}
+_WRITTEN = {
+    "s": ("sec", "secs", "second", "seconds"), "ms": ("msec", "msecs", "millis"),
+    "us": ("usec", "usecs", "µs", "micros"), "ns": ("nsec", "nsecs"), "B": ("byte", "bytes"), "kB or KiB": ("k", "kb"),
+    "MB or MiB": ("m", "mb"), "GB or GiB": ("g", "gb"), "%": ("percent",), "B/s": ("bps",), "kB/s": ("kbps",),
+    "MB/s": ("mbps",), "GB/s": ("gbps",),
+}  # fmt: skip
+_SPELLINGS = {word: unit for unit, words in _WRITTEN.items() for word in words}
 """What people write for units that Mountlab knows by another name, in small letters."""
 _EXAMPLE = "such as ms, MB/s, 1/s, MiB, 1 or %; or one of your own, such as W, tpmC or requests"
 

@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, Cache, Command, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 FILE = "pg_test_fsync.out"
@@ -64,11 +64,9 @@ class SyncReport:
     seconds: int
     """For each test; 0 of a version that counts operations."""
     rows: tuple[SyncTest, ...]
-    operations: int = 0
-    """For each test, up to version 9.1; else 0."""
 
 
-class PgTestFsync:
+class PgTestFsync(Tool):
     """Each method by which PostgreSQL can flush its log, one after the other, in a file of its own."""
 
     name = "pg_test_fsync"
@@ -88,7 +86,6 @@ class PgTestFsync:
         "time_per_test": Option(kind="duration", default=5.0, help="how long each of some 16 tests lasts (-s)"),
         "cache": CACHE,
     }
-    any_option = False
     reserved: Mapping[str, str] = {
         "f": "Mountlab names the file, so that nothing else is overwritten",
         "filename": "Mountlab names the file, so that nothing else is overwritten",
@@ -97,11 +94,6 @@ class PgTestFsync:
     clock_s = 1e-6
     steps: Mapping[str, Step] = {"sync_rate": Step(absolute=1e-3), "operation_latency": Step(inverse=1e-3)}
     gives: tuple[str, ...] = ("sync_rate", "operation_latency")
-
-    box_help: tuple[str, ...] = ()
-
-    def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Nothing is asked of the box."""
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         seconds = float(options["time_per_test"])
@@ -115,7 +107,7 @@ class PgTestFsync:
         check_cache(options, reads=False, where=where)
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
-        cache: Cache | None = workload.options.get("cache")  # type: ignore[assignment]
+        cache = self.cache_of(workload)
         seconds = str(_seconds(workload))
         return Command(argv=("pg_test_fsync", "-s", seconds, "-f", f"{directory}/{FILE}"), cache=cache)
 
@@ -174,8 +166,7 @@ def read_report(text: str) -> SyncReport:
     counted = _COUNTED.match(head)
     numbers = _WHOLE_NUMBER.findall(head)
     if counted and counted["loops"]:
-        found = _rows(lines, list(_OLDEST))
-        return SyncReport(0, found, int(counted["loops"]))
+        return SyncReport(0, _rows(lines, _OLDEST))
     if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
             "pg_test_fsync's beginning cannot be read",
@@ -184,7 +175,7 @@ def read_report(text: str) -> SyncReport:
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )
     found = _rows(lines, list(_places(int(numbers[1]))))
-    return SyncReport(0, found, int(numbers[0])) if counted else SyncReport(int(numbers[0]), found)
+    return SyncReport(0 if counted else int(numbers[0]), found)
 
 
 _HEAD_NUMBERS = 2
@@ -205,9 +196,8 @@ def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[S
             allowed=f"{len(places)} rows, in the sections {sections}",
             next_step="paste the whole output, from its first line to the row of its last test",
         )
-    rows = [(number, line, _ROW.match(line)) for number, line in lines]
-    timed = any(match and match["us"] for _, _, match in rows)
-    return tuple(_row(line, number, place, timed) for (number, line, _), place in zip(rows, places, strict=True))
+    timed = any((match := _ROW.match(line)) and match["us"] for _, line in lines)
+    return tuple(_row(line, number, place, timed) for (number, line), place in zip(lines, places, strict=True))
 
 
 def _places(page_kb: int) -> Iterator[_Place]:
@@ -222,22 +212,15 @@ def _places(page_kb: int) -> Iterator[_Place]:
     yield _Place("non-sync", "write", ("write",), False)
 
 
-_OLDEST = tuple(
-    _Place(section, name, (name,), False)
-    for section, names in {
-        "non-sync": ("8k write",),
-        "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
-        "two writes": (
-            "2 open_datasync 8k writes",
-            "2 open_sync 8k writes",
-            "8k write, 8k write, fdatasync",
-            "8k write, 8k write, fsync",
-        ),
-        "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
-        "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
-    }.items()
-    for name in names
-)
+_OLDEST_ROWS = {
+    "non-sync": ("8k write",),
+    "one write": ("open_datasync 8k write", "open_sync 8k write", "8k write, fdatasync", "8k write, fsync"),
+    "two writes": ("2 open_datasync 8k writes", "2 open_sync 8k writes", "8k write, 8k write, fdatasync",
+                   "8k write, 8k write, fsync"),
+    "write sizes": ("open_sync 16k write", "2 open_sync 8k writes"),
+    "descriptor": ("8k write, fsync, close", "8k write, close, fsync"),
+}  # fmt: skip
+_OLDEST = tuple(_Place(section, name, (name,), False) for section, names in _OLDEST_ROWS.items() for name in names)
 """The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
 
 

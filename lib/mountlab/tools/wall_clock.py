@@ -16,22 +16,10 @@ FILE = ".wall_clock"
 """In the output directory. A name of this kind cannot be that of a file of the user's (`from`)."""
 UPTIME_STEP_S = 0.01
 """/proc/uptime counts hundredths of a second."""
-_SCRIPT = "; ".join(
-    (
-        "out=$1",
-        "shift",
-        "first=$(date +%s%N)",
-        "read -r a _ < /proc/uptime",
-        "start=$(date +%s%N)",
-        "read -r b _ < /proc/uptime",
-        '"$@"',
-        "status=$?",
-        "read -r c _ < /proc/uptime",
-        "end=$(date +%s%N)",
-        "read -r d _ < /proc/uptime",
-        'echo "$first $start $end $a $b $c $d" > "$out"',
-        'exit "$status"',
-    )
+_SCRIPT = (
+    "out=$1; shift; first=$(date +%s%N); read -r a _ < /proc/uptime; start=$(date +%s%N); read -r b _ < /proc/uptime; "
+    '"$@"; status=$?; read -r c _ < /proc/uptime; end=$(date +%s%N); read -r d _ < /proc/uptime; '
+    'echo "$first $start $end $a $b $c $d" > "$out"; exit "$status"'
 )
 _STAMPS = re.compile(r"(\S+) (\S+) (\S+) (\d+\.\d+) (\d+\.\d+) (\d+\.\d+) (\d+\.\d+)\n")
 _NANOSECONDS = re.compile(r"\d{16,20}")

@@ -100,6 +100,7 @@ def _single(
 
 
 _TREE = {"nfiles": 10_000, "filesize": 128 * KIB, "dirwidth": 20, "threads": 50, "iosize": MIB, "prealloc": 80}
+_SMALL = {**_TREE, "filesize": 16 * KIB}
 
 RECIPES: dict[str, Recipe] = {
     "fileserver": Recipe(
@@ -121,14 +122,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "varmail": Recipe(
         about="mail in one directory: create, append, fsync, read, delete",
-        defaults={
-            **_TREE,
-            "nfiles": 1000,
-            "filesize": 16 * KIB,
-            "dirwidth": 1_000_000,
-            "threads": 16,
-            "appendsize": 16 * KIB,
-        },
+        defaults={**_SMALL, "nfiles": 1000, "dirwidth": 1_000_000, "threads": 16, "appendsize": 16 * KIB},
         gamma=True,
         space={"files": 1.0, "appends": 1.0},
         processes=_loop(
@@ -147,14 +141,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "webserver": Recipe(
         about="read ten whole files, then append to one log",
-        defaults={
-            **_TREE,
-            "nfiles": 1000,
-            "filesize": 16 * KIB,
-            "threads": 100,
-            "appendsize": 16 * KIB,
-            "prealloc": 100,
-        },
+        defaults={**_SMALL, "nfiles": 1000, "threads": 100, "appendsize": 16 * KIB, "prealloc": 100},
         gamma=True,
         space={"files": 1.0, "grows": 1.0},
         sets=(FileSet(), FileSet(name="weblog", size="{appendsize}", entries="1", prealloc="100")),
@@ -162,7 +149,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "webproxy": Recipe(
         about="delete a file, create and append to another, read five",
-        defaults={**_TREE, "filesize": 16 * KIB, "dirwidth": 1_000_000, "threads": 100, "appendsize": 16 * KIB},
+        defaults={**_SMALL, "dirwidth": 1_000_000, "threads": 100, "appendsize": 16 * KIB},
         space={"files": 1.0, "appends": 1.0},
         processes=_loop(
             "deletefile delete-file @tree",
@@ -244,14 +231,10 @@ RECIPES: dict[str, Recipe] = {
         more={"iosize": MIB},
     ),
     "rread": _single(
-        "read one file at random places",
-        "read read-block @tree random iosize={iosize} directio={direct}",
-        more={},
+        "read one file at random places", "read read-block @tree random iosize={iosize} directio={direct}", more={}
     ),
     "rwrite": _single(
-        "write one file at random places",
-        "write write-block @tree random iosize={iosize} directio={direct}",
-        more={},
+        "write one file at random places", "write write-block @tree random iosize={iosize} directio={direct}", more={}
     ),
     "rwritedsync": _single(
         "write one file at random places, each write synchronous",
@@ -365,23 +348,10 @@ COMMON: Amounts = {"direct": 0}
 READS = frozenset(("read", "readwholefile"))
 WRITES = frozenset(("write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"))
 """Kinds of operations that move bytes, by their side."""
-IDLE = frozenset(
-    (
-        "hog",
-        "delay",
-        "eventlimit",
-        "bwlimit",
-        "iopslimit",
-        "opslimit",
-        "finishoncount",
-        "finishonbytes",
-        "block",
-        "wakeup",
-        "semblock",
-        "sempost",
-        "print",
-    )
-)
+IDLE = frozenset((
+    "hog", "delay", "eventlimit", "bwlimit", "iopslimit", "opslimit", "finishoncount", "finishonbytes", "block",
+    "wakeup", "semblock", "sempost", "print",
+))  # fmt: skip
 """Kinds of operations that filebench leaves out of its summary."""
 _APPENDS_PER_S = 30_000
 """To a log, each of half of `appendsize` on average: twice of what was seen on memory."""

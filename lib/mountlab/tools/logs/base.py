@@ -58,27 +58,6 @@ class Output:
         return [figure.measurement for figure in self.figures]
 
 
-def _never(data: bytes) -> list[Measurement] | None:
-    """For formats whose `read` is quick enough."""
-    return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Format:
-    """How the outputs of one tool are found in a log, and read."""
-
-    split: Callable[[str], list[Part]]
-    """A text without carriage returns to its outputs; [] where it holds none."""
-    read: Callable[[Part, StatedValues], list[Figure]]
-    """Raises TrialError with the line, counted from the first of the part, in `where`."""
-    name: Callable[[Part], str]
-    """Format and version, for people."""
-    plain: Callable[[str], str] = str
-    """Undoes what copying and pasting does to a text of this tool, line by line."""
-    quick: Callable[[bytes], list[Measurement] | None] = _never
-    """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
-
-
 def decoded(data: bytes) -> str:
     """The text of a log: UTF-8, or UTF-16 with its mark (PowerShell's redirection); other bytes become U+FFFD.
 
@@ -109,6 +88,27 @@ def unpasted(text: str) -> str:
             break
         lines, filled = ([_QUOTED.sub("", line, count=1) for line in each] for each in (lines, filled))
     return dedent("\n".join(lines))
+
+
+def _never(data: bytes) -> list[Measurement] | None:
+    """For formats whose `read` is quick enough."""
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How the outputs of one tool are found in a log, and read."""
+
+    split: Callable[[str], list[Part]]
+    """A text without carriage returns to its outputs; [] where it holds none."""
+    read: Callable[[Part, StatedValues], list[Figure]]
+    """Raises TrialError with the line, counted from the first of the part, in `where`."""
+    name: Callable[[Part], str]
+    """Format and version, for people."""
+    plain: Callable[[str], str] = unpasted
+    """Undoes what copying and pasting does to a text of this tool, line by line."""
+    quick: Callable[[bytes], list[Measurement] | None] = _never
+    """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
 
 
 def _last_shown(line: str) -> str:
@@ -143,7 +143,7 @@ def lines_of(text: str) -> list[str]:
 
 def parts_at(lines: list[str], starts: list[int], forms: list[str] | None = None) -> list[Part]:
     """The parts that begin at some lines (from 0); what stands before the first belongs to it."""
-    edges = [0, *starts[1:], len(lines)] if starts else []  # what stands before the first belongs to it
+    edges = [0, *starts[1:], len(lines)] if starts else []
     return [
         Part(text="".join(lines[begin:end]), line=begin + 1, form=forms[number] if forms else "")
         for number, (begin, end) in enumerate(pairwise(edges))

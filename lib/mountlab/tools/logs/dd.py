@@ -9,8 +9,8 @@ import math
 import re
 
 from mountlab.core.errors import ToolError
-from mountlab.core.model import Measurement
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted, unreadable
+from mountlab.tools.dd import measurements
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unreadable
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
@@ -98,13 +98,7 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
     at, copied, seconds = _summary(lines)
     _check_records(lines, at, copied)
     _check_asked(copied, known)
-    side = str(known.get("direction", ""))
-    metric = f"{side}_bandwidth" if side else "bandwidth"
-    rows = [
-        Measurement(metric=metric, value=copied / seconds, unit="B/s"),
-        Measurement(metric="elapsed", value=seconds, unit="s"),
-        Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
-    ]
+    rows = measurements(copied, seconds, str(known.get("direction", "")))
     return [Figure(measurement=row, line=at + 1) for row in rows]
 
 
@@ -131,12 +125,9 @@ def _amounts(match: re.Match[str], line: int) -> tuple[int, float]:
         raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
     if not 0 < seconds < math.inf:
         raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
-    sizes = [(each["size"], each["unit"]) for each in _SIZE.finditer(match["sizes"] or "")]
+    sizes = [(each["size"], each["unit"], copied) for each in _SIZE.finditer(match["sizes"] or "")]
     slack = 0.51 * 10.0 ** -_places(match["seconds"]) / seconds
-    for printed, unit, value in (
-        (match["rate"], match["unit"], copied / seconds),
-        *((*size, copied) for size in sizes),
-    ):
+    for printed, unit, value in ((match["rate"], match["unit"], copied / seconds), *sizes):
         if not _agrees(printed, unit, value, slack):
             raise unreadable(
                 "the numbers of dd's summary do not agree", line, match[0], f"{value:.4g} for {printed} {unit}"
@@ -209,4 +200,4 @@ def _name(part: Part) -> str:
     return "dd's summary"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mountlab.core.errors import ParseError, ToolError
-from mountlab.core.model import Measurement
 from mountlab.core.units import MIB
-from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, read_report
-from mountlab.tools.logs.base import (
-    Figure,
-    Format,
-    Part,
-    StatedValues,
-    lines_of,
-    parts_at,
-    times_ten,
-    unpasted,
-    unreadable,
-)
+from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, times_ten, unreadable
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
     r"^\s*(?:\d+: +)?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) ops, +(?P<rate>\d{1,18}\.\d+) ops/s, "
-    r"\((?P<reads>\d{1,18})/(?P<writes>\d{1,18}) r/w\), +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
+    r"\(\d{1,18}/\d{1,18} r/w\), +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
     r"(?P<latency>\d{1,18}\.\d+)ms latency\s*$"
 )
 _LINE_1_4 = re.compile(
@@ -85,7 +74,7 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
     places = {line.split()[0]: number for number, line in enumerate(lines, start=1) if "ops/s" in line and line.split()}
     return [
         Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
-        for row in _figures(report)
+        for row in figures(report)
     ]
 
 
@@ -112,21 +101,6 @@ def _check_whole(report: FilebenchReport, line: int, text: str, slack: float) ->
         if row.bandwidth > report.summary.bandwidth * 1.002 + _TENTH:
             allowed = f"at least {row.bandwidth / MIB:.1f}mb/s, as {row.name} says"
             raise unreadable("filebench's lines and its summary do not agree", line, text, allowed)
-
-
-def _figures(report: FilebenchReport) -> Iterator[Measurement]:
-    """Rates of the whole run and of each operation; what is below the last printed digit is missing, and not zero."""
-    yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
-    for row in (report.summary, *report.operations):
-        figures = {
-            "operation_rate": (row.rate, "1/s"), "bandwidth": (row.bandwidth, "B/s"),
-            "operation_latency": (row.latency_s, "s"), "operation_latency_min": (row.least_s, "s"),
-            "operation_latency_max": (row.most_s, "s"),
-        }  # fmt: skip
-        yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
-        for metric, (value, unit) in figures.items():
-            if value:
-                yield Measurement(metric=metric, label=row.name, value=value, unit=unit)
 
 
 # --- several summaries ------------------------------------------------------------------------------------------------
@@ -244,16 +218,7 @@ def _read_1_4(text: str) -> FilebenchReport:
     rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in range(starts[0] + 1, ends[0]))
     if len({row.name for row in rows}) != len(rows) or not rows:
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
-    version = next((match[1] for line in lines if (match := _VERSION.match(line))), "")
-    return FilebenchReport(
-        version=version,
-        took_s=round(elapsed_s),
-        elapsed_s=elapsed_s,
-        operations=rows,
-        summary=whole,
-        reads=float(summary["reads"]),
-        writes=float(summary["writes"]),
-    )
+    return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, operations=rows, summary=whole)
 
 
 def _row(line: str, number: int, elapsed_s: float) -> Operations:
@@ -287,4 +252,4 @@ def _name(part: Part) -> str:
     return f"filebench {version}" if version else "filebench, version not told"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

@@ -130,4 +130,4 @@ def _quick(data: bytes) -> list[Measurement] | None:
     return [row for row in rows if _possible(row, most_s)]
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, quick=_quick)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=str, quick=_quick)

@@ -165,9 +165,9 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
     """One direction in bytes and nanoseconds. What cannot be read stays as it is, and is refused where it is used."""
     runtime = side.get("runtime")
     moved = _io_bytes(side)
-    rate = moved * 1e3 / runtime if _is_number(moved) and _is_number(runtime) and runtime else 0
+    rate = moved * 1e3 / runtime if fio_report.is_number(moved) and fio_report.is_number(runtime) and runtime else 0
     iops = side.get("iops")
-    done = side.get("total_ios", round(iops * runtime / 1e3) if rate and _is_number(iops) else 0)  # type: ignore[operator]
+    done = side.get("total_ios", round(iops * runtime / 1e3) if rate and fio_report.is_number(iops) else 0)  # type: ignore[operator]
     latencies = {
         f"{key}_ns": _latency(side[key], done) for key in ("slat", "clat", "lat") if isinstance(side.get(key), dict)
     }
@@ -180,7 +180,7 @@ def _io_bytes(side: Mapping[str, Any]) -> Any:
     moved, rate, runtime = (side.get(key) for key in ("io_bytes", "bw", "runtime"))
     if "io_kbytes" in side or "bw_bytes" in side or not moved:
         return moved
-    if not all(map(_is_number, (moved, rate, runtime))):
+    if not all(map(fio_report.is_number, (moved, rate, runtime))):
         raise ParseError("whether io_bytes are bytes or KiB cannot be told", where="bw", got=repr(rate)[:60])
     expected = rate * runtime / 1e3  # type: ignore[operator]
     slack = _ROUNDING * expected + runtime / 1e3 + 1  # type: ignore[operator]
@@ -197,17 +197,13 @@ def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
     """A section in microseconds as one in nanoseconds. Where nothing was counted all of it is 0."""
 
     def scaled(value: Any) -> Any:
-        return value * US_IN_NS if _is_number(value) else value
+        return value * US_IN_NS if fio_report.is_number(value) else value
 
     points = section.get("percentile")
     found = {key: scaled(value) for key, value in section.items() if key not in ("percentile", "bins")}
     if isinstance(points, dict):
         found["percentile"] = {key: scaled(value) for key, value in points.items()}
     return {**found, "N": done if section.get("mean") else 0}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> None:

@@ -242,4 +242,4 @@ def _counts(job: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    return float(value) if fio_report.is_number(value) else 0.0

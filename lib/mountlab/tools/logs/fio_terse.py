@@ -73,7 +73,7 @@ def _rows(line: str, number: int) -> Iterator[Measurement]:
         yield from _side(name, found, number)
     longest = max(int(found["ms"]) for found in busy.values())
     yield Measurement(metric="elapsed", value=times_ten(str(longest), -3), unit="s")
-    yield from _costs(machine)
+    yield from costs(machine)
 
 
 def _directions(rest: str, version: str, number: int) -> tuple[Sequence[re.Match[str]], re.Match[str]]:
@@ -112,9 +112,11 @@ def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]
             yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s")
 
 
-def _costs(machine: re.Match[str]) -> Iterator[Measurement]:
+def costs(machine: re.Match[str]) -> Iterator[Measurement]:
+    """What the job cost. Where fio divided by no time, or saw none, the shares are missing."""
     shares = {"user_cpu": machine["user"], "system_cpu": machine["system"]}
-    for metric, share in shares.items() if any(map(float, shares.values())) else ():
-        yield Measurement(metric=metric, value=times_ten(share, -2), unit="1")
+    known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
+    for metric, share in known.items() if any(known.values()) else ():
+        yield Measurement(metric=metric, value=share, unit="1")
     for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
         yield Measurement(metric=metric, value=float(machine[key]), unit="1")

@@ -26,6 +26,7 @@ from mountlab.core.units import KIB, NS_PER_S
 from mountlab.stats.histograms import bin_of, enough
 from mountlab.tools import fio_report
 from mountlab.tools.logs.base import Figure, times_ten, unreadable
+from mountlab.tools.logs.fio_terse import costs
 
 _HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
 _VERSION = re.compile(r"^\s*fio[- ]\d")
@@ -345,9 +346,8 @@ def _meant(number: str) -> list[str]:
 def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "", step: float = 0.0) -> None:
     """A figure below the last digit that is printed is missing, and not zero."""
     if value > 0 or unit == "1":
-        job.figures.append(
-            Figure(measurement=Measurement(metric=metric, value=value, unit=unit, label=label, step=step), line=line)
-        )
+        row = Measurement(metric=metric, value=value, unit=unit, label=label, step=step)
+        job.figures.append(Figure(measurement=row, line=line))
 
 
 def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: int) -> None:
@@ -356,14 +356,8 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
     for percent, value in _POINT.findall(line) if side in _MEASURED else ():
         name = _POINTS_KEPT.get(float(percent))
         if name:
-            _add(
-                job,
-                f"{side}_{_POINT_KIND[kind]}_{name}",
-                times_ten(value, power),
-                "s",
-                number,
-                step=_step(value, power),
-            )
+            metric = f"{side}_{_POINT_KIND[kind]}_{name}"
+            _add(job, metric, times_ten(value, power), "s", number, step=_step(value, power))
 
 
 def _step(value: str, power: int) -> float:
@@ -383,19 +377,9 @@ def _add_other(job: _Job, side: str, line: str, number: int) -> None:
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
             _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
     elif match := _CPU.match(line):
-        _add_machine(job, match, number)
+        job.figures += [Figure(measurement=row, line=number) for row in costs(match)]
     elif _LOOKS_LIKE_FIGURES.match(line):
         raise unreadable("a line of fio's cannot be read", number, line, "what fio prints of latency, cpu or issued")
-
-
-def _add_machine(job: _Job, match: re.Match[str], number: int) -> None:
-    """What the job cost. Where fio divided by no time, or saw none, the shares are missing."""
-    shares = {"user_cpu": match["user"], "system_cpu": match["system"]}
-    known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
-    for metric, share in known.items() if any(known.values()) else ():
-        _add(job, metric, share, "1", number)
-    for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
-        _add(job, metric, float(match[key]), "1", number)
 
 
 def _close(job: _Job) -> None:
@@ -501,11 +485,10 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
         moved = math.fsum(side.moved for side in sides)
         slack = _TOLERANCE * len(sides) * moved + KIB
         if abs(total.moved - moved) > slack or total.seconds < max(side.seconds for side in sides):
-            got, allowed = (
-                f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s",
-                f"{moved:.4g} B, as its jobs say",
+            got = f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s"
+            raise unreadable(
+                "fio's jobs and their sum do not agree", total.line, got, f"{moved:.4g} B, as its jobs say"
             )
-            raise unreadable("fio's jobs and their sum do not agree", total.line, got, allowed)
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.tools.fs_mark import measurements, read_report
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at
 
 _HEADER = re.compile(r"^#\s+\S*fs_mark\s")
 _USAGE = re.compile(r"^Usage: \S*fs_mark")
@@ -37,4 +37,4 @@ def _name(part: Part) -> str:
     return f"fs_mark {version[1]}" if version else "fs_mark, version not told"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
@@ -66,4 +66,4 @@ def _name(part: Part) -> str:
     return "pg_test_fsync"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=unpasted)
+FORMAT = Format(split=_split, read=_read, name=_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mountlab.core.text import lines_of
+from mountlab.core.text import aligned, lines_of
 from mountlab.core.units import scale_for
 from mountlab.tools.logs.base import Figure, Output
 
@@ -26,10 +26,8 @@ def _lines(name: str, output: Output) -> Iterator[str]:
         yield f"no figures: {output.problem.what}"
         return
     rows = [_HEAD, *map(_row, output.figures)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
-    for metric, label, value, line in rows:
-        columns = (metric.ljust(widths[0]), label.ljust(widths[1]), value.rjust(widths[2]), line.rjust(widths[3]))
-        yield "  ".join(columns)
+    wide, far = (max(len(row[place]) for row in rows) for place in (2, 3))
+    yield from aligned((metric, label, value.rjust(wide), line.rjust(far)) for metric, label, value, line in rows)
 
 
 def _row(figure: Figure) -> tuple[str, str, str, str]:
