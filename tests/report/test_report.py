@@ -70,6 +70,7 @@ def test_the_kernel_is_of_this_environment(made: Path) -> None:
     assert notebook.metadata.language_info.version == ".".join(map(str, sys.version_info[:3]))
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_anywhere(made: Path, page: Page) -> None:
     assert page.active() == {"script"}
     assert page.tags["script"] == 1, "our own"
@@ -101,6 +102,7 @@ def sha256_of(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text(made: Path, page: Page) -> None:
     assert page.active() == {"script"}
     assert page.tags["script"] == 1, "our own"
@@ -146,6 +148,7 @@ def hostile(value: Any) -> Any:
     return f"{value}{EVIL}" if isinstance(value, str) else value
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed(page: Page) -> None:
     assert page.crossed == []
     assert page.open == []
@@ -154,6 +157,7 @@ def test_the_page_is_well_formed(page: Page) -> None:
     assert {target[1:] for target in page.values("href") if target.startswith("#")} <= set(ids)
 
 
+@pytest.mark.slow
 def test_headings_are_in_order(page: Page) -> None:
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1
@@ -162,6 +166,7 @@ def test_headings_are_in_order(page: Page) -> None:
     assert page.headings[0][1].startswith("How much faster than the disk is a RAM disk")
 
 
+@pytest.mark.slow
 def test_every_part_is_there(page: Page) -> None:
     assert [text for level, text in page.headings if level == 2] == [
         "Caveats",
@@ -188,6 +193,7 @@ def test_every_part_is_there(page: Page) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_can_be_read_without_seeing_it(page: Page) -> None:
     assert ("html", "lang", "en") in page.attributes
     assert page.tags["main"] == page.tags["title"] == 1
@@ -198,6 +204,7 @@ def test_it_can_be_read_without_seeing_it(page: Page) -> None:
     assert len(page.values("scope", "th")) == page.tags["th"]
 
 
+@pytest.mark.slow
 def test_it_is_small(made: Path) -> None:
     assert made.stat().st_size < 1_000_000
 
@@ -312,5 +319,6 @@ def test_the_notebook_is_the_one_of_the_repository() -> None:
     assert execute.NOTEBOOK.exists()
 
 
+@pytest.mark.slow
 def test_the_page_has_its_own_looks_and_not_those_of_jupyterlab(made: Path) -> None:
     assert "jp-OutputArea" not in made.read_text()

@@ -165,6 +165,7 @@ def test_one_flipped_byte_of_derived_figures_is_seen(tour: Path) -> None:
     assert catalog.build(tour).from_raw == ("tour",)
 
 
+@pytest.mark.slow
 def test_figures_that_others_parsed_are_parsed_again(tour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forge(tour / "tour", 1.0)
     monkeypatch.setattr(stamp, "FIGURES", stamp.FIGURES + 1)
@@ -307,6 +308,7 @@ def test_a_run_that_is_there_twice_counts_once(mixed: tuple[Path, Built]) -> Non
     assert mixed[1].copies == {"good": "again", "link": "again"}
 
 
+@pytest.mark.slow
 def test_a_run_without_a_date_is_in_the_tables_only(mixed: tuple[Path, Built]) -> None:
     assert (mixed[1].runs, mixed[1].dated) == (4, 3)
 
@@ -396,6 +398,7 @@ def test_several_queries_are_refused_and_none_of_them_is_run(
     assert "only one query at a time" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ["SELECT 1 AS x;", "SELECT 1 AS x -- one", "-- one\nSELECT 1 AS x", "SELECT ';' AS x"])
 def test_one_query_is_one_whatever_stands_around_it(sql: str, connection: database.Connection) -> None:
     assert len(catalog.ask(connection, sql).rows) == 1
@@ -413,6 +416,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", ENDLESS.values(), ids=ENDLESS)
 def test_a_query_without_end_is_cancelled_and_the_connection_goes_on(sql: str, connection: database.Connection) -> None:
     started = time.monotonic()
