@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from mountlab.analysis.cells import MEASUREMENT_COLUMNS, estimate_frame, measurement_frame
+from mountlab.core import disk
 from mountlab.core.disk import replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
 from mountlab.core.findings import Comparison
@@ -257,7 +258,7 @@ def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A filter is a process for each notebook: in a fresh clone they took longer than the question may."""
-    monkeypatch.setattr(run_writer, "ROOT", tmp_path)
+    monkeypatch.setattr(disk, "ROOT", tmp_path)
     assert git_commit() is None, "no repository"
 
     def git(*words: str) -> str:

@@ -144,17 +144,8 @@ def judge(
     judged += [each for each in without if each]
     common = common_cells(baseline[0].sweep, change[0].sweep)
     differs = known_areas(differences(baseline[0], change[:1], [common]))
-    return Gate(
-        tuple(change),
-        tuple(baseline),
-        margin,
-        level_of(runs),
-        tuple(sorted(judged, key=_worst_first)),
-        tuple(differs),
-        looks,
-        found.counted,
-        found.left_out,
-    )
+    sides, ordered = (tuple(change), tuple(baseline)), tuple(sorted(judged, key=_worst_first))
+    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), looks, found.counted, found.left_out)
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
@@ -252,9 +243,8 @@ def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
     worse, low, high, needed, seen = (float(column[place]) for column in columns)
     if outcome == "cannot tell" and math.isnan(needed):
         needed = _FEWEST
-    return Judged(
-        figure.cell, figure.metric, figure.label, outcome, worse, low, high, int(found.n[place]), needed, seen
-    )
+    about, n = (figure.cell, figure.metric, figure.label), int(found.n[place])
+    return Judged(*about, outcome, worse, low, high, n, needed, seen)
 
 
 def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:

@@ -14,6 +14,7 @@ from mountlab.analysis.same_cells import same_cell
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Estimate
 from mountlab.core.model import Cell, Sweep, Until
+from mountlab.core.numbers import first_few
 from mountlab.stats import estimate, sequential
 from mountlab.stats.between import Spread, alike_p, spread
 
@@ -55,8 +56,8 @@ def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
         raise PlanError(
             "the two runs have no cell in common",
             where="compare",
-            got=f"B has {_some(sorted(theirs.values()))}",
-            allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
+            got=f"B has {first_few(sorted(theirs.values()), _MOST_NAMED)}",
+            allowed=f"cells of A: {first_few([cell.id for cell in a.cells], _MOST_NAMED)}",
             next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
         )
     _check_definitions(a, b)
@@ -75,11 +76,6 @@ def _check_definitions(a: Sweep, b: Sweep) -> None:
                 allowed=f"as in A: unit {ours.unit}, better {ours.better}",
                 next_step="give the metric another name in one of the sweeps, or measure again by one definition",
             )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 # ── their figures ────────────────────────────────────────────────────────────────────────────────────────────────────
