@@ -111,11 +111,11 @@ def by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int,
     return found
 
 
-def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
-    """The logarithms of ours / theirs in each block that holds both, in the order of blocks; what is not positive has
-    no ratio."""
-    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
-    return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
+def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[int, float]:
+    """Block to the logarithm of ours / theirs, in each block that holds both, in the order of blocks; what is not
+    positive has no ratio."""
+    pairs = [(block, ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    return {block: math.log(a) - math.log(b) for block, a, b in pairs if min(a, b) > 0}
 
 
 def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:

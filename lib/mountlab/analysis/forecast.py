@@ -217,7 +217,7 @@ class _Pilot:
         """The log ratios to the baseline of each file system that has two or more."""
         base = samples.get(self.sweep.baseline or "", {})
         compared = [name for name in _compared(self.sweep, workload) if name in samples]
-        found = {name: log_ratios(samples[name], base) for name in compared}
+        found = {name: list(log_ratios(samples[name], base).values()) for name in compared}
         return {name: logs for name, logs in found.items() if len(logs) > 1}
 
     def waited_for(self, workload: Workload, row: MetricLabel) -> list[float]:

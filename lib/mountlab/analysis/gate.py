@@ -46,12 +46,12 @@ class Judged:
     metric: str
     label: str
     outcome: GateOutcome
-    worse: float
+    worse: float = math.nan
     """How many times as bad the change is as the baseline, whichever way is better."""
-    at_least: float
-    at_most: float
+    at_least: float = math.nan
+    at_most: float = math.nan
     """Bounds of it that hold for all figures together; NaN where there are none."""
-    n: int
+    n: int = 0
     """Trials, or runs, of the smaller side."""
     needed: float = math.nan
     """How many of each side would tell; infinite where no number would; NaN where it is told, or no number helps."""
@@ -210,8 +210,7 @@ def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequ
 
 
 def _no_ratio(figure: SharedFigure, outcome: GateOutcome, reason: str) -> Judged:
-    none = math.nan
-    return Judged(figure.cell, figure.metric, figure.label, outcome, none, none, none, 0, reason=reason)
+    return Judged(figure.cell, figure.metric, figure.label, outcome, reason=reason)
 
 
 def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:

@@ -138,9 +138,8 @@ def _mean_ratios(
     logs: dict[int, list[float]] = {}
     for pair in pairs:
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
-        for block in mine.keys() & base.keys():
-            if min(mine[block], base[block]) > 0:
-                logs.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
+        for block, log in cells.log_ratios(mine, base).items():
+            logs.setdefault(block, []).append(log)
     return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
 
 

@@ -137,9 +137,8 @@ def _machine_id() -> str:
 
 
 def _texts(run: Path) -> Iterator[str]:
-    yield (run / "run.json").read_text(errors="surrogateescape")
-    yield (run / "trials.jsonl").read_text(errors="surrogateescape")
-    yield from (file.read_text(errors="surrogateescape") for file in _files(run / "raw"))
+    for file in (run / "run.json", run / "trials.jsonl", *_files(run / "raw")):
+        yield file.read_text(errors="surrogateescape")
 
 
 def _files(directory: Path) -> list[Path]:

@@ -165,12 +165,8 @@ def _logs_of(on_each: Sequence[Comparison | None]) -> list[float]:
     """The log ratio of each box, NaN where there is none. Where trials ran into the time limit it is the median of the
     blocks; where this has no value on one box there is none over boxes: the others are not a fair choice of boxes."""
     unknown = any(each is not None and each.censored and not math.isfinite(each.ratio) for each in on_each)
-    return [math.nan if unknown else _log_of(each) for each in on_each]
-
-
-def _log_of(comparison: Comparison | None) -> float:
-    known = comparison is not None and 0 < comparison.ratio < math.inf
-    return math.log(comparison.ratio) if known and comparison else math.nan
+    ratios = [math.nan if unknown or each is None else each.ratio for each in on_each]
+    return [math.log(ratio) if 0 < ratio < math.inf else math.nan for ratio in ratios]
 
 
 def _in_blocks(
@@ -181,7 +177,7 @@ def _in_blocks(
         return []
     cells = (cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline))
     ours, theirs = (values.get((cell, comparison.metric, comparison.label), {}) for cell in cells)
-    return [math.exp(each) for each in log_ratios(ours, theirs)]
+    return [math.exp(each) for each in log_ratios(ours, theirs).values()]
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────

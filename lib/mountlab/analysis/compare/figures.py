@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -90,28 +90,19 @@ class RunFigures:
     steps: Mapping[FigureKey, float]
 
     @classmethod
-    def of(cls, run: ComparedRun) -> RunFigures:
+    def of(cls, run: ComparedRun, *, whole: bool = False) -> RunFigures:
+        """`whole`: without a value for cells of which a trial ran into its time limit: runs share no blocks in which
+        such a trial has a rank, and the others alone are the quick ones."""
         values: dict[FigureKey, list[float]] = {}
         units: dict[FigureKey, str] = {}
         frame = counted(run.measurements)
         columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
         for cell, metric, label, unit, value in zip(*columns, strict=True):
-            values.setdefault((cell, metric, label), []).append(float(value))
+            own = values.setdefault((cell, metric, label), [])
+            if not (whole and late_trials(run.censored, cell, metric)):
+                own.append(float(value))
             units[cell, metric, label] = unit
         return cls(values, units, figure_steps(run.sweep, run.measurements))
-
-    @classmethod
-    def whole(cls, run: ComparedRun) -> RunFigures:
-        """The same, without a value for cells of which a trial ran into its time limit: runs share no blocks in which
-        such a trial has a rank, and the others alone are the quick ones."""
-        found = cls.of(run)
-        return replace(
-            found,
-            values={
-                (cell, metric, label): [] if late_trials(run.censored, cell, metric) else own
-                for (cell, metric, label), own in found.values.items()
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -134,7 +125,7 @@ def shared_figures(
     """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
     name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells of
     which a trial ran into its time limit."""
-    figures = [RunFigures.whole(run) if whole else RunFigures.of(run) for run in runs]
+    figures = [RunFigures.of(run, whole=whole) for run in runs]
     cells: dict[FigureKey, Cell] = {}
     for run, own in zip(runs, figures, strict=True):
         for cell, key in _own_keys(run, own, metrics):

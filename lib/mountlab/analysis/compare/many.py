@@ -102,7 +102,7 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFir
     for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
         for each in ratios:
             by_key.setdefault((each.cell.id, each.metric, each.label), {})[place] = each
-    of_runs = [RunFigures.whole(run) for run in runs]
+    of_runs = [RunFigures.of(run, whole=True) for run in runs]
     shared = [_shared(key, own, of_runs) for key, own in by_key.items()]
     for found, own in zip(figures.over_runs(runs, shared, level), by_key.values(), strict=True):
         yield CellAgainstFirst(**vars(found), ratios=tuple(own.get(place) for place in range(len(runs))))

@@ -66,7 +66,7 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
     Raises PlanError where a run has no cell, or no figure, in common with the first.
     """
     runs = (first, *others)
-    of_runs = [RunFigures.whole(run) for run in runs]
+    of_runs = [RunFigures.of(run, whole=True) for run in runs]
     asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, of_runs, place)]
     ours = [of_runs[each.other].values[each.key] for each in asked]
     theirs = [of_runs[0].values[each.key] for each in asked]
