@@ -10,8 +10,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.publish.identities import Identity, Pseudonyms, control_identities, run_identities
+from mountlab.publish.identities.known import Identity, control_identities, run_identities
 from mountlab.publish.identities.names import distinctive, neutral
+from mountlab.publish.identities.pseudonyms import Pseudonyms
 
 INFO: dict[str, Any] = {
     "run_id": "20261120T101902-sweep-payroll",

@@ -23,8 +23,8 @@ from mountlab.core.errors import InputError, MountlabError, StoreError
 from mountlab.core.model import Box
 from mountlab.publish import publish as publishing
 from mountlab.publish import reproduce
-from mountlab.publish.identities import Pseudonyms
 from mountlab.publish.identities.names import ORDINARY
+from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.publish import Wishes, publish
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute

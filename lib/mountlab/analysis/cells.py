@@ -15,7 +15,7 @@ from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison
 from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
-from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.model import Cell, Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
@@ -28,20 +28,9 @@ from mountlab.tools import TOOLS
 from mountlab.tools.resolution import Step, printed_step
 
 MEASUREMENT_COLUMNS = (
-    "trial_id",
-    "block",
-    "warmup",
-    "cell",
-    "filesystem",
-    "workload",
-    "tool",
-    "factors",
-    "metric",
-    "label",
-    "unit",
-    "value",
-    "step",
-)
+    "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric", "label", "unit",
+    "value", "step",
+)  # fmt: skip
 _DTYPES = {"block": "int64", "warmup": "bool", "factors": "object", "value": "float64", "step": "float64"}
 """Of these columns; the others are text. A frame without rows tells no types by itself."""
 FIGURE = ("cell", "metric", "label")
@@ -122,11 +111,11 @@ def by_block(measurements: pd.DataFrame) -> dict[tuple[str, str, str], dict[int,
     return found
 
 
-def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
-    """The logarithms of ours / theirs in each block that holds both, in the order of blocks; what is not positive has
-    no ratio."""
-    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
-    return [math.log(a) - math.log(b) for a, b in pairs if min(a, b) > 0]
+def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[int, float]:
+    """Block to the logarithm of ours / theirs, in each block that holds both, in the order of blocks; what is not
+    positive has no ratio."""
+    pairs = [(block, ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    return {block: math.log(a) - math.log(b) for block, a, b in pairs if min(a, b) > 0}
 
 
 def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
@@ -168,20 +157,15 @@ def estimate_frame(
     samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within, steps = level_after(design.until, design.level), _steps(sweep, samples)
     found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
-    cells = pd.DataFrame(_cell_columns(sweep, factors, run_id=run_id, box=box)).iloc[samples.places]
-    columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit")}
-    columns |= {
-        "n": found.n,
-        "censored": np.zeros(len(found.n), dtype=np.int64),
-        "mean": found.figure,
-        "low": found.low,
-        "high": found.high,
-    }
-    columns |= {"sd": found.sd, "cv": found.cv, "level": design.level, "method": found.method}
-    columns |= {"cell": samples.keys["cell"]}
+    start = ["run_id", "box", "filesystem", "tool", "workload", *factors]
+    about = [_about_cell(cell, factors, run_id=run_id, box=box) for cell in sweep.cells]
+    cells = pd.DataFrame(about, columns=start).iloc[samples.places]
+    columns: dict[str, Any] = {name: samples.keys[name] for name in ("metric", "label", "unit", "cell")}
+    columns |= {name: getattr(found, name) for name in ("n", "low", "high", "sd", "cv", "method")}
+    columns |= {"censored": np.zeros(len(found.n), dtype=np.int64), "mean": found.figure, "level": design.level}
     columns |= _with_censored(sweep, samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
-    rows = rows[["run_id", "box", "filesystem", "tool", "workload", *factors, *_ESTIMATE_TAIL]]
+    rows = rows[[*start, *_ESTIMATE_TAIL]]
     return _with_unended(sweep, measurements, rows, censored, run_id=run_id, box=box) if censored else rows
 
 
@@ -212,12 +196,7 @@ def _with_unended(
     ended, factors = set(estimates["cell"].tolist()), factor_names(sweep)
     rows = [
         {
-            "run_id": run_id,
-            "box": box,
-            "filesystem": cell.filesystem.name,
-            "tool": workload.tool,
-            "workload": workload.name,
-            **{name: workload.factors.get(name, "") for name in factors},
+            **_about_cell(cell, factors, run_id=run_id, box=box),
             "metric": metric,
             "label": label,
             "unit": sweep.metric(metric).unit,
@@ -230,9 +209,8 @@ def _with_unended(
         }
         for cell in sweep.cells
         if cell.id not in ended
-        for workload in (cell.workload,)
-        for metric in metrics[workload.label]
-        for label in labels.get((workload.label, metric), ("",))
+        for metric in metrics[cell.workload.label]
+        for label in labels.get((cell.workload.label, metric), ("",))
         if (late := late_trials(censored, cell.id, metric))
     ]
     if not rows:
@@ -276,33 +254,20 @@ def percentile_frame(
     found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
     late = [late_trials(censored, key[0], "elapsed") for key in keys]
-    frame = frame.assign(
-        n=found.n, censored=late, mean=found.figure, low=found.low, high=found.high, level=design.level
-    )
-    frame = frame.assign(method=found.method)[list(PERCENTILE_COLUMNS)]
+    figures = {name: getattr(found, name) for name in ("n", "low", "high", "method")}
+    frame = frame.assign(**figures, censored=late, mean=found.figure, level=design.level)[list(PERCENTILE_COLUMNS)]
     for row in np.flatnonzero(late):
         own = censored_estimate(A_TIME, np.array(samples[row]), late[row], within)
-        frame.loc[row, ["n", "mean", "low", "high", "method"]] = (
-            len(samples[row]) + late[row],
-            own.figure,
-            own.low,
-            own.high,
-            own.method,
-        )
+        new = (len(samples[row]) + late[row], own.figure, own.low, own.high, own.method)
+        frame.loc[row, ["n", "mean", "low", "high", "method"]] = new
     return frame[frame["mean"].notna()].reset_index(drop=True)
 
 
-def _cell_columns(sweep: Sweep, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, list[str]]:
-    """What each row of the estimates begins with, one entry a cell."""
-    cells = sweep.cells
-    start = {
-        "run_id": [run_id] * len(cells),
-        "box": [box] * len(cells),
-        "filesystem": [cell.filesystem.name for cell in cells],
-        "tool": [cell.workload.tool for cell in cells],
-        "workload": [cell.workload.name for cell in cells],
-    }
-    return start | {name: [cell.workload.factors.get(name, "") for cell in cells] for name in factors}
+def _about_cell(cell: Cell, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, str]:
+    """What a row of the estimates begins with."""
+    workload = cell.workload
+    start = {"run_id": run_id, "box": box, "filesystem": cell.filesystem.name, "tool": workload.tool}
+    return {**start, "workload": workload.name, **{name: workload.factors.get(name, "") for name in factors}}
 
 
 @dataclass(frozen=True)
@@ -372,9 +337,8 @@ def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
         if step:
             found[own] = np.maximum(found[own], step.at(means[own], elapsed[samples.places[own]]))
         if sweep.imported or not step:
-            found[own] = np.maximum(
-                found[own], printed_step(samples.values[own[samples.ids]], sweep.metric(metric).unit)
-            )
+            shown = printed_step(samples.values[own[samples.ids]], sweep.metric(metric).unit)
+            found[own] = np.maximum(found[own], shown)
     return found
 
 
@@ -404,7 +368,10 @@ def compared(
     asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
     blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
     ratios, late = compare_rows(*sides, steps=steps), _censored_sides(asked, blocks, censored)
-    return asked, _with_ranks(ratios, sides, late, asked) if censored else ratios, (late[0] | late[1]).sum(axis=1)
+    if censored:
+        worse = worse_side([each.workload.metric(each.metric) for each in asked])
+        ratios = ranked_ratios(ratios, sides, late, worse)
+    return asked, ratios, (late[0] | late[1]).sum(axis=1)
 
 
 def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
@@ -416,15 +383,6 @@ def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censor
             candidates[row] = masks.get(each.key(each.candidate)[0], False)
             baselines[row] = masks.get(each.key(each.baseline)[0], False)
     return candidates, baselines
-
-
-def _with_ranks(
-    ratios: Ratios,
-    sides: tuple[NDArray[np.float64], NDArray[np.float64]],
-    late: tuple[Flags, Flags],
-    asked: Sequence[Question],
-) -> Ratios:
-    return ranked_ratios(ratios, sides, late, worse_side([each.workload.metric(each.metric) for each in asked]))
 
 
 class Question(NamedTuple):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mountlab.analysis.cells import OF_A_MOUNT, answer_labels, answer_metrics, by_block, counted, log_ratios
 from mountlab.analysis.run_view import PilotRun
 from mountlab.analysis.same_cells import aligned_to
+from mountlab.core import numbers
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
@@ -197,10 +198,8 @@ class _Pilot:
             samples = dict(self.samples(workload, row))
             noise = {name: (_cv(list(values.values())), len(values)) for name, values in samples.items()}
             worst = max(noise, key=lambda name: noise[name][0])
-            base = samples.get(self.sweep.baseline or "", {})
-            compared = [name for name in _compared(self.sweep, workload) if name in samples]
-            ratios = {name: log_ratios(samples[name], base) for name in compared}
-            widths = {name: float(np.std(logs, ddof=1)) for name, logs in ratios.items() if len(logs) > 1}
+            ratios = self._ratios(workload, samples)
+            widths = {name: _sd(logs) for name, logs in ratios.items()}
             widest = max(widths, key=lambda name: widths[name], default="")
             yield Spread(
                 workload=workload.label,
@@ -214,14 +213,20 @@ class _Pilot:
                 pairs=len(ratios.get(widest, ())),
             )
 
+    def _ratios(self, workload: Workload, samples: Mapping[str, Mapping[int, float]]) -> dict[str, list[float]]:
+        """The log ratios to the baseline of each file system that has two or more."""
+        base = samples.get(self.sweep.baseline or "", {})
+        compared = [name for name in _compared(self.sweep, workload) if name in samples]
+        found = {name: list(log_ratios(samples[name], base).values()) for name in compared}
+        return {name: logs for name, logs in found.items() if len(logs) > 1}
+
     def waited_for(self, workload: Workload, row: MetricLabel) -> list[float]:
         """The spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms of
         ratios. Where the pilot does not tell one, the largest that it tells."""
         samples = dict(self.samples(workload, row))
         if self.sweep.design.until is not None and self.sweep.design.until.of == "comparisons":
-            wanted, base = _compared(self.sweep, workload), samples.get(self.sweep.baseline or "", {})
-            ratios = [log_ratios(samples[name], base) for name in wanted if name in samples]
-            told = [float(np.std(logs, ddof=1)) for logs in ratios if len(logs) > 1]
+            wanted = _compared(self.sweep, workload)
+            told = [_sd(logs) for logs in self._ratios(workload, samples).values()]
         else:
             wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(cell_id(fs.name, workload.label))]
             told = [_cv(list(values.values())) for values in samples.values()]
@@ -243,8 +248,7 @@ class _Pilot:
 
     def expected_s(self, blocks: Mapping[str, float]) -> float:
         """The whole run: what trials took in the pilot, and a guess for those that it does not hold."""
-        design = self.sweep.design
-        most = self._most(blocks)
+        design, most = self.sweep.design, self._most(blocks)
         trials = sum((blocks[c.workload.label] + design.warmup) * self._trial_s(c) for c in self.sweep.cells)
         made = 1 if design.fresh_filesystem == "never" else most + design.warmup
         return float(trials + MOUNT_S * len(self.sweep.filesystems) * made)
@@ -259,7 +263,11 @@ class _Pilot:
 
 def _cv(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
-    return float(np.std(values, ddof=1)) / abs(mean) if mean else math.nan
+    return _sd(values) / abs(mean) if mean else math.nan
+
+
+def _sd(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1))
 
 
 class Ending(NamedTuple):
@@ -325,22 +333,17 @@ def _does_not_fit(sweep: Sweep, pilot: PilotRun) -> PlanError:
         return PlanError(
             "the pilot shows no spread",
             where="--pilot",
-            got=f"fewer than two counted trials of {_some(common)}",
+            got=f"fewer than two counted trials of {numbers.first_few(common, _MOST_NAMED)}",
             allowed="two blocks or more, five to be of use",
             next_step="run the pilot with -p repeats=5",
         )
     return PlanError(
         "the pilot has none of the cells of this sweep",
         where="--pilot",
-        got=_some(theirs),
-        allowed=_some(ours),
+        got=numbers.first_few(theirs, _MOST_NAMED),
+        allowed=numbers.first_few(ours, _MOST_NAMED),
         next_step="a pilot is a run of the same sweep with few blocks, for example -p repeats=5",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[str]:
@@ -364,10 +367,9 @@ def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[st
 def _timed_out(pilot: PilotRun) -> Iterator[str]:
     late = int(((pilot.trials["status"] == "timeout") & ~pilot.trials["warmup"].astype(bool)).sum())
     if late:
-        trials = "1 trial" if late == 1 else f"{late} trials"
         yield (
-            f"{trials} of the pilot ran into the time limit: the spread is that of the others, so that cells with such "
-            "trials need more blocks than foreseen here"
+            f"{numbers.counted(late, 'trial')} of the pilot ran into the time limit: the spread is that of the others, "
+            "so that cells with such trials need more blocks than foreseen here"
         )
 
 

@@ -46,12 +46,12 @@ class Judged:
     metric: str
     label: str
     outcome: GateOutcome
-    worse: float
+    worse: float = math.nan
     """How many times as bad the change is as the baseline, whichever way is better."""
-    at_least: float
-    at_most: float
+    at_least: float = math.nan
+    at_most: float = math.nan
     """Bounds of it that hold for all figures together; NaN where there are none."""
-    n: int
+    n: int = 0
     """Trials, or runs, of the smaller side."""
     needed: float = math.nan
     """How many of each side would tell; infinite where no number would; NaN where it is told, or no number helps."""
@@ -144,17 +144,8 @@ def judge(
     judged += [each for each in without if each]
     common = common_cells(baseline[0].sweep, change[0].sweep)
     differs = known_areas(differences(baseline[0], change[:1], [common]))
-    return Gate(
-        tuple(change),
-        tuple(baseline),
-        margin,
-        level_of(runs),
-        tuple(sorted(judged, key=_worst_first)),
-        tuple(differs),
-        looks,
-        found.counted,
-        found.left_out,
-    )
+    sides, ordered = (tuple(change), tuple(baseline)), tuple(sorted(judged, key=_worst_first))
+    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), looks, found.counted, found.left_out)
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
@@ -219,8 +210,7 @@ def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequ
 
 
 def _no_ratio(figure: SharedFigure, outcome: GateOutcome, reason: str) -> Judged:
-    none = math.nan
-    return Judged(figure.cell, figure.metric, figure.label, outcome, none, none, none, 0, reason=reason)
+    return Judged(figure.cell, figure.metric, figure.label, outcome, reason=reason)
 
 
 def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
@@ -252,9 +242,8 @@ def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
     worse, low, high, needed, seen = (float(column[place]) for column in columns)
     if outcome == "cannot tell" and math.isnan(needed):
         needed = _FEWEST
-    return Judged(
-        figure.cell, figure.metric, figure.label, outcome, worse, low, high, int(found.n[place]), needed, seen
-    )
+    about, n = (figure.cell, figure.metric, figure.label), int(found.n[place])
+    return Judged(*about, outcome, worse, low, high, n, needed, seen)
 
 
 def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:

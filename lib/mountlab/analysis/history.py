@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from mountlab.analysis.compare.figures import table_of
 from mountlab.core.findings import Estimate, Verdict
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
@@ -144,11 +145,9 @@ class History:
 
     def turns(self, change: Change) -> list[OtherChange]:
         """What else changed where this change may lie, the likeliest first."""
-        found = [turn for name in self._names() if (turn := self._turn(name, change)) is not None]
+        names = dict.fromkeys(name for point in self.points for name in point.facts)
+        found = [turn for name in names if (turn := self._turn(name, change)) is not None]
         return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
-
-    def _names(self) -> list[str]:
-        return list(dict.fromkeys(name for point in self.points for name in point.facts))
 
     def _turn(self, name: str, change: Change) -> OtherChange | None:
         values = [point.facts.get(name) for point in self.points]
@@ -226,12 +225,10 @@ def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, floa
     """The ratio of each group but the first to the first, with intervals that hold together."""
     if len(means) < 2:
         return []
-    size = max(map(len, means))
-    table = np.array([[*own, *[math.nan] * (size - len(own))] for own in means])
+    table = table_of(means)
     ratios = compare_rows_unpaired(table[1:], np.broadcast_to(table[0], table[1:].shape))
     together = family(ratios, level=LEVEL, smallest_effect=0.02)
-    columns = (ratios.ratio, together.low_all, together.high_all)
-    return [(float(a), float(b), float(c)) for a, b, c in zip(*columns, strict=True)]
+    return list(zip(ratios.ratio.tolist(), together.low_all.tolist(), together.high_all.tolist(), strict=True))
 
 
 def _group_name(point: HistoryPoint, by: By) -> str:

@@ -138,9 +138,8 @@ def _mean_ratios(
     logs: dict[int, list[float]] = {}
     for pair in pairs:
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
-        for block in mine.keys() & base.keys():
-            if min(mine[block], base[block]) > 0:
-                logs.setdefault(block, []).append(math.log(mine[block]) - math.log(base[block]))
+        for block, log in cells.log_ratios(mine, base).items():
+            logs.setdefault(block, []).append(log)
     return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
 
 
@@ -171,22 +170,14 @@ def _step(
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
     """The cells of the candidate and of the baseline that differ in nothing but what the row names."""
     named = {**theirs.factors, **theirs.baseline_factors}
-    candidates, baselines = (
-        {
-            _rest(cell.workload.factors, named): cell
-            for cell in run.sweep.cells
-            if cell.filesystem.name == name
-            and cell.workload.name == theirs.workload
-            and all(cell.workload.factors.get(key) == value for key, value in factors.items())
-        }
-        for name, factors in (
-            (theirs.candidate, theirs.factors),
-            (theirs.baseline, {**theirs.factors, **theirs.baseline_factors}),
-        )
-    )
+    sides: list[dict[frozenset[tuple[str, str]], Cell]] = [{}, {}]  # by the levels of the other factors
+    for cell in run.sweep.cells:
+        own = cell.workload.factors
+        rest = frozenset((key, value) for key, value in own.items() if key not in named)
+        wanted = (theirs.candidate, theirs.factors), (theirs.baseline, named)
+        for side, (name, factors) in zip(sides, wanted, strict=True):
+            is_of_it = (cell.filesystem.name, cell.workload.name) == (name, theirs.workload)
+            if is_of_it and all(own.get(key) == value for key, value in factors.items()):
+                side[rest] = cell
+    candidates, baselines = sides
     return [(candidates[key], baselines[key]) for key in candidates if key in baselines]
-
-
-def _rest(factors: Mapping[str, str], named: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """The levels of the other factors, in no order."""
-    return frozenset((key, value) for key, value in factors.items() if key not in named)

@@ -13,10 +13,11 @@ import pandas as pd
 
 from mountlab.analysis import cells
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.verdicts import workload_of
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison, Verdict
-from mountlab.core.names import metric_noun, workload_label
+from mountlab.core.names import metric_noun
 
 Key = tuple[str, str, str]
 """Workload with its factors, metric, label."""
@@ -56,7 +57,7 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
     found: dict[Key, list[Comparison]] = {}
     for each in _all_pairs(run, names):
         if workloads is None or each.workload in workloads:
-            found.setdefault((_workload(each), each.metric, each.label), []).append(each)
+            found.setdefault((workload_of(each), each.metric, each.label), []).append(each)
     return [rank for key, own in found.items() for rank in _ranked(key, own, names)]
 
 
@@ -71,10 +72,6 @@ def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
         of_one = cells.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
         pairs += [each for each in of_one if each.candidate in names[place + 1 :]]
     return pairs
-
-
-def _workload(comparison: Comparison) -> str:
-    return workload_label(comparison.workload, comparison.factors)
 
 
 _BETTER: dict[Verdict, int] = {"faster": 1, "slower": -1, "same": 0, "undecided": 0}

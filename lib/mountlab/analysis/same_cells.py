@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from mountlab.analysis.run_view import Measured
-from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.shown import Several
@@ -60,8 +59,8 @@ def _aligned(run: R, known: Mapping[Same, Workload]) -> R:
     names = {
         cell_id(fs.name, old): cell_id(fs.name, new) for fs in run.sweep.filesystems for old, new in labels.items()
     }
-    order = {label: tuple(each.factors) for label, each in first.items()}
-    renamed = _Renamed(labels, names, {same_workload(w.name, w.factors): order[w.label] for w in run.sweep.workloads})
+    orders = {same_workload(each.name, each.factors): tuple(each.factors) for each in first.values()}
+    renamed = _Renamed(labels, names, orders)
     whole: Any = run  # a dataclass: store.Run, which has all of these parts
     own = {field.name for field in fields(whole)}
     made: R = replace(whole, **{key: value for key, value in renamed.parts(whole).items() if key in own})
@@ -79,22 +78,20 @@ class _Renamed:
     def parts(self, run: Any) -> dict[str, Any]:
         """Return every part that names a cell, by its attribute of a run."""
         frames = {name: self._frame(getattr(run, name)) for name in _FRAMES if hasattr(run, name)}
-        lists = {name: self._items(getattr(run, name), name) for name in _LISTS if hasattr(run, name)}
+        lists = {name: Several(self._item(each, name) for each in getattr(run, name, ())) for name in _LISTS}
+        answers = getattr(run, "answer_metrics", {})
         return {
             **frames,
             **lists,
             "sweep": self._sweep(run.sweep),
             "censored": {self._cells.get(cell, cell): blocks for cell, blocks in run.censored.items()},
-            "answer_metrics": {
-                self._labels.get(label, label): own for label, own in getattr(run, "answer_metrics", {}).items()
-            },
+            "answer_metrics": {self._labels.get(label, label): own for label, own in answers.items()},
         }
 
     def _sweep(self, sweep: Sweep) -> Sweep:
         workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)
-        return replace(
-            sweep, workloads=workloads, excluded=tuple(self._cells.get(cell, cell) for cell in sweep.excluded)
-        )
+        excluded = tuple(self._cells.get(cell, cell) for cell in sweep.excluded)
+        return replace(sweep, workloads=workloads, excluded=excluded)
 
     def _factors(self, workload: str, factors: Mapping[str, str]) -> dict[str, str]:
         order = self._orders.get(same_workload(workload, factors), tuple(factors))
@@ -103,22 +100,16 @@ class _Renamed:
     def _frame(self, frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(cell=frame["cell"].map(lambda cell: self._cells.get(cell, cell)))
 
-    def _items(self, items: Iterable[Any], name: str) -> list[Any]:
-        return Several(self._item(each, name) for each in items)
-
     def _item(self, each: Any, name: str) -> Any:
         if name == "caveats":
             return replace(each, subject=self._cells.get(each.subject, each.subject))
         if name == "comparisons":
-            return self._comparison(each)
+            return replace(each, factors=self._factors(each.workload, each.factors))
         if name == "stops":
             return replace(each, cell=self._cells.get(each.cell, each.cell))
         workload = each.cell.workload
         ordered = replace(workload, factors=self._factors(workload.name, workload.factors))
         return replace(each, cell=replace(each.cell, workload=ordered))
-
-    def _comparison(self, each: Comparison) -> Comparison:
-        return replace(each, factors=self._factors(each.workload, each.factors))
 
 
 _FRAMES = ("measurements", "trials", "estimates")

@@ -215,13 +215,9 @@ def answer(
     shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
     about = {id(each): _doubts_about(each, doubts or {}) for each in shown}
     common = [code for code in about[id(shown[0])] if len(shown) > 1 and all(code in codes for codes in about.values())]
+    own = {key: [code for code in codes if code not in common] for key, codes in about.items()}
     sentences = [
-        comparison_sentence(
-            each,
-            smallest_effect=smallest_effect,
-            name_workload=not alone,
-            doubts=[code for code in about[id(each)] if code not in common],
-        )
+        comparison_sentence(each, smallest_effect=smallest_effect, name_workload=not alone, doubts=own[id(each)])
         for each in shown
     ]
     if len(shown) < len(comparisons):
@@ -335,11 +331,10 @@ def _all_of(n: int) -> str:
 
 def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -> Comparison | None:
     """Our comparison of the same two file systems under the same workload and metric, or None if we have none."""
+    same = ("candidate", "baseline", "workload", "metric", "label")
     for ours in comparisons:
-        same_pair = (ours.candidate, ours.baseline) == (published.candidate, published.baseline)
         same_factors = all(ours.factors.get(key) == value for key, value in published.factors.items())
-        same_row = (ours.metric, ours.label) == (published.metric, published.label)
-        if same_pair and same_factors and same_row and ours.workload == published.workload:
+        if same_factors and all(getattr(ours, name) == getattr(published, name) for name in same):
             return ours
     return None
 
@@ -383,11 +378,7 @@ def agreement_sentence(found: Sequence[Agreement]) -> str:
     """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
     counts: dict[Agreement, int] = {each: found.count(each) for each in ("agrees", "contradicts", "undecided")}
     measured, missing = sum(counts.values()), len(found) - sum(counts.values())
-    spoken = {
-        "agrees": "agrees with",
-        "contradicts": "contradicts",
-        "undecided": "is undecided for",
-    }
+    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
     parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
     absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
     if not measured:

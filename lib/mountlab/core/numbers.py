@@ -148,6 +148,11 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
+def first_few(names: Sequence[str], most: int) -> str:
+    """'a, b', or 'a, b and 4 more'."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def level_text(level: float) -> str:
     """'90 %', '99.4 %'."""
     return f"{100 * level:.4g}\u00a0%"

@@ -49,6 +49,10 @@ class PublishedRun:
         """Its directory in the bundle."""
         return f"runs/{self.run_id}"
 
+    def described(self) -> dict[str, Any]:
+        """As bundle.json holds it."""
+        return {**asdict(self), "path": self.path}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
@@ -80,20 +84,18 @@ class Bundle:
 
     def described(self) -> dict[str, Any]:
         """As bundle.json holds it."""
-        return {"format": FORMAT, **asdict(self), "runs": [{**asdict(run), "path": run.path} for run in self.runs]}
+        return {"format": FORMAT, **asdict(self), "runs": [run.described() for run in self.runs]}
 
     def entry(self) -> dict[str, Any]:
         """As the index of results/ wants it."""
-        caveats = {severity: sum(run.caveats[severity] for run in self.runs) for severity in self.runs[0].caveats}
-        return {
-            "kind": "bundle",
-            "title": self.title,
-            "created_at": self.moment,
-            "page": "index.html",
-            "verdict": self.runs[0].sentences[0],
-            "caveats": caveats,
-            "runs": [run.run_id for run in self.runs],
-        }
+        about = {"kind": "bundle", "title": self.title, "created_at": self.moment, "page": "index.html"}
+        return {**about, **said_in_index(self.runs)}
+
+
+def said_in_index(runs: Sequence[PublishedRun]) -> dict[str, Any]:
+    """What follows from the figures of its runs in the entry of a bundle."""
+    caveats = {severity: sum(run.caveats[severity] for run in runs) for severity in runs[0].caveats}
+    return {"verdict": runs[0].sentences[0], "caveats": caveats, "runs": [run.run_id for run in runs]}
 
 
 def slug(title: str) -> str:
@@ -201,9 +203,8 @@ def _rows(text: str) -> dict[str, dict[str, str]]:
         known = {str(key): str(value) for key, value in row.items()}
         name = " ".join(f"{key}={value}" for key, value in known.items() if key not in _FIGURES and value)
         times[name] += 1
-        found[name if times[name] == 1 else f"{name} ({times[name]})"] = {
-            k: v for k, v in known.items() if k in _FIGURES
-        }
+        unique = name if times[name] == 1 else f"{name} ({times[name]})"
+        found[unique] = {key: value for key, value in known.items() if key in _FIGURES}
     return found
 
 

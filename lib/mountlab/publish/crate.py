@@ -43,7 +43,7 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
     licence = {"@type": "CreativeWork", "name": bundle.licence, "description": f"The licence {bundle.licence} of SPDX"}
     _add(crate, f"{SPDX}{bundle.licence}", licence)
     authors = [
-        _add(crate, f"#author-{place}", {"@type": _kind(name), "name": name})
+        _add(crate, f"#author-{place}", {"@type": "Organization" if name == DEFAULT_AUTHOR else "Person", "name": name})
         for place, name in enumerate(bundle.authors, start=1)
     ]
     crate.root_dataset["author"] = authors[0] if len(authors) == 1 else authors
@@ -66,10 +66,6 @@ def description(bundle: Bundle) -> str:
     return f"Measurements of file systems, with raw output, figures and reports. {asked}"
 
 
-def _kind(author: str) -> str:
-    return "Organization" if author == DEFAULT_AUTHOR else "Person"
-
-
 def _file(name: str, bundle: Bundle) -> dict[str, Any]:
     last = name.rpartition("/")[2]
     about = _ABOUT.get(last, f"{last} of the bundle")
@@ -78,11 +74,7 @@ def _file(name: str, bundle: Bundle) -> dict[str, Any]:
     if last.endswith(".ipynb"):
         about += ", as it was executed" if name.startswith(("runs/", "comparisons/")) else ", before it is run"
     suffix = f".{last.rpartition('.')[2]}"
-    return {
-        "name": last,
-        "description": about,
-        "encodingFormat": _TYPES.get(suffix, "text/plain"),
-    }
+    return {"name": last, "description": about, "encodingFormat": _TYPES.get(suffix, "text/plain")}
 
 
 def _add(crate: Any, identifier: str, properties: dict[str, Any]) -> Any:

@@ -25,29 +25,11 @@ from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
 from mountlab.core.safe_yaml import as_yaml
-from mountlab.publish import bundle_view, crate, reproduce
-from mountlab.publish.bundle import (
-    DEFAULT_AUTHOR,
-    DESCRIPTION,
-    ENTRY,
-    REPLACED,
-    TABLES,
-    Bundle,
-    check_licence,
-    differences,
-    of_same_title,
-    slug,
-    without_clock,
-    without_outputs,
-)
-from mountlab.publish.identities import (
-    Pseudonyms,
-    control_identities,
-    page_with,
-    run_identities,
-    said_by_notebook,
-    said_by_page,
-)
+from mountlab.publish import bundle, bundle_view, crate, reproduce
+from mountlab.publish.bundle import DESCRIPTION, ENTRY, TABLES, Bundle
+from mountlab.publish.identities.known import control_identities, run_identities
+from mountlab.publish.identities.pages import page_with, said_by_notebook, said_by_page
+from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
 from mountlab.results import store, tables, writer
@@ -83,11 +65,12 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     Raises StoreError where a run cannot be read, is named twice, or the place is taken; MountlabError where the
     finished bundle does not hold the figures of the runs, or still holds what should have been replaced.
     """
-    check_licence(wishes.licence)
+    bundle.check_licence(wishes.licence)
     runs = [store.load_run(path) for path in paths]
     _check_distinct(runs)
     names = None if wishes.keep_identities else _pseudonyms(runs)
-    title = wishes.title or of_same_title(names.text(run.sweep.name) if names else run.sweep.name for run in runs)
+    sweeps = (names.text(run.sweep.name) if names else run.sweep.name for run in runs)
+    title = wishes.title or bundle.of_same_title(sweeps)
     target = wishes.to.absolute() if wishes.to else _free_place(results, title, runs)
     if target.exists() or _zip_of(target).exists():
         raise StoreError("the place is taken", where=disk.shown(target), next_step="name another with --to")
@@ -118,7 +101,7 @@ def _check_distinct(runs: Sequence[Run]) -> None:
 def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
     """A name that no bundle has: old ones are never overwritten."""
     day = max(str(run.info.get("finished_at") or run.info["created_at"]) for run in runs)[:10]
-    base = f"bundle-{slug(title)}-{day}"
+    base = f"bundle-{bundle.slug(title)}-{day}"
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     return next(results / name for name in names if not ((results / name).exists() or _zip_of(results / name).exists()))
 
@@ -154,9 +137,8 @@ def _machine_id() -> str:
 
 
 def _texts(run: Path) -> Iterator[str]:
-    yield (run / "run.json").read_text(errors="surrogateescape")
-    yield (run / "trials.jsonl").read_text(errors="surrogateescape")
-    yield from (file.read_text(errors="surrogateescape") for file in _files(run / "raw"))
+    for file in (run / "run.json", run / "trials.jsonl", *_files(run / "raw")):
+        yield file.read_text(errors="surrogateescape")
 
 
 def _files(directory: Path) -> list[Path]:
@@ -182,8 +164,7 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
     for page in sorted(place.rglob("report.html")):
         _put(page, page_with(page.read_text(), _machine_free(place, names)))
     _add_surroundings(place)
-    bundle = _bundle(copied, comparisons, names, title, wishes)
-    _describe(place, bundle)
+    _describe(place, _bundle(copied, comparisons, names, title, wishes))
     sums = {_name(place, file): hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(place)}
     _put(place / MANIFEST, manifest(sums))
 
@@ -238,7 +219,7 @@ def _derive(copy: Path) -> Run:
     """Make tables and report from the copy alone, and return it."""
     run = store.load_run(copy)
     tables.write_derived(run)
-    _put(copy / "measurements.csv", reproduce.table_text(run, "measurements"))
+    _put(copy / "measurements.csv", tables.texts(run, "measurements")["measurements"])
     execute.write_report(copy)
     return run
 
@@ -273,13 +254,13 @@ def _machine_free(place: Path, names: Pseudonyms | None) -> Replace:
 
 
 def _clean(notebook: Path, replace: Replace) -> None:
-    _put(notebook, json.dumps(without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
+    _put(notebook, json.dumps(bundle.without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
 
 
 def _add_surroundings(place: Path) -> None:
     """The notebooks as they are before they are run, and the environment that runs them."""
     for name in CLEAN_NOTEBOOKS:
-        clean = without_outputs(json.loads((NOTEBOOKS / name).read_text()))
+        clean = bundle.without_outputs(json.loads((NOTEBOOKS / name).read_text()))
         _put(place / "notebooks" / name, json.dumps(clean, indent=1) + "\n")
     for name in ENVIRONMENT:
         _put(place / "environment" / name, (disk.ROOT / name).read_bytes())
@@ -291,7 +272,7 @@ def _bundle(
 ) -> Bundle:
     return Bundle(
         title=title,
-        authors=wishes.authors or (DEFAULT_AUTHOR,),
+        authors=wishes.authors or (bundle.DEFAULT_AUTHOR,),
         licence=wishes.licence,
         runs=tuple(map(reproduce.published_run, copied)),
         comparisons=comparisons,
@@ -302,20 +283,19 @@ def _bundle(
     )
 
 
-def _describe(place: Path, bundle: Bundle) -> None:
+def _describe(place: Path, whole: Bundle) -> None:
     """The files that tell what the others are."""
-    _put(place / DESCRIPTION, json.dumps(bundle.described(), indent=1) + "\n")
-    _put(place / ENTRY, json.dumps(bundle.entry(), indent=1) + "\n")
-    _put(
-        place / REPLACED, json.dumps({"replaced": bundle.replaced, "ordinary_words": bundle.ordinary}, indent=1) + "\n"
-    )
-    _put(place / "README.md", bundle_view.readme(bundle))
-    _put(place / "LICENSE", bundle_view.licence_text(bundle, (disk.ROOT / "LICENSE").read_text()))
-    _put(place / "CITATION.cff", as_yaml(bundle_view.citation(bundle)))
+    _put(place / DESCRIPTION, json.dumps(whole.described(), indent=1) + "\n")
+    _put(place / ENTRY, json.dumps(whole.entry(), indent=1) + "\n")
+    replaced = {"replaced": whole.replaced, "ordinary_words": whole.ordinary}
+    _put(place / bundle.REPLACED, json.dumps(replaced, indent=1) + "\n")
+    _put(place / "README.md", bundle_view.readme(whole))
+    _put(place / "LICENSE", bundle_view.licence_text(whole, (disk.ROOT / "LICENSE").read_text()))
+    _put(place / "CITATION.cff", as_yaml(bundle_view.citation(whole)))
     described = [*(_name(place, file) for file in _files(place)), "index.html"]
     linked = [*described, "ro-crate-metadata.json", MANIFEST]
-    _put(place / "index.html", bundle_view.index_page(bundle, sorted(linked)))
-    _put(place / "ro-crate-metadata.json", json.dumps(crate.metadata(bundle, sorted(described)), indent=1) + "\n")
+    _put(place / "index.html", bundle_view.index_page(whole, sorted(linked)))
+    _put(place / "ro-crate-metadata.json", json.dumps(crate.metadata(whole, sorted(described)), indent=1) + "\n")
 
 
 # --- the check of what is finished ------------------------------------------------------------------------------------
@@ -338,12 +318,8 @@ def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
         )
     left = {_name(place, file): kinds for file in _files(place) if names and (kinds := _left(place, file, names))}
     for name, kinds in left.items():
-        raise MountlabError(
-            "the bundle would still hold identities",
-            where=name,
-            got=", ".join(sorted(kinds)),
-            next_step="tell us of it",
-        )
+        got = ", ".join(sorted(kinds))
+        raise MountlabError("the bundle would still hold identities", where=name, got=got, next_step="tell us of it")
 
 
 def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[Path]:
@@ -353,11 +329,9 @@ def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[
 
 def _changed(run: Run, again: Run, names: Pseudonyms | None) -> Iterator[object]:
     """Where the figures of the copy are not those of the run."""
-    for table in TABLES:
-        before = reproduce.table_text(run, table)
-        yield from differences(
-            again.path.name, table, names.rows(before) if names else before, reproduce.table_text(again, table)
-        )
+    before, after = (tables.texts(each, *TABLES) for each in (run, again))
+    for table, text in before.items():
+        yield from bundle.differences(again.path.name, table, names.rows(text) if names else text, after[table])
 
 
 _SAYS_AUTHORS = ("index.html", "README.md", "LICENSE", "CITATION.cff", "ro-crate-metadata.json", DESCRIPTION, ENTRY)

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +32,13 @@ from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.text import visible
 from mountlab.core.units import GIB, format_bytes
-from mountlab.publish.bundle import (
-    DESCRIPTION,
-    ENTRY,
-    FORMAT,
-    TABLES,
-    BundleCheck,
-    Damage,
-    Difference,
-    PublishedRun,
-    count_figures,
-    differences,
-    plain_name,
-)
+from mountlab.publish import bundle
+from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
+from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved
@@ -57,11 +47,6 @@ LARGEST, MOST_FILES = 16 * GIB, 1_000_000
 """What is unpacked at most: far more than any bundle has, and less than would fill most disks unseen."""
 _LARGEST_DESCRIPTION = 64 * 1024 * 1024
 _PIECE = 1024 * 1024
-_DAMAGE = (
-    MountlabError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error,
-    RecursionError,
-)  # fmt: skip
-"""What damaged files of a run raise on their way to its figures."""
 _ALL = "all tables"
 
 
@@ -155,13 +140,10 @@ def _description(place: Path) -> dict[str, Any]:
         raise StoreError("the bundle's description is not whole", where=DESCRIPTION, got=str(error)) from error
     if not isinstance(found, dict) or not isinstance(found.get("runs"), list) or not found["runs"]:
         raise StoreError("not a bundle of Mountlab's", where=DESCRIPTION, got="no runs")
-    if found.get("format") != FORMAT:
+    if found.get("format") != bundle.FORMAT:
+        got, hint = str(found.get("format")), "use the Mountlab that made it, or a later one"
         raise StoreError(
-            "a bundle of another format",
-            where=DESCRIPTION,
-            got=str(found.get("format")),
-            allowed=str(FORMAT),
-            next_step="use the Mountlab that made it, or a later one",
+            "a bundle of another format", where=DESCRIPTION, got=got, allowed=str(bundle.FORMAT), next_step=hint
         )
     return found
 
@@ -169,7 +151,7 @@ def _description(place: Path) -> dict[str, Any]:
 def _paths(place: Path, description: Mapping[str, Any]) -> list[Path]:
     """The directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
     ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
-    return [place / "runs" / plain_name(str(run_id), DESCRIPTION) for run_id in ids]
+    return [place / "runs" / bundle.plain_name(str(run_id), DESCRIPTION) for run_id in ids]
 
 
 def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
@@ -190,7 +172,7 @@ def _names(run: Path) -> list[str]:
 
 def _check_names(run: Path, names: list[str]) -> None:
     for name in names:
-        plain_name(name, f"{run.name}: trials.jsonl")
+        bundle.plain_name(name, f"{run.name}: trials.jsonl")
 
 
 def _refuse_links(place: Path) -> None:
@@ -242,7 +224,7 @@ def _sum(path: Path) -> str:
 def differing(run: Path, again: Run) -> list[Difference]:
     """Where the published tables and the sweep of a run are not what its raw output and its run.json give. `again`: the
     run as it is, with its figures from the raw output."""
-    texts = {table: table_text(again, table) for table in (*TABLES, "caveats")}
+    texts = tables.texts(again, *TABLES, "caveats")
     found = [each for name, text in texts.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
     kept = parquet_text(parquet) if _is_regular(parquet) else ""
@@ -250,17 +232,9 @@ def differing(run: Path, again: Run) -> list[Difference]:
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
         found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
-    found += [
-        Difference(
-            run.name,
-            "checksums",
-            os.path.relpath(where, disk.shown(run)),
-            "what was measured",
-            "as it was written",
-            what,
-        )
-        for where, what in altered.altered(run)
-    ]
+    for each in altered.altered(run):
+        row = os.path.relpath(each.where, disk.shown(run))
+        found.append(Difference(run.name, "checksums", row, "what was measured", "as it was written", each.what))
     return found
 
 
@@ -269,12 +243,12 @@ def _differing_or_why(run: Path) -> list[Difference]:
     that would lead elsewhere."""
     try:
         names = _names(run)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         return [_lost(run, error)]
     _check_names(run, names)
     try:
         return differing(run, store.load_run(run, as_it_is=True))
-    except _DAMAGE as error:
+    except DAMAGE as error:
         return [_lost(run, error)]
 
 
@@ -287,7 +261,7 @@ def _lost(run: Path, error: BaseException) -> Difference:
 def _count(run: Path) -> int:
     """How many figures a run publishes; none in a table that cannot be read."""
     try:
-        return sum(count_figures(_published(run, table)) for table in TABLES)
+        return sum(bundle.count_figures(_published(run, table)) for table in TABLES)
     except csv.Error:
         return 0
 
@@ -296,31 +270,20 @@ def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[P
     """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
     runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
     for run, told in zip(runs, description["runs"], strict=True):
-        ours = json.loads(json.dumps({**asdict(run), "path": run.path}))
+        ours = json.loads(json.dumps(run.described()))
         yield from _unlike(run.run_id, DESCRIPTION, told, ours)
     try:
-        entry = json.loads((place / ENTRY).read_text())
-    except _DAMAGE:
-        entry = {}
-    severities = {key: sum(run.caveats[key] for run in runs) for key in runs[0].caveats}
-    ours = {"verdict": runs[0].sentences[0], "caveats": severities, "runs": [run.run_id for run in runs]}
-    yield from _unlike(runs[0].run_id, ENTRY, entry if isinstance(entry, dict) else {}, ours)
+        entry = json.loads((place / bundle.ENTRY).read_text())
+    except DAMAGE:
+        entry = None
+    told = entry if isinstance(entry, dict) else {}
+    yield from _unlike(runs[0].run_id, bundle.ENTRY, told, bundle.said_in_index(runs))
 
 
 def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
     for key, value in ours.items():
         if told.get(key) != value:
             yield Difference(run_id, name, "the run", key, str(told.get(key, "absent")), str(value))
-
-
-def table_text(run: Run, table: str) -> str:
-    """A table of a run as CSV, every figure with all of its digits."""
-    frame = tables.tables(run)[table]
-    return tables.csv_text(frame[_CAVEAT_COLUMNS] if table == "caveats" else frame)
-
-
-_CAVEAT_COLUMNS = ["scope", "subject", "code", "severity", "message"]
-"""Those of caveats.csv; the table in memory has more."""
 
 
 def parquet_text(path: Path) -> str:

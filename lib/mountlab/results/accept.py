@@ -14,10 +14,9 @@ from typing import Any
 from mountlab.core import chain
 from mountlab.core.disk import replace_file
 from mountlab.results import raw_sums, writer
-from mountlab.results.altered import accepted_raw, mounts_with_sums
+from mountlab.results.altered import altered_raw
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.journal import Journal, altered, read_as_it_is
-from mountlab.results.raw_sums import Problem
 
 MOST = 20
 """Alterations that run.json names: a journal that another program has written again has one in each line."""
@@ -31,13 +30,16 @@ def accept(path: Path) -> list[str]:
     with writer.held_run(path):
         info = read_info(path, as_written=True)
         journal = read_as_it_is(path)
-        in_journal, in_raw = altered(path, journal), _in_raw(path, info, journal)
-        found = [f"{where}: {what}" for where, what in (*in_journal, *in_raw.values())]
+        in_journal = altered(path, journal)
+        problems = altered_raw(path, read_sweep(path).sweep, journal, journal.trials)
+        in_raw = {each.name: each for each in problems if (path / "raw" / each.name).is_dir()}
+        found = [f"{each.where}: {each.what}" for each in (*in_journal, *in_raw.values())]
         if len(found) > MOST:
             found[MOST:] = [f"and {len(found) - MOST} more"]
         if found:
             changed = _accepted(info, journal, found, whole=bool(in_journal))
-            changed[chain.ALTERED][-1]["raw"] = {name: _digest(path, name) for name in in_raw}
+            raw = {name: raw_sums.digest_on_disk(path / "raw" / name) for name in in_raw}
+            changed[chain.ALTERED][-1]["raw"] = raw
             replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
     return found
 
@@ -55,21 +57,3 @@ def _accepted(info: Mapping[str, Any], journal: Journal, found: list[str], *, wh
     if journal.followed.missing:
         changed["status"] = "interrupted"  # `resume` measures what is missing
     return chain.bound(changed) if chain.KEY in info else changed
-
-
-def _in_raw(path: Path, info: Mapping[str, Any], journal: Journal) -> dict[str, Problem]:
-    """Trials and mounts to what is wrong with their raw output, but for trials that have none any more."""
-    raw, known, sweep = path / "raw", accepted_raw(info), read_sweep(path).sweep
-    digests = {
-        trial.trial_id: known.get(trial.trial_id, journal.raw[trial.trial_id])
-        for trial in journal.trials
-        if trial.trial_id in journal.raw
-    }
-    there = {name: each for name, each in digests.items() if (raw / name).is_dir()}
-    mounts = mounts_with_sums(info, sweep, journal.trials)
-    found = {name: problem for name in there for problem in raw_sums.altered_trials(raw, {name: there[name]})}
-    return found | {name: problem for name in mounts for problem in raw_sums.altered_mounts(raw, [name], known)}
-
-
-def _digest(path: Path, name: str) -> str:
-    return raw_sums.digest_on_disk(path / "raw" / name)

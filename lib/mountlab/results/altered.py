@@ -33,21 +33,21 @@ def altered(path: Path) -> list[Problem]:
 
 def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
     """Where raw output is not what it was when it was written; that of excluded trials is not looked at."""
-    accepted = accepted_raw(kept.info)
+    accepted = _accepted_raw(kept.info)
     counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
     return [
         *raw_sums.altered_trials(path / "raw", digests),
-        *raw_sums.altered_mounts(path / "raw", mounts_with_sums(kept.info, sweep, journal), accepted),
+        *raw_sums.altered_mounts(path / "raw", _mounts_with_sums(kept.info, sweep, journal), accepted),
     ]
 
 
-def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
+def _accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
     """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
     return {name: each for entry in info.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
 
 
-def mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
+def _mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
     """Return the directories of mounts below raw/ that have checksums: none in a run of an earlier version."""
     if chain.KEY not in info or sweep.imported:
         return []

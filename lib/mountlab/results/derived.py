@@ -16,11 +16,13 @@ from typing import Any
 from mountlab.core.disk import read_plain, remove_file, replace_file, shown
 from mountlab.core.errors import AlteredError, StoreError
 from mountlab.core.frames import pd
-from mountlab.results.stamp import FIGURES, LARGEST, figures_in
+from mountlab.results.stamp import FIGURES, LARGEST, figures_in, truth_bytes
 
 FILE = "derived.json"
 _TRIES = 5
 """Another process may write these files while they are read."""
+_DAMAGE = (ValueError, RecursionError, OSError, StoreError)
+"""What a derived file that was altered, or cannot be read, raises."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,8 @@ def sealed(made_from: Mapping[str, str], files: Mapping[str, bytes]) -> bytes:
 
 def read(run: Path) -> Seal | None:
     """Return what derived.json says; None where there is none. Raises ValueError where it was altered itself."""
-    try:
-        data = read_plain(run / FILE, LARGEST)
-    except FileNotFoundError:
+    data = truth_bytes(run / FILE)
+    if data is None:
         return None
     said: Any = json.loads(data)
     try:
@@ -76,9 +77,8 @@ def read_whole(run: Path, name: str) -> bytes | None:
     where it cannot be read, and StoreError for what is no plain file."""
     for last in (*[False] * (_TRIES - 1), True):
         before = _bytes(run / FILE)
-        try:
-            data = read_plain(run / name, LARGEST)
-        except FileNotFoundError:
+        data = truth_bytes(run / name)
+        if data is None:
             return None
         if _holds(run, name, data):
             return data
@@ -99,28 +99,18 @@ def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFr
         if seal is None or not seal.vouches(name, data):
             return None
         frame, stamp = figures_in(data)
-    except (ValueError, RecursionError, OSError, StoreError):
+    except _DAMAGE:
         return None
     return frame if stamp is not None and stamp.holds(truth) else None
 
 
-def is_current(run: Path, truth: Mapping[str, str]) -> bool:
-    """Return whether the derived files of a run were made from these files by the parsers of today."""
-    seal = _read_or_none(run)
-    return seal is not None and seal.figures == FIGURES and dict(seal.made_from) == dict(truth)
-
-
-def is_made_from(run: Path, truth: Mapping[str, str]) -> bool:
-    """Return whether the derived files of a run were made from these files."""
-    seal = _read_or_none(run)
-    return seal is not None and dict(seal.made_from) == dict(truth)
-
-
-def _read_or_none(run: Path) -> Seal | None:
+def is_made_from(run: Path, truth: Mapping[str, str], *, today: bool = False) -> bool:
+    """Return whether the derived files of a run were made from these files; with `today` by the parsers of today."""
     try:
-        return read(run)
-    except (ValueError, RecursionError, OSError, StoreError):
-        return None
+        seal = read(run)
+    except _DAMAGE:
+        return False
+    return seal is not None and dict(seal.made_from) == dict(truth) and (seal.figures == FIGURES or not today)
 
 
 def _holds(run: Path, name: str, data: bytes) -> bool:
@@ -145,10 +135,9 @@ def altered(run: Path) -> list[str]:
 def _altered(run: Path) -> list[str]:
     try:
         seal = read(run)
-    except (ValueError, RecursionError, OSError, StoreError):
+    except _DAMAGE:
         return [FILE]
-    names = seal.files if seal else ()
-    kept = {name: _bytes(run / name) for name in names if "/" not in name}
+    kept = {name: _bytes(run / name) for name in seal.files if "/" not in name} if seal else {}
     return [name for name, data in kept.items() if seal and data is not None and not seal.vouches(name, data)]
 
 

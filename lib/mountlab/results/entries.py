@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from mountlab.analysis.verdicts import comparison_sentence, has_interval, nothing_compared, strongest_first, together
@@ -25,12 +25,8 @@ KINDS = {
     "run": "runs", "comparison": "comparisons", "batch": "batches", "bundle": "published bundles",
     "history": "histories", "change": "changes",
 }  # fmt: skip
-_OF_A_ROW = (
-    "baseline", "candidate", "workload", "tool", "metric", "label", "ratio", "low", "high", "n", "level", "p",
-    "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same", "high_same",
-    "level_same", "needed", "censored", "better",
-)  # fmt: skip
-"""Columns of comparisons.csv; all others are factors."""
+_TYPES = {column.name: column.type for column in fields(Comparison) if column.name != "factors"}
+"""Column of comparisons.csv to its type as text; all others are factors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,24 +85,11 @@ def entry_of_run(
 
 def comparison_of(row: CsvRow) -> Comparison:
     """A row of comparisons.csv as the comparison that it was written from."""
-    numbers = (
-        "ratio",
-        "low",
-        "high",
-        "level",
-        "p",
-        "p_adjusted",
-        "low_all",
-        "high_all",
-        "low_same",
-        "high_same",
-        "level_same",
-    )
-    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name in numbers}
-    known |= {name: row[name] for name in ("baseline", "candidate", "workload", "tool", "metric", "label", "method")}
+    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind == "float"}
+    known |= {name: row[name] for name, kind in _TYPES.items() if kind == "str"}
     if row["verdict"] not in get_args(Verdict):
         raise ValueError(f"no verdict: {row['verdict']!r}")
-    factors = {key: text for key, text in row.items() if key not in _OF_A_ROW and text}
+    factors = {key: text for key, text in row.items() if key not in _TYPES and text}
     needed = int(float(row["needed"])) if row["needed"] else None
     late = int(row.get("censored") or 0)  # runs of before have no such column
     known |= {"verdict": row["verdict"], "better": row.get("better") or ""}  # only of metrics that a sweep defines

@@ -21,7 +21,8 @@ from mountlab.tools.own_metrics import defined
 
 _POINTS = """
     SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
-        c.mean, c.sd, c.log_mean, c.log_sd, c.filesystem, c.workload, c.factors::VARCHAR
+        c.mean, c.sd, c.log_mean, c.log_sd, c.filesystem, c.workload,
+        c.factors::VARCHAR AS factors
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
@@ -36,6 +37,8 @@ _FACTS = (
     "clock source", "device of the mount root", "virtualization",
 )  # fmt: skip
 Say = Callable[[str], None]
+Row = Mapping[str, Any]
+"""A row of _POINTS, by the names of its columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +69,12 @@ class Years:
         """What a reader should know of what is not there, or is there more than once."""
         built = self.built
         undated, copies = built.runs - built.dated, len(built.copies)
-        twice = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
+        names = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
+        twice = len(self.histories) - len(names)
         told = {
             f"{numbers.counted(undated, 'run')} do not say when they began, and are in no history": undated,
             f"{numbers.counted(copies, 'directory')} hold a run that is there already: it counts once": copies,
-            "a sweep asked something else of a cell under the same name: each has a history of its own": len(
-                self.histories
-            )
-            - len(twice),
+            "a sweep asked something else of a cell under the same name: each has a history of its own": twice,
         }
         return [*doubts(built), *(text for text, count in told.items() if count)]
 
@@ -112,16 +113,17 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
     with catalog.opened(built.file) as connection:
         _check_names(connection, wanted)
         clause, values = _where(wanted)
-        rows = catalog.ask(connection, _POINTS + clause, values)
+        found = catalog.ask(connection, _POINTS + clause, values)
+        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         facts = _facts(
-            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows.rows else QueryResult((), [])
+            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows else QueryResult((), [])
         )
-        directions = _directions(connection, rows.rows)
-    names = _names(rows.rows)
-    own = [each for each in _points(rows.rows, facts, directions, names) if _in_family(each[0], wanted)]
+        directions = _directions(connection, rows)
+    names = _names(rows)
+    own = [each for each in _points(rows, facts, directions, names) if _in_family(each[0], wanted)]
     cells = {name for (*_, cell), name in names.items() if cell == wanted.cell}
-    found = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
-    return Years(results, wanted, found, built), own
+    shown = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
+    return Years(results, wanted, shown, built), own
 
 
 def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
@@ -172,9 +174,9 @@ def _is_shown(key: Key, wanted: Wanted, cells: Collection[str]) -> bool:
     return (wanted.cell is None or key.cell in cells) and (key.metric == metric if metric is not None else key.answer)
 
 
-def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], Better]:
+def _directions(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], Better]:
     """What was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
-    wanted = {(row[6], row[3]) for row in rows if row[3] not in METRICS}
+    wanted = {(row["asked"], row["metric"]) for row in rows if row["metric"] not in METRICS}
     if not wanted:
         return {}
     definitions = dict(catalog.ask(connection, "SELECT asked, definition::VARCHAR FROM definitions", []).rows)
@@ -182,58 +184,35 @@ def _directions(connection: Any, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[
     return {(asked, name): own[asked][name].better for asked, name in wanted if name in own.get(asked, {})}
 
 
-def _names(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str, str], str]:
+def _names(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
     """Sweep, box and cell to the name of the cell in its first run: later ones may have another order of factors."""
     first: dict[tuple[Any, ...], str] = {}
     found: dict[tuple[str, str, str], str] = {}
-    for row in sorted(rows, key=lambda row: (row[9], row[8])):
-        sweep, box, cell, (filesystem, workload, factors) = *row[:3], row[16:]
-        if (sweep, box, cell) not in found:
-            same = (sweep, box, filesystem, same_workload(workload, json.loads(factors)))
-            found[sweep, box, cell] = first.setdefault(same, cell)
+    for row in sorted(rows, key=lambda row: (row["created_at"], row["run"])):
+        if (name := _cell_of(row)) not in found:
+            same = (*name[:2], row["filesystem"], same_workload(row["workload"], json.loads(row["factors"])))
+            found[name] = first.setdefault(same, row["cell"])
     return found
 
 
+def _cell_of(row: Row) -> tuple[str, str, str]:
+    return row["sweep"], row["box"], row["cell"]
+
+
 def _points(
-    rows: Sequence[tuple[Any, ...]],
+    rows: Sequence[Row],
     facts: Mapping[str, Mapping[str, str]],
     directions: Mapping[tuple[str, str], Better],
     names: Mapping[tuple[str, str, str], str],
 ) -> Iterator[tuple[Key, HistoryPoint]]:
-    keys: dict[tuple[Any, ...], Key] = {}
     for row in rows:
-        sweep, box, cell, metric, label, unit, asked, answer = row[:8]
-        cell = names[sweep, box, cell]
-        key = keys.setdefault(
-            (sweep, box, cell, *row[3:8]),
-            Key(
-                sweep=sweep,
-                box=box,
-                cell=cell,
-                metric=metric,
-                label=label,
-                unit=unit,
-                asked=asked,
-                answer=bool(answer),
-                better=directions.get((asked, metric), ""),
-            ),
-        )
-        run, at, n, censored, *moments = row[8:16]
-        mean, sd, log_mean, log_sd = (math.nan if each is None else float(each) for each in moments)
-        yield (
-            key,
-            HistoryPoint(
-                run=run,
-                at=at.replace(tzinfo=UTC),
-                n=n,
-                censored=censored,
-                mean=mean,
-                sd=sd,
-                log_mean=log_mean,
-                log_sd=log_sd,
-                facts=facts.get(run, {}),
-            ),
-        )
+        said = {name: row[name] for name in ("sweep", "box", "metric", "label", "unit", "asked")}
+        asked = row["asked"], row["metric"]
+        key = Key(**said, cell=names[_cell_of(row)], answer=bool(row["answer"]), better=directions.get(asked, ""))
+        moments = ("mean", "sd", "log_mean", "log_sd")
+        figures = {name: math.nan if row[name] is None else float(row[name]) for name in moments}
+        run, at, n, late = row["run"], row["created_at"].replace(tzinfo=UTC), row["n"], row["censored"]
+        yield key, HistoryPoint(run=run, at=at, n=n, censored=late, facts=facts.get(run, {}), **figures)
 
 
 def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
@@ -283,8 +262,7 @@ def _check_names(connection: Any, wanted: Wanted) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(names[:12]) + more or "none yet: no trial of any run gave a figure"
+    return numbers.first_few(names, 12) or "none yet: no trial of any run gave a figure"
 
 
 def _said(wanted: Wanted) -> str:

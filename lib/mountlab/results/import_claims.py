@@ -14,6 +14,7 @@ from mountlab.checks.stated_facts import OptionOfLogs, WorkloadOfLogs
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Scalar
 from mountlab.core.names import cell_id
+from mountlab.core.numbers import first_few
 from mountlab.core.options import read_value
 from mountlab.core.units import format_bytes
 from mountlab.results.import_file import ImportFile, LogFile
@@ -100,7 +101,7 @@ def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
     first = found[0]
     option = first.claim.option
     others = list(dict.fromkeys(each.log.name for each in found if each.log.name != first.log.name))
-    more = f". Other logs contradict it, too: {_some(others)}" if others else ""
+    more = f". Other logs contradict it, too: {first_few(others, _MOST_NAMED)}" if others else ""
     return ParameterError(
         f"a log contradicts the import: {option}",
         where=f"{first.log.name}, line {first.stated.line}",
@@ -142,11 +143,6 @@ def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> Param
         allowed=f"one {option} in all logs of a cell: their figures become one mean",
         next_step=f"tell the logs apart: {{{option}}} in the pattern, or an entry of workloads for each",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _shown(stated: Stated, tool: str) -> str:

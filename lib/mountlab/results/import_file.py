@@ -131,26 +131,19 @@ class Layout:
 
     def sweep(self, *, repeats: int, metrics: Sequence[str]) -> Sweep:
         """As a sweep whose trials somebody else has run; `metrics` where the user names none."""
-        design = Design(
-            repeats=repeats,
-            warmup=0,
-            fresh_filesystem="never",
-            drop_caches=False,
-            level=self.file.level,
-            smallest_effect=self.file.smallest_effect,
-            on_ineffective="caveat",
-        )
+        file = self.file
+        foreign = Design(warmup=0, fresh_filesystem="never", drop_caches=False, on_ineffective="caveat")
         return Sweep(
-            name=self.file.name,
-            question=self.file.question,
-            box=self.file.box,
+            name=file.name,
+            question=file.question,
+            box=file.box,
             filesystems=self.filesystems,
             workloads=self.workloads,
-            design=design,
-            metrics=tuple(self.file.metrics or metrics),
-            baseline=self.file.baseline,
-            expectation=self.file.expectation.strip(),
-            published=tuple(self.file.published or ()),
+            design=replace(foreign, repeats=repeats, level=file.level, smallest_effect=file.smallest_effect),
+            metrics=tuple(file.metrics or metrics),
+            baseline=file.baseline,
+            expectation=file.expectation.strip(),
+            published=tuple(file.published or ()),
             imported=True,
         )
 
@@ -164,8 +157,8 @@ def read_import(raw: Mapping[str, Any], *, where: str) -> ImportFile:
         if entry.type is not None and entry.type not in FAMILIES:
             raise unknown_key(entry.type, FAMILIES, where=f"{where}: filesystems.{name}.type", what="file system type")
     check_choices(file.metrics or [], METRICS, f"{where}: metrics", "metric")
-    for name in [file.tool] if file.tool else []:
-        _check_tool(name, f"{where}: tool")
+    if file.tool:
+        _check_tool(file.tool, f"{where}: tool")
     if not list(sources(file)):
         raise ParameterError(
             "no files are named",
@@ -193,20 +186,14 @@ def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
     something is named that no file is of."""
     logs = _in_one_order(_logs(file, list(names), where))
     found = list(dict.fromkeys(log.filesystem for log in logs))
-    filesystems = [
-        *(name for name in file.filesystems if name in found),
-        *(n for n in found if n not in file.filesystems),
-    ]
+    filesystems = list(dict.fromkeys([*(name for name in file.filesystems if name in found), *found]))
     workloads = list({log.workload.label: log.workload for log in logs}.values())
-    for name in file.filesystems:
-        if name not in found:
-            raise ParameterError("a file system without a log", where=f"{where}: filesystems.{name}", got="no file")
-    for name in file.workloads:
-        if name not in {workload.name for workload in workloads}:
-            raise ParameterError("a workload without a log", where=f"{where}: workloads.{name}", got="no file")
-    check_choices(
-        [file.baseline] if file.baseline else [], dict.fromkeys(filesystems), f"{where}: baseline", "file system"
-    )
+    if gone := [name for name in file.filesystems if name not in found]:
+        raise ParameterError("a file system without a log", where=f"{where}: filesystems.{gone[0]}", got="no file")
+    if gone := [name for name in file.workloads if name not in {workload.name for workload in workloads}]:
+        raise ParameterError("a workload without a log", where=f"{where}: workloads.{gone[0]}", got="no file")
+    baseline = [file.baseline] if file.baseline else []
+    check_choices(baseline, dict.fromkeys(filesystems), f"{where}: baseline", "file system")
     return Layout(file, tuple(_filesystem(file, name) for name in filesystems), tuple(workloads), tuple(logs))
 
 
@@ -300,9 +287,8 @@ def _workload(file: ImportFile, says: Mapping[str, str], where: str) -> Workload
     name = says.get("workload") or only
     if name is None or (file.workloads and name not in file.workloads):
         allowed = ", ".join(file.workloads) or "tool: at the top, or an entry of workloads for each"
-        raise ParameterError(
-            "which workload a log is of is not said", where=where, got=name or "nothing", allowed=allowed
-        )
+        what = "which workload a log is of is not said"
+        raise ParameterError(what, where=where, got=name or "nothing", allowed=allowed)
     check_names([name], where)
     given = dict(file.workloads.get(name, {}))
     tool = given.pop("tool", file.tool)

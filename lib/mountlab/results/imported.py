@@ -13,7 +13,6 @@ from typing import Any
 
 from mountlab.box.facts import FACTS
 from mountlab.checks import stated_facts
-from mountlab.core import disk
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, StoreError
 from mountlab.core.model import Box, Measurement, Sweep, Trial
@@ -50,8 +49,8 @@ def import_file(path: Path, *, results: Path = RESULTS) -> Path:
 
     Raises StoreError or ParameterError. An output without figures becomes a failed trial.
     """
-    raw = parse_yaml(read_text(path, "import file", "name a YAML file"), where=disk.shown(path))
-    return _import({"name": path.stem, **raw}, path.parent, where=disk.shown(path), results=results, below=True)
+    raw = parse_yaml(read_text(path, "import file", "name a YAML file"), where=shown(path))
+    return _import({"name": path.stem, **raw}, path.parent, where=shown(path), results=results, below=True)
 
 
 def import_patterns(raw: Mapping[str, Any], *, results: Path = RESULTS) -> Path:
@@ -102,10 +101,7 @@ def _found(source: Source, base: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _read(log: LogFile, path: Path) -> _Read:
-    if path.stat().st_size > LARGEST_LOG:
-        raise ParameterError(
-            "too large for a log", where=log.name, got=f"{path.stat().st_size} B", allowed=f"{LARGEST_LOG} B"
-        )
+    _check_size(path, log.name, ParameterError)
     data = path.read_bytes()
     text, tool = decoded(data), log.workload.tool
     try:
@@ -114,6 +110,11 @@ def _read(log: LogFile, path: Path) -> _Read:
         _check_tool(tool, text, log.name)
         return _Read(log, data, [Output(part=Part(text=text, line=1), form="", problem=error)], ())
     return _Read(log, data, outputs, tuple(_stated(tool, text, outputs)))
+
+
+def _check_size(path: Path, where: str, error: type[MountlabError]) -> None:
+    if (size := path.stat().st_size) > LARGEST_LOG:
+        raise error("too large for a log", where=where, got=f"{size} B", allowed=f"{LARGEST_LOG} B")
 
 
 def _check_tool(tool: str, text: str, where: str) -> None:
@@ -162,21 +163,16 @@ def _check_metrics(named: list[str], rows: list[Measurement], where: str) -> Non
 def _answer_metrics(rows: list[Measurement]) -> list[str]:
     """The rates that the logs hold; where they hold none, their first metric."""
     names = list(dict.fromkeys(row.metric for row in rows))
-    return [name for name in names if name.endswith(_ANSWERS) and not _is_part(name, names)] or names[:1]
-
-
-def _is_part(name: str, names: list[str]) -> bool:
-    """filebench tells a bandwidth beside the rate of operations, which is what it is asked for."""
-    return name == "bandwidth" and "operation_rate" in names
+    # filebench tells a bandwidth beside the rate of operations, which is what it is asked for.
+    part = "bandwidth" if "operation_rate" in names else ""
+    return [name for name in names if name.endswith(_ANSWERS) and name != part] or names[:1]
 
 
 def _trials(reads: list[_Read]) -> Iterator[tuple[Trial, Mapping[str, bytes]]]:
     """Block by block, as they would have been run."""
     logs = [read.log for read in reads]
     first = blocks(logs, {read.log.name: len(read.outputs) for read in reads})
-    placed = [
-        (first[read.log.name] + number, read, output) for read in reads for number, output in enumerate(read.outputs)
-    ]
+    placed = [(first[read.log.name] + n, read, output) for read in reads for n, output in enumerate(read.outputs)]
     for seq, (block, read, output) in enumerate(sorted(placed, key=lambda each: each[0]), start=1):
         source = {"file": read.log.name, "line": output.part.line, "form": output.form}
         kept = {"log.txt": original(read.data, output.part), "source.json": json.dumps(source, indent=1).encode()}
@@ -227,9 +223,7 @@ def _outputs_of(tool: str, path: Path) -> list[Output]:
 
 def _log_text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if size > LARGEST_LOG:
-            raise StoreError("too large for a log", where=shown(path), got=f"{size} B", allowed=f"{LARGEST_LOG} B")
+        _check_size(path, shown(path), StoreError)
         return decoded(path.read_bytes())
     except OSError as error:
         raise StoreError("the log cannot be read", where=shown(path), got=error.strerror or str(error)) from error

@@ -44,14 +44,12 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
     info = run_json(path)
     needed = {"schema", "run_id", "status", "box", "seed", "parameters"}
     if not isinstance(info, dict) or not needed <= info.keys():
-        raise StoreError(
-            "not a run of Mountlab's", where=shown(path / "run.json"), got=f"no {', '.join(sorted(needed - set(info)))}"
-        )
+        got = f"no {', '.join(sorted(needed - set(info)))}"
+        raise StoreError("not a run of Mountlab's", where=shown(path / "run.json"), got=got)
     check_info(info, shown(path / "run.json"))
     if info["schema"] > SCHEMA:
-        raise StoreError(
-            "written by a later Mountlab", where=shown(path), got=f"schema {info['schema']}", allowed=f"up to {SCHEMA}"
-        )
+        got, allowed = f"schema {info['schema']}", f"up to {SCHEMA}"
+        raise StoreError("written by a later Mountlab", where=shown(path), got=got, allowed=allowed)
     if as_written:
         return dict(info)
     sweep(path, OWNER, ".deriving", ".reporting")

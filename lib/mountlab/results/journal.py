@@ -17,8 +17,9 @@ from typing import Any, get_args
 from mountlab.core import chain
 from mountlab.core.chain import Followed
 from mountlab.core.disk import append_line, cut, read_plain, shown, told
-from mountlab.core.errors import AlteredError, StoreError
+from mountlab.core.errors import StoreError
 from mountlab.core.model import Status, Trial
+from mountlab.results.raw_sums import ACCEPT, Problem, refuse_altered
 
 FILE, INFO = "trials.jsonl", "run.json"
 LARGEST = 1 << 30
@@ -26,10 +27,6 @@ LARGEST = 1 << 30
 _STATUSES = frozenset(get_args(Status))
 _TEXTS = tuple(field.name for field in fields(Trial) if field.type in ("str", "Status"))
 _NUL = b"\0"
-
-
-ACCEPT = "python -m mountlab reparse {run} --accept-altered"
-"""What goes on with a run that was altered, as it is now."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,8 @@ def read_checked(run: Path) -> Journal:
     """Return a journal that follows its chain. Raises as `read_journal` does."""
     found = read_as_it_is(run)
     problems = altered(run, found)
-    if problems:
-        raise AlteredError(
-            f"{'run.json' if problems[0][0].endswith(INFO) else 'the journal'} was altered after it was written",
-            where=problems[0][0],
-            got=problems[0][1] + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""),
-            allowed="what Mountlab wrote",
-            next_step="bring it back from a copy or a bundle. Or accept the run as it is now; its reports will say so: "
-            + ACCEPT.format(run=shown(run)),
-        )
+    what = INFO if problems and problems[0].where.endswith(INFO) else "the journal"
+    refuse_altered(problems, shown(run), what, allowed="what Mountlab wrote")
     return found
 
 
@@ -76,37 +66,29 @@ def read_as_it_is(run: Path) -> Journal:
     trials = [_trial(file, number, row) for number, row in enumerate(rows, start=1)]
     seen: dict[str, int] = {}
     for number, trial in enumerate(trials, start=1):
-        if trial.trial_id in seen:
-            raise _damaged(
-                file,
-                seen[trial.trial_id],
-                "a trial is in the journal twice",
-                f"{trial.trial_id} in lines {seen[trial.trial_id]} and {number}",
-            )
+        if first := seen.get(trial.trial_id):
+            got = f"{trial.trial_id} in lines {first} and {number}"
+            raise _damaged(file, first, got, "a trial is in the journal twice")
         seen[trial.trial_id] = number
     raw = {trial.trial_id: str(row[chain.RAW]) for trial, row in zip(trials, rows, strict=True) if chain.RAW in row}
     info = _info(run)
     return Journal(trials, raw, lines, info, chain.follow(lines, chain.anchor(info)))
 
 
-def altered(run: Path, journal: Journal) -> list[tuple[str, str]]:
+def altered(run: Path, journal: Journal) -> list[Problem]:
     """Return where a journal was altered, and what is wrong there; nothing where it follows its chain."""
     info = journal.info
     if chain.KEY in info and info[chain.KEY] != chain.fixed(info):
         said = "the parameters, the facts or another part that never changes differ from what the run began with"
-        return [(shown(run / INFO), said)]
+        return [Problem(shown(run / INFO), said)]
     file = shown(run / FILE)
+    why = "this line was changed, or lines before it were added, removed or moved"
     found = [
-        (
-            f"{file}, line {number}",
-            f"{_named(journal, number)} does not follow from the line before it: this line was "
-            "changed, or lines before it were added, removed or moved",
-        )
+        Problem(f"{file}, line {number}", f"{_named(journal, number)} does not follow from the line before it: {why}")
         for number in journal.followed.broken
     ]
-    if journal.followed.missing:
-        count = journal.followed.missing
-        found.append((f"{file}, line {len(journal.lines)}", f"lines are missing after the last one: {count}"))
+    if count := journal.followed.missing:
+        found.append(Problem(f"{file}, line {len(journal.lines)}", f"lines are missing after the last one: {count}"))
     return found
 
 
@@ -174,9 +156,9 @@ def _row(file: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         read = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
+        raise _damaged(file, number, str(error)) from error
     if not isinstance(read, dict):
-        raise _damaged(file, number, "a line of the journal is not a trial", repr(type(read).__name__))
+        raise _damaged(file, number, repr(type(read).__name__))
     return read
 
 
@@ -185,10 +167,9 @@ def _trial(file: Path, number: int, row: dict[str, Any]) -> Trial:
     try:
         trial = Trial(**{**said, "elapsed_s": math.nan if row.get("elapsed_s") is None else row["elapsed_s"]})
     except TypeError as error:
-        raise _damaged(file, number, "a line of the journal is not a trial", str(error)) from error
-    wrong = next(_wrong(trial), "")
-    if wrong:
-        raise _damaged(file, number, "a line of the journal is not a trial", wrong)
+        raise _damaged(file, number, str(error)) from error
+    if wrong := next(_wrong(trial), ""):
+        raise _damaged(file, number, wrong)
     return trial
 
 
@@ -200,7 +181,7 @@ def _wrong(trial: Trial) -> Iterator[str]:
         yield f"status: {trial.status!r}"
 
 
-def _damaged(file: Path, number: int, what: str, got: str) -> StoreError:
+def _damaged(file: Path, number: int, got: str, what: str = "a line of the journal is not a trial") -> StoreError:
     run = shown(file.parent)
     return StoreError(
         what,

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, in_one_line
@@ -26,17 +25,10 @@ PAGE = "report.html"
 _DEEPEST = 3
 """Directories below results/ that are looked into: a batch may hold its runs, a bundle in it too."""
 DAMAGE = (
-    MountlabError,
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    csv.Error,
+    MountlabError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error,
     RecursionError,
-    OverflowError,
-)
-"""What damaged files raise on their way to an entry."""
+)  # fmt: skip
+"""What damaged files raise on their way to an entry, or to the figures of a run."""
 
 
 def entries(results: Path) -> list[IndexEntry]:
@@ -88,15 +80,11 @@ def reason(error: BaseException) -> str:
 
 
 def _of_json(path: Path, shown: str) -> IndexEntry:
-    entry = entry_of_json(shown, _json(path / "entry.json"))
+    entry = entry_of_json(shown, json.loads((path / "entry.json").read_text(encoding="utf-8")))
     page = (path / entry.page).resolve()
     if not (entry.page and page.is_file() and page.is_relative_to(path.resolve())):
         raise FileNotFoundError(f"the page that entry.json names is not there: {entry.page!r}")
     return entry
-
-
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _of_run(path: Path, shown: str, *, has_page: bool) -> IndexEntry:

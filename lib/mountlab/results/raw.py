@@ -14,12 +14,7 @@ from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
 from mountlab.filesystems.counters import Around, around
-from mountlab.filesystems.evidence import (
-    file_system_device,
-    loops,
-    mount_lines,
-    parts_by_heading,
-)
+from mountlab.filesystems.evidence import file_system_device, loops, mount_lines, parts_by_heading
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_series import PREFIX, Series, read_series

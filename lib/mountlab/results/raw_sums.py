@@ -6,16 +6,26 @@ A mount may be made again when a run is resumed, and its evidence is then writte
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from mountlab.core.checksums import MANIFEST, files_digest, manifest, read_manifest, sums_of
 from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import AlteredError, StoreError
 
-Problem = tuple[str, str]
-"""Where, and what is wrong there."""
+ACCEPT = "python -m mountlab reparse {run} --accept-altered"
+"""What goes on with a run that was altered, as it is now."""
+
+
+class Problem(NamedTuple):
+    """What is not as it was written."""
+
+    where: str
+    what: str
+    name: str = ""
+    """Of the trial or the mount; '' of the journal."""
 
 
 def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -38,9 +48,10 @@ def altered_trials(raw: Path, digests: Mapping[str, str]) -> Iterator[Problem]:
     for trial_id, expected in digests.items():
         directory = raw / trial_id
         if not directory.is_dir():
-            yield shown(directory), f"the raw output of {trial_id} is missing"
+            yield Problem(shown(directory), f"the raw output of {trial_id} is missing", trial_id)
         elif digest_on_disk(directory) != expected:
-            yield shown(directory), f"a file of the raw output of {trial_id} was changed, added or removed"
+            what = f"a file of the raw output of {trial_id} was changed, added or removed"
+            yield Problem(shown(directory), what, trial_id)
 
 
 def altered_mounts(raw: Path, names: Iterable[str], accepted: Mapping[str, str]) -> Iterator[Problem]:
@@ -53,21 +64,21 @@ def altered_mounts(raw: Path, names: Iterable[str], accepted: Mapping[str, str])
         if accepted.get(name) == files_digest(sums):
             continue
         for file in _differing(directory, sums):
-            yield shown(directory / file), f"a file of the evidence of mount {name} was changed, added or removed"
+            what = f"a file of the evidence of mount {name} was changed, added or removed"
+            yield Problem(shown(directory / file), what, name)
 
 
-def refuse_altered(problems: Iterable[Problem], run: str, how_to_accept: str) -> None:
-    """Raise AlteredError for the first problem, where there is one."""
-    found = list(problems)
+def refuse_altered(found: Sequence[Problem], run: str, what: str, *, allowed: str, or_else: str = "") -> None:
+    """Raise AlteredError for the first problem, where there is one. `or_else`: a way on without accepting it."""
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise AlteredError(
-            "raw output was altered after it was written",
-            where=found[0][0],
-            got=found[0][1] + more,
-            allowed="the files that Mountlab wrote",
-            next_step="bring it back from a copy or a bundle. Or leave the trial out, with a line in "
-            f"{run}/exclude.yml. Or accept the run as it is now; its reports will say so: {how_to_accept}",
+            f"{what} was altered after it was written",
+            where=found[0].where,
+            got=found[0].what + more,
+            allowed=allowed,
+            next_step=f"bring it back from a copy or a bundle. {or_else}Or accept the run as it is now; its reports "
+            f"will say so: {ACCEPT.format(run=run)}",
         )
 
 

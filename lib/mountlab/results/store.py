@@ -27,29 +27,16 @@ from mountlab.core.findings import Caveat, Comparison, OptionEvidence, Published
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
-from mountlab.filesystems.evidence import (
-    counted_chain,
-    through_cache_below,
-    unseen,
-    zeroed_at_once,
-)
+from mountlab.filesystems.evidence import counted_chain, through_cache_below, unseen, zeroed_at_once
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
+from mountlab.results import raw as raw_output
 from mountlab.results.altered import altered_raw
 from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
-from mountlab.results.journal import ACCEPT, read_as_it_is, read_checked, read_journal
+from mountlab.results.journal import read_as_it_is, read_checked, read_journal
 from mountlab.results.paths import found
 from mountlab.results.plain_files import refuse_others
-from mountlab.results.raw import (
-    backing_types,
-    read_all_series,
-    read_around,
-    read_measurements,
-    read_memory,
-    read_options,
-    read_preconditioned,
-    text_files,
-)
+from mountlab.results.raw import read_measurements, text_files
 from mountlab.results.stamp import truth_of
 from mountlab.stats.histograms import Histogram, merge
 from mountlab.sweep.published_file import kept_published
@@ -227,7 +214,9 @@ def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFi
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     if not as_it_is:
-        raw_sums.refuse_altered(altered_raw(path, sweep, kept, journal), shown(path), ACCEPT.format(run=shown(path)))
+        problems, allowed = altered_raw(path, sweep, kept, journal), "the files that Mountlab wrote"
+        leave_out = f"Or leave the trial out, with a line in {shown(path)}/exclude.yml. "
+        raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
     known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
     measurements = known
     if measurements is None:
@@ -263,8 +252,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         trial.mount: text_files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
     }
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
-    options = read_options(raw, sweep, by_filesystem)
-    kept, series = read_around(raw, journal), read_all_series(raw, journal)
+    options = raw_output.read_options(raw, sweep, by_filesystem)
+    kept, series = raw_output.read_around(raw, journal), raw_output.read_all_series(raw, journal)
     evidence = checks.Evidence(
         sweep=sweep,
         trials=trials,
@@ -275,10 +264,10 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         traffic={trial_id: each.traffic for trial_id, each in kept.items()},
         series=series,
         chains={mount: counted_chain(files) for mount, files in mounts.items()},
-        preconditioned=read_preconditioned(raw, journal),
+        preconditioned=raw_output.read_preconditioned(raw, journal),
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
-        backing_types=backing_types(by_filesystem),
+        backing_types=raw_output.backing_types(by_filesystem),
         facts=info["facts"],
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
@@ -306,7 +295,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         stops=stops,
         series=series,
         moved=checks.moved(evidence),
-        memory=list(uses(sweep.cells, journal, read_memory(raw, journal))),
+        memory=list(uses(sweep.cells, journal, raw_output.read_memory(raw, journal))),
         truth=own.truth,
     )
 

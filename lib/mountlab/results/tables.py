@@ -36,6 +36,13 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     }
 
 
+def texts(run: Run, *names: str) -> dict[str, str]:
+    """Return tables of a run as CSV, every figure with all of its digits; of caveats the columns of caveats.csv."""
+    frames = tables(run)
+    frames["caveats"] = frames["caveats"][list(_CAVEAT_COLUMNS)]
+    return {name: csv_text(frames[name]) for name in names}
+
+
 def columns() -> dict[str, list[str]]:
     """File of a run to its columns, as the recorded run in results/tour has them."""
     found = tables(load_run(ROOT / "results" / "tour"))
@@ -57,17 +64,10 @@ def write_derived(run: Run) -> None:
     """Write measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run, and last the file that holds
     their checksums."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
-    rows = [asdict(caveat) for caveat in run.caveats]
-    derived.write(
-        run.path,
-        truth,
-        {
-            MEASUREMENTS: stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics)),
-            "estimates.csv": csv_text(run.estimates.drop(columns="cell")).encode(),
-            "comparisons.csv": csv_text(comparison_frame(run)).encode(),
-            "caveats.csv": csv_text(pd.DataFrame(rows, columns=list(_CAVEAT_COLUMNS))).encode(),
-        },
-    )
+    figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
+    text = texts(run, "estimates", "comparisons", "caveats")
+    csv_files = {f"{name}.csv": each.encode() for name, each in text.items()}
+    derived.write(run.path, truth, {MEASUREMENTS: figures, **csv_files})
 
 
 def derive(path: Path | str) -> None:
@@ -83,7 +83,7 @@ def derive(path: Path | str) -> None:
 def derive_outdated(path: Path) -> None:
     """Make the derived files of a run with trials where they are missing, or were made from other files than it has
     now."""
-    if (path / JOURNAL).exists() and not derived.is_current(path, truth_of(path)):
+    if (path / JOURNAL).exists() and not derived.is_made_from(path, truth_of(path), today=True):
         derive(path)
 
 

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -17,18 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.analysis import cells as analysis
-from mountlab.core import chain
-from mountlab.core.disk import (
-    ROOT,
-    UNFINISHED,
-    clear,
-    keep_directory,
-    make_directory,
-    new_directory,
-    replace_file,
-    shown,
-    tidy,
-)
+from mountlab.core import chain, disk
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
@@ -50,17 +39,8 @@ BEGIN_S = 60.0
 """How long another process that begins a run or a batch at this moment is waited for."""
 
 LIBRARIES = (
-    "mountlab",
-    "numpy",
-    "pandas",
-    "scipy",
-    "matplotlib",
-    "seaborn",
-    "fabric",
-    "papermill",
-    "nbconvert",
-    "jupyterlab",
-)
+    "mountlab", "numpy", "pandas", "scipy", "matplotlib", "seaborn", "fabric", "papermill", "nbconvert", "jupyterlab",
+)  # fmt: skip
 
 
 def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
@@ -77,8 +57,8 @@ class RunWriter:
     def __init__(self, path: Path) -> None:
         """Go on writing where a journal ends: what a crash has left half-written is put right first."""
         self.path = path
-        tidy(path)
-        tidy(path / "raw")
+        disk.tidy(path)
+        disk.tidy(path / "raw")
         if torn := mend(path / JOURNAL):
             warnings.warn(torn, MountlabWarning, stacklevel=2)
         journal = read_checked(path)
@@ -89,25 +69,11 @@ class RunWriter:
     @classmethod
     def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
         path = results / plan.run_id
-        info = {
-            "schema": SCHEMA,
-            "mountlab_version": metadata.version("mountlab"),
-            "run_id": plan.run_id,
-            "status": "running",
-            "created_at": _now(),
-            "finished_at": None,
-            "box": asdict(plan.box),
-            "facts": dict(facts),
-            "versions": versions(),
-            "git_commit": git_commit(),
-            "seed": plan.seed,
-            "order": [trial.trial_id for trial in plan.trials],
-            "parameters": resolved.parameters,
-            "left_out": dict(plan.sweep.left_out),
-            "published": [_figure_row(figure) for figure in load_published(plan.sweep.published)],
-            **({"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}),
-        }
-        _begin(path, {"sweep.yml": as_yaml(resolved.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
+        batch = {"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}
+        order = [trial.trial_id for trial in plan.trials]
+        _begin(
+            path, "sweep.yml", resolved.parameters, plan.sweep, plan.box, facts, seed=plan.seed, order=order, more=batch
+        )
         return cls(path)
 
     def has(self, trial_id: str) -> bool:
@@ -115,7 +81,7 @@ class RunWriter:
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         with self._keeping():
-            keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(files))
+            disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(files))
 
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
@@ -123,7 +89,7 @@ class RunWriter:
         Files of an attempt that never reached the journal make place for these.
         """
         with self._keeping():
-            keep_directory(self.path / "raw" / trial.trial_id, files)
+            disk.keep_directory(self.path / "raw" / trial.trial_id, files)
             self._head = append(self.path, trial, raw=raw_sums.digest_of(files), before=self._head)
         self._done.add(trial.trial_id)
 
@@ -138,7 +104,7 @@ class RunWriter:
                 f"what is measured cannot be written any more: the run stops, {kept}",
                 where=error.where,
                 got=error.got,
-                next_step=f"{error.next_step}; then: make resume RUN={shown(self.path)}",
+                next_step=f"{error.next_step}; then: make resume RUN={disk.shown(self.path)}",
             ) from error
 
     def ended(self) -> list[Trial]:
@@ -156,28 +122,54 @@ class RunWriter:
         info = run_json(self.path)
         told = {stop.cell: _stop_row(stop) for stop in stops}
         ending = {"trials": len(self._done), "head": self._head}
-        changed = {
-            **info,
-            "status": status,
-            "finished_at": _now(),
-            chain.ENDING: ending,
-            **({"stopped": told} if told else {}),
-        }
-        replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
+        changed = {**info, "status": status, "finished_at": _now(), chain.ENDING: ending}
+        changed |= {"stopped": told} if told else {}
+        disk.replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
 
 
-def _begin(path: Path, files: Mapping[str, str]) -> None:
-    """A run directory with its first files, there with all of them or not at all."""
+def _begin(
+    path: Path,
+    file: str,
+    parameters: Mapping[str, Any],
+    sweep: Sweep,
+    box: Box,
+    facts: Mapping[str, Any],
+    *,
+    seed: int | None,
+    order: Sequence[str],
+    more: Mapping[str, Any],
+) -> None:
+    """Make a run directory, there with all of its first files or not at all. `file`: the one that holds the
+    parameters; `order`: the ids of the trials; `more`: keys of run.json that not every run has."""
+    info = {
+        "schema": SCHEMA,
+        "mountlab_version": metadata.version("mountlab"),
+        "run_id": path.name,
+        "status": "running",
+        "created_at": _now(),
+        "finished_at": None,
+        "box": asdict(box),
+        "facts": dict(facts),
+        "versions": versions(),
+        "git_commit": git_commit(),
+        "seed": seed,
+        "order": list(order),
+        "parameters": dict(parameters),
+        "left_out": dict(sweep.left_out),
+        "published": [_figure_row(figure) for figure in load_published(sweep.published)],
+        **more,
+    }
+    files = {file: as_yaml(parameters), "run.json": json.dumps(chain.bound(info), indent=1)}
     with beginning(path.parent):
-        new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
+        disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
 
 
 @contextmanager
 def beginning(results: Path) -> Iterator[None]:
     """Be the only process that makes a run or a batch below `results`. What is half-made there is nobody's: it goes."""
-    make_directory(results)
+    disk.make_directory(results)
     with held(results, what="list of runs", name=".beginning", wait_s=BEGIN_S):
-        clear(results, f".*{UNFINISHED}")
+        disk.clear(results, f".*{disk.UNFINISHED}")
         yield
 
 
@@ -232,7 +224,7 @@ def git_commit() -> str | None:
 
 
 def _git(*words: str) -> str:
-    argv = ["git", "--no-optional-locks", "-C", str(ROOT), *words]
+    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *words]
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
@@ -254,25 +246,9 @@ class ImportedRun:
 def keep_imported(run: ImportedRun, *, results: Path = RESULTS) -> Path:
     """Write a run directory for logs from elsewhere, and return it."""
     path = results / new_run_id(run.sweep, replace(run.box, name="imported"), results)
-    info = {
-        "schema": SCHEMA,
-        "mountlab_version": metadata.version("mountlab"),
-        "run_id": path.name,
-        "status": "running",
-        "created_at": _now(),
-        "finished_at": None,
-        "box": asdict(run.box),
-        "facts": dict(run.facts),
-        "versions": versions(),
-        "git_commit": git_commit(),
-        "seed": None,
-        "order": [trial.trial_id for trial, _ in run.trials],
-        "parameters": dict(run.parameters),
-        "left_out": {},
-        "published": [_figure_row(figure) for figure in load_published(run.sweep.published)],
-        "imported": {"sweep": asdict(run.sweep), "files": dict(run.files)},
-    }
-    _begin(path, {"import.yml": as_yaml(run.parameters), "run.json": json.dumps(chain.bound(info), indent=1)})
+    order = [trial.trial_id for trial, _ in run.trials]
+    imported = {"imported": {"sweep": asdict(run.sweep), "files": dict(run.files)}}
+    _begin(path, "import.yml", run.parameters, run.sweep, run.box, run.facts, seed=None, order=order, more=imported)
     writer = RunWriter(path)
     for trial, files in run.trials:
         writer.record(trial, files)

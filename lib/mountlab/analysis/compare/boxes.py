@@ -15,18 +15,9 @@ import numpy as np
 import pandas as pd
 
 from mountlab.analysis.cells import by_block, counted, log_ratios
+from mountlab.analysis.compare import figures
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences
-from mountlab.analysis.compare.figures import (
-    CellOverRuns,
-    SharedFigure,
-    common_cells,
-    level_of,
-    over_runs,
-    rule_of,
-    shared_figures,
-    smallest_effect_of,
-)
 from mountlab.analysis.run_view import Measured, RunView
 from mountlab.analysis.same_cells import aligned
 from mountlab.analysis.verdicts import cell_id, together
@@ -76,7 +67,7 @@ class Across:
     runs: tuple[RunView, ...]
     boxes: tuple[str, ...]
     ratios: tuple[RatioOverBoxes, ...]
-    cells: tuple[CellOverRuns, ...]
+    cells: tuple[figures.CellOverRuns, ...]
     differences: tuple[Difference, ...]
     caveats: tuple[Caveat, ...]
     level: float
@@ -106,20 +97,20 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
     common.
     """
     measured, absent = _measured(aligned(runs), dict(missing or {}))
-    boxes, level = tuple(map(box_of, measured)), level_of(measured)
-    smallest = smallest_effect_of(measured)
-    figures = shared_figures(measured, whole=True)
-    common = [common_cells(measured[0].sweep, other.sweep) for other in measured[1:]]
+    boxes, level = tuple(map(box_of, measured)), figures.level_of(measured)
+    smallest = figures.smallest_effect_of(measured)
+    shared = figures.shared_figures(measured, whole=True)
+    common = [figures.common_cells(measured[0].sweep, other.sweep) for other in measured[1:]]
     found = differences(measured[0], measured[1:], common)
     return Across(
         runs=tuple(measured),
         boxes=boxes,
         ratios=tuple(_ratios(measured, level, smallest)),
-        cells=tuple(over_runs(measured, figures, level)),
+        cells=tuple(figures.over_runs(measured, shared, level)),
         differences=tuple(each for each in found if each.what != "box"),  # their names differ: that is the factor
         level=level,
         smallest_effect=smallest,
-        caveats=tuple(_caveats(measured, boxes, figures, absent)),
+        caveats=tuple(_caveats(measured, boxes, shared, absent)),
         missing=absent,
     )
 
@@ -165,7 +156,7 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
     further = further_box(found, level)
     blocks = [by_block(counted(run.measurements)) for run in runs]
     spreads = [spread(list(map(_in_blocks, on_each, blocks)), level=level) for on_each in answers]
-    adjusted = alike_p(spreads, rule_of(runs, level))
+    adjusted = alike_p(spreads, figures.rule_of(runs, level))
     columns = (answers, over, further.low.tolist(), further.high.tolist(), spreads, adjusted)
     yield from starmap(RatioOverBoxes, zip(*columns, strict=True))
 
@@ -174,12 +165,8 @@ def _logs_of(on_each: Sequence[Comparison | None]) -> list[float]:
     """The log ratio of each box, NaN where there is none. Where trials ran into the time limit it is the median of the
     blocks; where this has no value on one box there is none over boxes: the others are not a fair choice of boxes."""
     unknown = any(each is not None and each.censored and not math.isfinite(each.ratio) for each in on_each)
-    return [math.nan if unknown else _log_of(each) for each in on_each]
-
-
-def _log_of(comparison: Comparison | None) -> float:
-    known = comparison is not None and 0 < comparison.ratio < math.inf
-    return math.log(comparison.ratio) if known and comparison else math.nan
+    ratios = [math.nan if unknown or each is None else each.ratio for each in on_each]
+    return [math.log(ratio) if 0 < ratio < math.inf else math.nan for ratio in ratios]
 
 
 def _in_blocks(
@@ -190,22 +177,19 @@ def _in_blocks(
         return []
     cells = (cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline))
     ours, theirs = (values.get((cell, comparison.metric, comparison.label), {}) for cell in cells)
-    return [math.exp(each) for each in log_ratios(ours, theirs)]
+    return [math.exp(each) for each in log_ratios(ours, theirs).values()]
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _caveats(
-    runs: Sequence[RunView], boxes: Sequence[str], figures: Sequence[SharedFigure], absent: Mapping[str, str]
+    runs: Sequence[RunView], boxes: Sequence[str], shared: Sequence[figures.SharedFigure], absent: Mapping[str, str]
 ) -> Iterator[Caveat]:
     for name, why in absent.items():
-        yield of_run(
-            "box-missing",
-            "warning",
-            f"{name} has no figures, and nothing here is about it: {in_one_line(why)}",
-        )
-    yield from _not_everywhere(boxes, figures)
+        what = f"{name} has no figures, and nothing here is about it: {in_one_line(why)}"
+        yield of_run("box-missing", "warning", what)
+    yield from _not_everywhere(boxes, shared)
     yield from _at_the_limit(boxes, runs)
     yield from _one_machine(runs, boxes)
     if len(boxes) < FEW_BOXES:
@@ -257,9 +241,9 @@ def _at_the_limit(boxes: Sequence[str], runs: Sequence[RunView]) -> Iterator[Cav
             )
 
 
-def _not_everywhere(boxes: Sequence[str], figures: Sequence[SharedFigure]) -> Iterator[Caveat]:
+def _not_everywhere(boxes: Sequence[str], shared: Sequence[figures.SharedFigure]) -> Iterator[Caveat]:
     without: dict[str, list[str]] = {}
-    for each in figures:
+    for each in shared:
         for name, own in zip(boxes, each.values, strict=True):
             if not own:
                 without.setdefault(name, []).append(each.cell.id)

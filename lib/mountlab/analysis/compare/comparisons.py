@@ -69,13 +69,8 @@ def comparisons_of(
 
 def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
     p_same, needed, ratio = found.pop("p_equivalent_adjusted"), found.pop("needed"), found.pop("ratio")
-    said = verdict(
-        ratio,
-        p_adjusted=found["p_adjusted"],
-        p_equivalent_adjusted=p_same,
-        level=level,
-        more_is_better=higher_is_better(about.metric, about.better),
-    )
+    p, more = found["p_adjusted"], higher_is_better(about.metric, about.better)
+    said = verdict(ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=level, more_is_better=more)
     return Comparison(
         **vars(about),
         **found,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mountlab.analysis.same_cells import same_cell
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Estimate
 from mountlab.core.model import Cell, Sweep, Until
+from mountlab.core.numbers import first_few
 from mountlab.stats import estimate, sequential
 from mountlab.stats.between import Spread, alike_p, spread
 
@@ -55,8 +56,8 @@ def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
         raise PlanError(
             "the two runs have no cell in common",
             where="compare",
-            got=f"B has {_some(sorted(theirs.values()))}",
-            allowed=f"cells of A: {_some([cell.id for cell in a.cells])}",
+            got=f"B has {first_few(sorted(theirs.values()), _MOST_NAMED)}",
+            allowed=f"cells of A: {first_few([cell.id for cell in a.cells], _MOST_NAMED)}",
             next_step="run the same sweep twice; names of file systems and workloads tell what is the same",
         )
     _check_definitions(a, b)
@@ -77,11 +78,6 @@ def _check_definitions(a: Sweep, b: Sweep) -> None:
             )
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
-
-
 # ── their figures ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -94,28 +90,19 @@ class RunFigures:
     steps: Mapping[FigureKey, float]
 
     @classmethod
-    def of(cls, run: ComparedRun) -> RunFigures:
+    def of(cls, run: ComparedRun, *, whole: bool = False) -> RunFigures:
+        """`whole`: without a value for cells of which a trial ran into its time limit: runs share no blocks in which
+        such a trial has a rank, and the others alone are the quick ones."""
         values: dict[FigureKey, list[float]] = {}
         units: dict[FigureKey, str] = {}
         frame = counted(run.measurements)
         columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
         for cell, metric, label, unit, value in zip(*columns, strict=True):
-            values.setdefault((cell, metric, label), []).append(float(value))
+            own = values.setdefault((cell, metric, label), [])
+            if not (whole and late_trials(run.censored, cell, metric)):
+                own.append(float(value))
             units[cell, metric, label] = unit
         return cls(values, units, figure_steps(run.sweep, run.measurements))
-
-    @classmethod
-    def whole(cls, run: ComparedRun) -> RunFigures:
-        """The same, without a value for cells of which a trial ran into its time limit: runs share no blocks in which
-        such a trial has a rank, and the others alone are the quick ones."""
-        found = cls.of(run)
-        return replace(
-            found,
-            values={
-                (cell, metric, label): [] if late_trials(run.censored, cell, metric) else own
-                for (cell, metric, label), own in found.values.items()
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -138,7 +125,7 @@ def shared_figures(
     """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
     name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells of
     which a trial ran into its time limit."""
-    figures = [RunFigures.whole(run) if whole else RunFigures.of(run) for run in runs]
+    figures = [RunFigures.of(run, whole=whole) for run in runs]
     cells: dict[FigureKey, Cell] = {}
     for run, own in zip(runs, figures, strict=True):
         for cell, key in _own_keys(run, own, metrics):

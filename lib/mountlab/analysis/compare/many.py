@@ -11,19 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mountlab.analysis import verdicts
+from mountlab.analysis.compare import figures
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ
-from mountlab.analysis.compare.figures import (
-    CellOverRuns,
-    FigureKey,
-    RunFigures,
-    SharedFigure,
-    common_cells,
-    level_of,
-    name_of,
-    over_runs,
-    smallest_effect_of,
-)
+from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigure
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.analysis.same_cells import aligned
@@ -37,7 +28,7 @@ FEW_RUNS = 5
 
 
 @dataclass(frozen=True)
-class CellAgainstFirst(CellOverRuns):
+class CellAgainstFirst(figures.CellOverRuns):
     """One figure of one cell in every run, and against the first of them."""
 
     ratios: tuple[CellRatio | None, ...]
@@ -68,9 +59,9 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     _check(runs)
     runs = aligned(runs)
     first, others = runs[0], runs[1:]
-    level = level_of(runs)
-    common = [common_cells(first.sweep, other.sweep) for other in others]
-    names = tuple(map(name_of, range(len(runs))))
+    level = figures.level_of(runs)
+    common = [figures.common_cells(first.sweep, other.sweep) for other in others]
+    names = tuple(map(figures.name_of, range(len(runs))))
     found = differences(first, others, common)
     return ManyRuns(
         runs=tuple(runs),
@@ -80,7 +71,7 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
         differences=found,
         caveats=tuple(_caveats(runs, names, common, found)),
         level=level,
-        smallest_effect=smallest_effect_of(runs),
+        smallest_effect=figures.smallest_effect_of(runs),
     )
 
 
@@ -111,17 +102,17 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFir
     for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
         for each in ratios:
             by_key.setdefault((each.cell.id, each.metric, each.label), {})[place] = each
-    figures = [RunFigures.whole(run) for run in runs]
-    shared = [_shared(key, own, figures) for key, own in by_key.items()]
-    for found, own in zip(over_runs(runs, shared, level), by_key.values(), strict=True):
+    of_runs = [RunFigures.of(run, whole=True) for run in runs]
+    shared = [_shared(key, own, of_runs) for key, own in by_key.items()]
+    for found, own in zip(figures.over_runs(runs, shared, level), by_key.values(), strict=True):
         yield CellAgainstFirst(**vars(found), ratios=tuple(own.get(place) for place in range(len(runs))))
 
 
-def _shared(key: FigureKey, ratios: dict[int, CellRatio], figures: Sequence[RunFigures]) -> SharedFigure:
+def _shared(key: FigureKey, ratios: dict[int, CellRatio], of_runs: Sequence[RunFigures]) -> SharedFigure:
     """A figure with the values of the first run and of those that have a ratio to it."""
     one = next(iter(ratios.values()))
-    values = (own.values[key] if place in {0, *ratios} else () for place, own in enumerate(figures))
-    steps = tuple(own.steps.get(key, 0.0) for own in figures)
+    values = (own.values[key] if place in {0, *ratios} else () for place, own in enumerate(of_runs))
+    steps = tuple(own.steps.get(key, 0.0) for own in of_runs)
     return SharedFigure(one.cell, one.metric, one.label, one.unit, tuple(values), steps)
 
 

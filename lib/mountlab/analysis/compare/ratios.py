@@ -13,17 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mountlab.analysis.cells import answer_labels, counted
+from mountlab.analysis.compare import figures
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
-from mountlab.analysis.compare.figures import (
-    FigureKey,
-    RunFigures,
-    common_cells,
-    level_of,
-    name_of,
-    rule_of,
-    smallest_effect_of,
-    table_of,
-)
+from mountlab.analysis.compare.figures import FigureKey, RunFigures
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison
@@ -64,7 +56,7 @@ class _Asked:
     @property
     def sides(self) -> Sides:
         name = self.cell.filesystem.name
-        baseline, candidate = f"{name} in {name_of(0)}", f"{name} in {name_of(self.other)}"
+        baseline, candidate = f"{name} in {figures.name_of(0)}", f"{name} in {figures.name_of(self.other)}"
         return Sides.of(self.cell.workload, *self.key[1:], baseline=baseline, candidate=candidate)
 
 
@@ -74,34 +66,35 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
     Raises PlanError where a run has no cell, or no figure, in common with the first.
     """
     runs = (first, *others)
-    figures = [RunFigures.whole(run) for run in runs]
-    asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, figures, place)]
-    ours = [figures[each.other].values[each.key] for each in asked]
-    theirs = [figures[0].values[each.key] for each in asked]
+    of_runs = [RunFigures.of(run, whole=True) for run in runs]
+    asked = [each for place, run in enumerate(others, 1) for each in _in_common(first, run, of_runs, place)]
+    ours = [of_runs[each.other].values[each.key] for each in asked]
+    theirs = [of_runs[0].values[each.key] for each in asked]
     steps = (
-        np.array([figures[each.other].steps[each.key] for each in asked]),
-        np.array([figures[0].steps[each.key] for each in asked]),
+        np.array([of_runs[each.other].steps[each.key] for each in asked]),
+        np.array([of_runs[0].steps[each.key] for each in asked]),
     )
-    found, level = compare_rows_unpaired(table_of(ours), table_of(theirs), steps=steps), level_of(runs)
-    together = family(found, level=level, smallest_effect=smallest_effect_of(runs), until=rule_of(runs, level))
+    level, smallest = figures.level_of(runs), figures.smallest_effect_of(runs)
+    found = compare_rows_unpaired(figures.table_of(ours), figures.table_of(theirs), steps=steps)
+    together = family(found, level=level, smallest_effect=smallest, until=figures.rule_of(runs, level))
     compared = comparisons_of((each.sides for each in asked), found, together, level=level, method=WELCH_METHOD)
-    made = [(each.other, _cell_ratio(each, own, figures)) for each, own in zip(asked, compared, strict=True)]
+    made = [(each.other, _cell_ratio(each, own, of_runs)) for each, own in zip(asked, compared, strict=True)]
     return [tuple(ratio for place, ratio in made if place == other) for other in range(1, len(runs))]
 
 
-def _cell_ratio(asked: _Asked, comparison: Comparison, figures: Sequence[RunFigures]) -> CellRatio:
-    a, b = (figures[place].values[asked.key] for place in (0, asked.other))
-    return CellRatio(asked.cell, comparison, figures[0].units[asked.key], _mean(a), _mean(b), len(a), len(b))
+def _cell_ratio(asked: _Asked, comparison: Comparison, of_runs: Sequence[RunFigures]) -> CellRatio:
+    a, b = (of_runs[place].values[asked.key] for place in (0, asked.other))
+    return CellRatio(asked.cell, comparison, of_runs[0].units[asked.key], _mean(a), _mean(b), len(a), len(b))
 
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else math.nan
 
 
-def _in_common(first: ComparedRun, run: ComparedRun, figures: Sequence[RunFigures], place: int) -> list[_Asked]:
+def _in_common(first: ComparedRun, run: ComparedRun, of_runs: Sequence[RunFigures], place: int) -> list[_Asked]:
     """The figures that a run shares with the first, in the same unit."""
-    of_a, of_b = figures[0], figures[place]
-    wanted = list(_keys(first, run, common_cells(first.sweep, run.sweep)))
+    of_a, of_b = of_runs[0], of_runs[place]
+    wanted = list(_keys(first, run, figures.common_cells(first.sweep, run.sweep)))
     both = [(cell, key) for cell, key in wanted if key in of_a.values and key in of_b.values]
     asked = [_Asked(place, cell, key) for cell, key in both if of_a.units[key] == of_b.units[key]]
     if not asked:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
+from typing import TypeVar
 
 from mountlab.filesystems.guard import BOUND, OURS
 from mountlab.publish.identities.names import ORDINARY
 
+_A = TypeVar("_A", IPv4Address, IPv6Address)
 NO_UUID = "00000000-0000-0000-0000-"
 """How the UUIDs begin that stand in the place of others."""
 
@@ -19,7 +21,7 @@ class Pattern:
     """One form. `value` names the group that is replaced, `accept` says whether a match is what it looks like."""
 
     kind: str
-    regex: re.Pattern[str]
+    regex: str
     accept: Callable[[re.Match[str]], bool] = lambda _: True
     hint: str = ""
     """A piece of text without which nothing can match: looked for first, as that is fast."""
@@ -29,37 +31,27 @@ class Pattern:
     def find(self, text: str) -> Iterator[re.Match[str]]:
         """Every match that is one."""
         if self.hint in text:
-            yield from (match for match in self.regex.finditer(text) if self.accept(match))
+            yield from (match for match in re.finditer(self.regex, text) if self.accept(match))
 
 
 def is_address(text: str) -> bool:
     """Whether a whole text is an IPv4 or IPv6 address."""
-    return _v4(text) is not None or _v6(text) is not None
+    return _address(IPv4Address, text) is not None or _address(IPv6Address, text) is not None
 
 
-def _v4(text: str) -> IPv4Address | None:
+def _address(kind: Callable[[str], _A], text: str) -> _A | None:
     try:
-        return IPv4Address(text)
-    except AddressValueError:
-        return None
-
-
-def _v6(text: str) -> IPv6Address | None:
-    try:
-        return IPv6Address(text)
+        return kind(text)
     except AddressValueError:
         return None
 
 
 # --- what only looks like one -----------------------------------------------------------------------------------------
 
-_VERSION_BEFORE = re.compile(
-    r"\b(?:versions?|ver|v|release|rel|rev|revision|firmware|fw|build|patch|level|api|lib\w*)\.?[\"']?\s*[:= (\"']*\Z",
-    re.IGNORECASE,
-)
-
-_SURELY_VERSION_BEFORE = re.compile(
-    r"\b(?:versions?|ver|v|release|rel|rev|revision|firmware|fw)\.?[\"']?\s*[:= (\"']*\Z", re.IGNORECASE
+_SURELY = "versions?|ver|v|release|rel|rev|revision|firmware|fw"
+_SURELY_VERSION_BEFORE, _VERSION_BEFORE = (
+    re.compile(rf"\b(?:{words})\.?[\"']?\s*[:= (\"']*\Z", re.IGNORECASE)
+    for words in (_SURELY, rf"{_SURELY}|build|patch|level|api|lib\w*")
 )
 _ALWAYS_ADDRESSES = tuple(map(IPv4Network, ("192.168.0.0/16", "172.16.0.0/12", "169.254.0.0/16")))
 _TEN = IPv4Network("10.0.0.0/8")
@@ -68,7 +60,7 @@ _TEN = IPv4Network("10.0.0.0/8")
 
 def _is_host_address(match: re.Match[str]) -> bool:
     """An IPv4 address of a host: no loopback, no mask, no version such as 'fio-3.33.1.2', '1.2.3.4-rc1', 'v1.2.3.4'."""
-    address, text = _v4(match["value"]), match.string
+    address, text = _address(IPv4Address, match["value"]), match.string
     if address is None or address.is_loopback or int(address) >> 24 in (0, 255):
         return False
     before, after = text[max(0, match.start("value") - 24) : match.start("value")], text[match.end("value") :][:2]
@@ -82,7 +74,8 @@ def _is_host_address(match: re.Match[str]) -> bool:
 
 def _is_host_address_6(match: re.Match[str]) -> bool:
     """An IPv6 address that has more than a time or a C++ name: three groups, or one of three digits and more."""
-    address = _v6(match["value"].rstrip(".:") if not match["value"].endswith("::") else match["value"])
+    text = match["value"] if match["value"].endswith("::") else match["value"].rstrip(".:")
+    address = _address(IPv6Address, text)
     if address is None or address.is_loopback or address.is_unspecified:
         return False
     groups = [group for group in match["value"].split(":") if group]
@@ -159,6 +152,7 @@ def _in_groups(match: re.Match[str]) -> bool:
 _PAIR = "[0-9A-Fa-f]{2}"
 _HEX = "[0-9A-Fa-f]"
 _NAME = r"[^\W\d][\w.-]*"
+_IS = r"[\"']?\s*[:=]\s*[\"']?"
 _LISTED = r"[-dlcbps](?:[r-][w-][xsStT-]){3}[.+@]?\s+\d+\s+"
 """What begins a line of `ls -l`, up to the user."""
 _ROOT = r"==> root <==\n\d+ \d+ \d+ "
@@ -168,135 +162,57 @@ _HOST = r"(?P<value>[A-Za-z0-9][\w.-]*)"
 _LOGIN = r"(?<![\w.@/-])[a-z_][\w.-]{1,31}"
 
 PATTERNS = (
-    Pattern("key", re.compile(r"(?:ssh-\w+|ecdsa-sha2-\S+) (?P<value>AAAA[A-Za-z0-9+/]{20,}=*)"), hint=" AAAA"),
-    Pattern("key", re.compile(r"\bSHA256:(?P<value>[A-Za-z0-9+/]{43})"), hint="SHA256:"),
-    Pattern(
-        "device",
-        re.compile(r"/dev/disk/by-(?!path/)[a-z]+/(?P<value>[^\s\"'`,;)\]}<>|]+)"),
-        _is_name_of_device,
-        hint="/dev/disk/by-",
-    ),
-    Pattern(
-        "device",
-        re.compile(r"/dev/mapper/(?P<value>(?:[\w.+@=#-]|\\\\?(?:x[0-9a-f]{2}|0[0-7]{2}))*\w)"),
-        _is_mapped,
-        hint="/dev/mapper/",
-        tells=True,
-    ),
-    Pattern(
-        "device",
-        re.compile(r"(?<![\w-])(?P<value>(?:ata|nvme|scsi|usb|mmc)-[A-Za-z0-9][\w.+=-]*_[\w.+=-]*\w)"),
-        _has_serial,
-    ),
-    Pattern(
-        "uuid",
-        re.compile(rf"(?<!\w)(?P<value>{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}})(?!\w)"),
-        _is_foreign_uuid,
-        hint="-",
-    ),
-    Pattern(
-        "wwn",
-        re.compile(
-            rf"(?<![\w.])(?P<value>(?:wwn-0x|naa\.|eui\.){_HEX}{{16,32}}|(?:t10|iqn|nqn)\.[\w.:+-]{{6,}}"
-            rf"|0x5{_HEX}{{15}})(?!\w)"
-        ),
-    ),
-    Pattern(
-        "wwn", re.compile(rf"WWN Device Id:\s*(?P<value>{_HEX} {_HEX}{{6}} {_HEX}{{9}})(?!\w)"), hint="WWN Device Id:"
-    ),
-    Pattern("wwn", re.compile(rf"(?<![\w-])(?P<value>scsi-[1-8]{_HEX}{{16,32}})(?![0-9A-Za-z])"), hint="scsi-"),
-    Pattern("mac", re.compile(r"(?<![A-Za-z0-9])(?:en|wl|ww)x(?P<value>[0-9a-f]{12})(?![0-9A-Za-z])"), hint="x"),
-    Pattern(
-        "mac",
-        re.compile(rf"(?<![\w.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![\w.]\w|\w)"),
-        _is_dotted_hardware,
-        hint=".",
-    ),
-    Pattern(
-        "address",
-        re.compile(rf"(?<![\w.])(?P<value>(?:{_HEX}\.){{8,32}}ip6\.arpa|(?:\d{{1,3}}\.){{2,4}}in-addr\.arpa)(?!\w)"),
-        hint=".arpa",
-    ),
-    Pattern(
-        "mac",
-        re.compile(rf"(?<![\w:-])(?P<value>{_PAIR}(?::{_PAIR}){{5,}}|{_PAIR}(?:-{_PAIR}){{5}})(?![\w:-])"),
-        _is_hardware,
-    ),
-    Pattern(
-        "address",
-        re.compile(rf"(?<![\w:.])(?P<value>(?={_HEX}{{0,4}}:{_HEX}{{0,4}}:)[0-9A-Fa-f:.]{{2,45}})(?:%\w+)?(?![\w:])"),
-        _is_host_address_6,
-        hint=":",
-    ),
-    Pattern(
-        "address",
-        re.compile(r"(?<![\w.])(?P<value>\d{1,3}(?:\.\d{1,3}){3})(?!\.?\d)(?![A-Za-z])"),
-        _is_host_address,
-        hint=".",
-    ),
-    Pattern("address", re.compile(r"(?<!\w)(?P<value>ip-\d{1,3}(?:-\d{1,3}){3})(?!\d)"), hint="ip-"),
-    Pattern("machine", re.compile(rf"machine-id[\"']?[\s:=\"']+(?P<value>{_HEX}{{32}})(?!\w)"), hint="machine-id"),
-    Pattern(
-        "container",
-        re.compile(rf"(?:docker|containers?|overlay2?|pods?|snapshots|libpod)[/-](?P<value>{_HEX}{{64}})"),
-    ),
-    Pattern(
-        "serial",
-        re.compile(
-            r"(?i:\b(?:ID_)?serial(?:[_ ]?(?:number|no|short))?)[\"']?\s*[:=]\s*[\"']?(?P<value>[A-Za-z0-9][\w.+-]{3,})"
-        ),
-        _has_digit,
-        tells=True,
-    ),
-    Pattern(
-        "serial",
-        re.compile(r"(?<![\w/])(?i:sn|s/n)[\"']?\s*[:=]\s*[\"']?(?P<value>[A-Za-z0-9][\w.+-]{5,})"),
-        _has_digit,
-        tells=True,
-    ),
-    Pattern(
-        "user",
-        re.compile(r"/(?:home|Users)/(?P<value>(?:[^\W\d]|\\u[0-9a-f]{4})(?:[\w.-]|\\u[0-9a-f]{4})*)(?![\w.-])"),
-        tells=True,
-    ),
-    Pattern(
-        "user",
-        re.compile(
-            rf"(?:(?<![A-Za-z0-9_])|(?<=\\n))(?:(?:SUDO_|REMOTE_)?USER|LOGNAME|USERNAME)=[\"']?(?P<value>{_NAME})"
-        ),
-        tells=True,
-    ),
-    Pattern("user", re.compile(rf"\b[ef]?s?uid=\d+\((?P<value>{_NAME})\)"), hint="uid=", tells=True),
-    Pattern("user", re.compile(r"(?<=[=,])\d+\((?P<value>[^()\n]+)\)"), _in_groups, hint="gid=", tells=True),
-    Pattern("user", re.compile(rf"{_ROOT}(?P<value>\S+) "), hint="==> root <==", tells=True),
-    Pattern("user", re.compile(rf"{_ROOT}\S+ (?P<value>[^\n]+)"), hint="==> root <==", tells=True),
-    Pattern("user", re.compile(rf"{_LISTED}(?P<value>\S+)\s"), _is_named, tells=True),
-    Pattern("user", re.compile(rf"{_LISTED}\S+\s+(?P<value>\S+)\s"), _is_named, tells=True),
-    Pattern(
-        "host",
-        re.compile(
-            rf"(?:{_MONTH}\s+\d\d? \d\d:\d\d:\d\d(?:\.\d+)?|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,:+Z-]*) "
-            rf"{_HOST} [\w./()@-]+(?:\[\d+\])?:"
-        ),
-        _is_machine,
-        tells=True,
-    ),
-    Pattern(
-        "host", re.compile(rf"(?<![A-Za-z] )(?<![\w/])Linux {_HOST} \d+\.\d+"), _is_machine, hint="Linux ", tells=True
-    ),
-    Pattern("host", re.compile(rf"\bLinux \d+\.\S+ \({_HOST}\)"), _is_machine, hint="Linux ", tells=True),
-    Pattern(
-        "user", re.compile(rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)"), _is_login, hint="@", tells=True
-    ),
-    Pattern(
-        "host", re.compile(rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?))"), _is_login, hint="@", tells=True
-    ),
-    Pattern(
-        "host",
-        re.compile(
-            r"(?<![\w./-])(?P<value>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+"
-            r"(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa))(?![\w-])"
-        ),
-    ),
-)
+    Pattern("key", r"(?:ssh-\w+|ecdsa-sha2-\S+) (?P<value>AAAA[A-Za-z0-9+/]{20,}=*)", hint=" AAAA"),
+    Pattern("key", r"\bSHA256:(?P<value>[A-Za-z0-9+/]{43})", hint="SHA256:"),
+    Pattern("device", r"/dev/disk/by-(?!path/)[a-z]+/(?P<value>[^\s\"'`,;)\]}<>|]+)",
+            _is_name_of_device, hint="/dev/disk/by-"),
+    Pattern("device", r"/dev/mapper/(?P<value>(?:[\w.+@=#-]|\\\\?(?:x[0-9a-f]{2}|0[0-7]{2}))*\w)",
+            _is_mapped, hint="/dev/mapper/", tells=True),
+    Pattern("device", r"(?<![\w-])(?P<value>(?:ata|nvme|scsi|usb|mmc)-[A-Za-z0-9][\w.+=-]*_[\w.+=-]*\w)", _has_serial),
+    Pattern("uuid", rf"(?<!\w)(?P<value>{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}})(?!\w)",
+            _is_foreign_uuid, hint="-"),
+    Pattern("wwn", rf"(?<![\w.])(?P<value>(?:wwn-0x|naa\.|eui\.){_HEX}{{16,32}}|(?:t10|iqn|nqn)\.[\w.:+-]{{6,}}"
+            rf"|0x5{_HEX}{{15}})(?!\w)"),
+    Pattern("wwn", rf"WWN Device Id:\s*(?P<value>{_HEX} {_HEX}{{6}} {_HEX}{{9}})(?!\w)", hint="WWN Device Id:"),
+    Pattern("wwn", rf"(?<![\w-])(?P<value>scsi-[1-8]{_HEX}{{16,32}})(?![0-9A-Za-z])", hint="scsi-"),
+    Pattern("mac", r"(?<![A-Za-z0-9])(?:en|wl|ww)x(?P<value>[0-9a-f]{12})(?![0-9A-Za-z])", hint="x"),
+    Pattern("mac", rf"(?<![\w.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![\w.]\w|\w)",
+            _is_dotted_hardware, hint="."),
+    Pattern("address", rf"(?<![\w.])(?P<value>(?:{_HEX}\.){{8,32}}ip6\.arpa|(?:\d{{1,3}}\.){{2,4}}in-addr\.arpa)(?!\w)",
+            hint=".arpa"),
+    Pattern("mac", rf"(?<![\w:-])(?P<value>{_PAIR}(?::{_PAIR}){{5,}}|{_PAIR}(?:-{_PAIR}){{5}})(?![\w:-])",
+            _is_hardware),
+    Pattern("address",
+            rf"(?<![\w:.])(?P<value>(?={_HEX}{{0,4}}:{_HEX}{{0,4}}:)[0-9A-Fa-f:.]{{2,45}})(?:%\w+)?(?![\w:])",
+            _is_host_address_6, hint=":"),
+    Pattern("address", r"(?<![\w.])(?P<value>\d{1,3}(?:\.\d{1,3}){3})(?!\.?\d)(?![A-Za-z])",
+            _is_host_address, hint="."),
+    Pattern("address", r"(?<!\w)(?P<value>ip-\d{1,3}(?:-\d{1,3}){3})(?!\d)", hint="ip-"),
+    Pattern("machine", rf"machine-id[\"']?[\s:=\"']+(?P<value>{_HEX}{{32}})(?!\w)", hint="machine-id"),
+    Pattern("container", rf"(?:docker|containers?|overlay2?|pods?|snapshots|libpod)[/-](?P<value>{_HEX}{{64}})"),
+    Pattern("serial",
+            rf"(?i:\b(?:ID_)?serial(?:[_ ]?(?:number|no|short))?){_IS}(?P<value>[A-Za-z0-9][\w.+-]{{3,}})",
+            _has_digit, tells=True),
+    Pattern("serial", rf"(?<![\w/])(?i:sn|s/n){_IS}(?P<value>[A-Za-z0-9][\w.+-]{{5,}})", _has_digit, tells=True),
+    Pattern("user", r"/(?:home|Users)/(?P<value>(?:[^\W\d]|\\u[0-9a-f]{4})(?:[\w.-]|\\u[0-9a-f]{4})*)(?![\w.-])",
+            tells=True),
+    Pattern("user",
+            rf"(?:(?<![A-Za-z0-9_])|(?<=\\n))(?:(?:SUDO_|REMOTE_)?USER|LOGNAME|USERNAME)=[\"']?(?P<value>{_NAME})",
+            tells=True),
+    Pattern("user", rf"\b[ef]?s?uid=\d+\((?P<value>{_NAME})\)", hint="uid=", tells=True),
+    Pattern("user", r"(?<=[=,])\d+\((?P<value>[^()\n]+)\)", _in_groups, hint="gid=", tells=True),
+    Pattern("user", rf"{_ROOT}(?P<value>\S+) ", hint="==> root <==", tells=True),
+    Pattern("user", rf"{_ROOT}\S+ (?P<value>[^\n]+)", hint="==> root <==", tells=True),
+    Pattern("user", rf"{_LISTED}(?P<value>\S+)\s", _is_named, tells=True),
+    Pattern("user", rf"{_LISTED}\S+\s+(?P<value>\S+)\s", _is_named, tells=True),
+    Pattern("host", rf"(?:{_MONTH}\s+\d\d? \d\d:\d\d:\d\d(?:\.\d+)?|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,:+Z-]*) "
+            rf"{_HOST} [\w./()@-]+(?:\[\d+\])?:",
+            _is_machine, tells=True),
+    Pattern("host", rf"(?<![A-Za-z] )(?<![\w/])Linux {_HOST} \d+\.\d+", _is_machine, hint="Linux ", tells=True),
+    Pattern("host", rf"\bLinux \d+\.\S+ \({_HOST}\)", _is_machine, hint="Linux ", tells=True),
+    Pattern("user", rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)", _is_login, hint="@", tells=True),
+    Pattern("host", rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?))", _is_login, hint="@", tells=True),
+    Pattern("host", r"(?<![\w./-])(?P<value>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+"
+            r"(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa))(?![\w-])"),
+)  # fmt: skip
 """Looked for in this order: a longer form before one that could be a part of it."""

@@ -49,31 +49,13 @@ _FACTS = ("hostname", "kernel", "os", "machine", "cpu_model")
 _COUNTS = ("cpus", "memory_bytes")
 _ROOM = 1 << 63
 _TIMES, _NUMBERS = ("created_at", "finished_at"), ("trials", "ok", "failed", *_COUNTS, "seed")
+_RUN_COLUMNS = (
+    "run", "run_id", "sweep", "question", "box", "status", *_TIMES, "trials", "ok", "failed", *_FACTS, *_COUNTS,
+    "mountlab_version", "git_commit", "seed", "batch", "figures_from", "facts", "parameters",
+)  # fmt: skip
 RUN_TYPES = pa.schema(
-    [
-        (name, pa.timestamp("us") if name in _TIMES else pa.int64() if name in _NUMBERS else pa.string())
-        for name in (
-            "run",
-            "run_id",
-            "sweep",
-            "question",
-            "box",
-            "status",
-            *_TIMES,
-            "trials",
-            "ok",
-            "failed",
-            *_FACTS,
-            *_COUNTS,
-            "mountlab_version",
-            "git_commit",
-            "seed",
-            "batch",
-            "figures_from",
-            "facts",
-            "parameters",
-        )
-    ]
+    (name, pa.timestamp("us") if name in _TIMES else pa.int64() if name in _NUMBERS else pa.string())
+    for name in _RUN_COLUMNS
 )
 """Columns of a run's row."""
 
@@ -167,14 +149,9 @@ def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
     columns["elapsed_s"] = [math.nan if each is None else float(each) for each in columns["elapsed_s"]]
     columns["started_at"] = [moment(each) for each in columns["started_at"]]
     types = {
-        "block": pa.int32(),
-        "attempts": pa.int32(),
-        "warmup": pa.bool_(),
-        "set_aside": pa.bool_(),
-        "seed": pa.int64(),
-        "elapsed_s": pa.float64(),
-        "started_at": pa.timestamp("us"),
-    }
+        "block": pa.int32(), "attempts": pa.int32(), "warmup": pa.bool_(), "set_aside": pa.bool_(),
+        "seed": pa.int64(), "elapsed_s": pa.float64(), "started_at": pa.timestamp("us"),
+    }  # fmt: skip
     arrays = {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}
     return _named(name, pa.table(arrays))
 
