@@ -305,7 +305,7 @@ SORTED: dict[str, tuple[Sequence[str], list[int]]] = {
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kinds = {"Number": "number", "Interval": "interval"}
-    head = [Column("Row"), *(Column(name, kinds.get(name, "text")) for name in SORTED)]  # type: ignore[arg-type]
+    head = [Column("Row"), *(Column(name, kinds.get(name, "")) for name in SORTED)]  # type: ignore[arg-type]
     rows = [[f"r{place}", *(texts[place] for texts, _ in SORTED.values())] for place in range(len(NUMBERS))]
     one = html.table(head, [Rows(rows[:3], "first"), Rows(rows[3:], "second")], caption="In groups")
     path = tmp_path_factory.mktemp("table") / "table.html"

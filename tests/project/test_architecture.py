@@ -99,7 +99,6 @@ NEVER_CALLED_BY_US = {
     "zipfile writes it": {"compress_type", "create_system"},
     "openpyxl writes it": {"data_type", "font", "freeze_panes"},
     "junitparser writes it": {"system_out"},
-    "a template of html.py reads it": {"css"},
     "doubles for tests (box/testing.py)": {"RecordingBox", "fail"},
 }
 """Reason to names. Only what another library, a file or a template reaches may stand here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,14 +153,8 @@ def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
     for path, info in runs_below(results):
         boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
         boxes.setdefault(str(info.get("box", {}).get("name")), path)
-    for runs in by_name.values():
-        newest, *others = runs.values()
-        sweep = read_sweep(newest).sweep
-        fitting = [path for path in (*reversed(others), newest) if _is_comparable(path, sweep)]
-        if len(fitting) > 1:
-            return fitting
-    said = f"no sweep has runs on two boxes below {disk.shown(results)}/"
-    raise StoreError(f"{said}; name some in `runs`", where=disk.shown(results))
+    oldest_first = (list(runs.values())[::-1] for runs in by_name.values())
+    return _fitting(oldest_first, like=-1, kind="runs on two boxes", results=results)
 
 
 def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
@@ -169,8 +163,7 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     path = paths.found(run).resolve()
     name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
     others = (each for each, info in runs_below(results) if info["run_id"] != name)
-    fitting = (each for each in others if _is_comparable(each, sweep))
-    found = next(fitting, None)
+    found = next((each for each in others if _is_comparable(each, sweep)), None)
     if found is None:
         said = f"no other run below {disk.shown(results)}/ has a cell in common with {disk.shown(path)}"
         raise StoreError(f"{said}; name one in `run_b`", where=disk.shown(results))
@@ -183,12 +176,17 @@ def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
     by_name: dict[str, list[Path]] = {}
     for path, info in runs_below(results):
         by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
-    for runs in by_name.values():
-        sweep = read_sweep(runs[-1]).sweep
-        fitting = [path for path in reversed(runs) if _is_comparable(path, sweep)]
+    return _fitting((runs[::-1] for runs in by_name.values()), like=0, kind="two runs", results=results)
+
+
+def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: Path) -> list[Path]:
+    """The runs of the first sweep of which two or more can be compared with the one at place `like`."""
+    for runs in of_sweeps:
+        sweep = read_sweep(runs[like]).sweep
+        fitting = [path for path in runs if _is_comparable(path, sweep)]
         if len(fitting) > 1:
             return fitting
-    said = f"no sweep has two runs below {disk.shown(results)}/"
+    said = f"no sweep has {kind} below {disk.shown(results)}/"
     raise StoreError(f"{said}; name some in `runs`", where=disk.shown(results))
 
 

@@ -19,7 +19,7 @@ from mountlab.core.names import cell_id, metric_heading, workload_label
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows
 from mountlab.report.sections.shared import orders
 from mountlab.results import paths, store
 from mountlab.results.info import is_derived, read_info, read_verdicts, runs_below
@@ -73,15 +73,8 @@ def _entry(path: Path, info: Mapping[str, Any]) -> RunEntry:
         told = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
     except AlteredError as error:
         told = f"comparisons.csv: {error.what}"
-    return RunEntry(
-        path,
-        question,
-        str(info["created_at"]),
-        str(info["box"]["name"]),
-        str(info["status"]),
-        told,
-        is_derived(path),
-    )
+    created, box, status = str(info["created_at"]), str(info["box"]["name"]), str(info["status"])
+    return RunEntry(path, question, created, box, status, told, is_derived(path))
 
 
 # ── choosing a run ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,18 +101,13 @@ class RunBrowser:
         import ipywidgets
 
         search = ipywidgets.Text(placeholder="Search question, name, box, date, verdict", layout={"width": "40rem"})
-        listed = ipywidgets.Select(
-            options=self._options(""),
-            value=self.chosen.path,
-            rows=8,
-            layout={"width": "calc(100% - 4px)", "max_width": "72rem"},
-        )
+        wide = {"width": "calc(100% - 4px)", "max_width": "72rem"}
+        listed = ipywidgets.Select(options=self._options(""), value=self.chosen.path, rows=8, layout=wide)
         about = ipywidgets.HTML(self._about().text)
 
         def narrow(_: object) -> None:
-            listed.options = self._options(search.value) or [
-                (f"No run matches. Still chosen: {self.chosen.path.name}", self.chosen.path)
-            ]
+            none = (f"No run matches. Still chosen: {self.chosen.path.name}", self.chosen.path)
+            listed.options = self._options(search.value) or [none]
 
         def choose(_: object) -> None:
             if listed.value is not None:
@@ -142,13 +130,12 @@ class RunBrowser:
         show(self._widget if self._widget is not None else self._page())
 
     def _page(self) -> Html:
-        head = [Column("Run", "code"), Column("Question"), Column("Box"), Column("Verdicts"), Column("Status")]
-        rows: list[list[Text]] = [
-            [html.code(each.path.name), each.question, each.box, each.verdict, each.status] for each in self.entries
+        head: Head = [Column("Run", "code"), "Question", "Box", "Verdicts", "Status"]
+        rows = [
+            (html.code(each.path.name), each.question, each.box, each.verdict, each.status) for each in self.entries
         ]
-        return html.table(
-            head, [Rows(rows)], caption=f"{numbers.counted(len(rows), 'run')}; chosen: {self.chosen.path.name}"
-        )
+        caption = f"{numbers.counted(len(rows), 'run')}; chosen: {self.chosen.path.name}"
+        return html.table(head, [Rows(rows)], caption=caption)
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -182,17 +169,13 @@ class Slice:
         Raises InputError where there is none."""
         seq, own = self.run.trials[["trial_id", "seq"]], self._part(self.run.measurements)
         if own.empty:
+            filesystems, workloads = (", ".join(names) or "none" for names in (self.filesystems, self.workloads))
             raise InputError(
                 "nothing was measured of what is picked",
-                got=f"{self.metric} of {self._picked}",
+                got=f"{self.metric} of {filesystems} under {workloads}",
                 next_step="pick another metric, or more file systems and workloads",
             )
         return own.merge(seq, on="trial_id", how="left")
-
-    @property
-    def _picked(self) -> str:
-        filesystems, workloads = (", ".join(names) or "none" for names in (self.filesystems, self.workloads))
-        return f"{filesystems} under {workloads}"
 
     @property
     def scale(self) -> Scale:
@@ -205,13 +188,9 @@ class Slice:
 
     @property
     def comparisons(self) -> list[Any]:
-        return [
-            each
-            for each in self.run.comparisons
-            if each.metric == self.metric
-            and each.candidate in self.filesystems
-            and workload_label(each.workload, each.factors) in self.workloads
-        ]
+        own = (each for each in self.run.comparisons if each.metric == self.metric)
+        own = (each for each in own if workload_label(each.workload, each.factors) in self.workloads)
+        return [each for each in own if each.candidate in self.filesystems]
 
     def _part(self, frame: pd.DataFrame) -> pd.DataFrame:
         cells = {cell_id(fs, workload) for fs in self.filesystems for workload in self.workloads}
@@ -271,16 +250,10 @@ class Explorer:
 
         part, wide = self.slice, {"width": "19rem"}
         kind = ipywidgets.Dropdown(options=list(KINDS), value=self.kind, description="Plot", layout=wide)
-        metric = ipywidgets.Dropdown(
-            options=[(metric_heading(each), each) for each in self.metrics],
-            value=part.metric,
-            description="Metric",
-            layout=wide,
-        )
+        headings = [(metric_heading(each), each) for each in self.metrics]
+        metric = ipywidgets.Dropdown(options=headings, value=part.metric, description="Metric", layout=wide)
         names, labels = (
-            ipywidgets.SelectMultiple(
-                options=list(own), value=own, rows=min(6, len(own)), description=said, layout=wide
-            )
+            ipywidgets.SelectMultiple(options=own, value=own, rows=min(6, len(own)), description=said, layout=wide)
             for own, said in ((part.filesystems, "File systems"), (part.workloads, "Workloads"))
         )
         drawn = ipywidgets.HTML(self._drawn().text)

@@ -94,19 +94,10 @@ def _write_change(directory: Path, history: History, change: Change, years: Year
     compare = f"python -m mountlab compare {shlex.join(sides)}"
     body = history_view.change_body(history, change, _links(years.results, history, change), compare=compare)
     made = page(body, title=history_text.change_title(history, change), kind="change").encode()
-    store.write_files(
-        directory,
-        {
-            name: data
-            for name, data in (("report.html", made), ("entry.json", entry))
-            if _differs(directory / name, data)
-        },
-    )
+    kept = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}
+    files = {"report.html": made, "entry.json": entry}
+    store.write_files(directory, {name: data for name, data in files.items() if kept.get(name) != data})
     return directory / "report.html"
-
-
-def _differs(file: Path, data: bytes) -> bool:
-    return not file.exists() or file.read_bytes() != data
 
 
 def _links(results: Path, history: History, change: Change) -> dict[str, str]:

@@ -122,13 +122,10 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
         wanted = {title: frame for title, frame in wanted.items() if title != "censored"}
     if form == "xlsx":
         return {f"{name}.xlsx": workbook(wanted)}
-    kept = wanted if pivot is None else _of_a_pivot(name, wanted)
+    if pivot is not None:
+        wanted = {title: wanted[of] for title, of in ((name, "mean"), (f"{name}-censored", "censored")) if of in wanted}
     write = _csv if form == "csv" else _parquet
-    return {f"{title}.{form}": write(frame) for title, frame in kept.items()}
-
-
-def _of_a_pivot(name: str, wanted: Tables) -> Tables:
-    return {name: wanted["mean"]} | ({f"{name}-censored": wanted["censored"]} if "censored" in wanted else {})
+    return {f"{title}.{form}": write(frame) for title, frame in wanted.items()}
 
 
 def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
@@ -156,10 +153,8 @@ def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[st
     rows joined by '-'."""
     own = estimates[estimates["metric"].isin(pivot.metrics)]
     if own.empty:
-        got, allowed = (
-            ", ".join(pivot.metrics),
-            ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded",
-        )
+        got = ", ".join(pivot.metrics)
+        allowed = ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded"
         raise ParameterError("the run has no such figures", where="--metric", got=got, allowed=allowed)
     levels = {name: _levels(sweep, name) for name in dict.fromkeys(n for w in sweep.workloads for n in w.factors)}
     levels |= {
@@ -266,9 +261,8 @@ def _sheet(book: Any, title: str, frame: pd.DataFrame) -> None:
     for number, row in enumerate(rows, start=1):
         for place, value in enumerate(row, start=1):
             field = sheet.cell(number, place)
-            text = isinstance(value, str)
-            field.value = visible(value) if text else _plain(value)
-            if text:
+            field.value = visible(value) if isinstance(value, str) else _plain(value)
+            if isinstance(value, str):
                 field.data_type = "s"  # else text that begins with '=' would be a formula
             if number == len(note) + 1:
                 field.font = Font(bold=True)
@@ -281,5 +275,4 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, bool | int | float):
         return value
-    item = getattr(value, "item", None)
-    return item() if item else str(value)
+    return value.item() if hasattr(value, "item") else str(value)

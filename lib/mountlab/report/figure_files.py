@@ -12,6 +12,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core.errors import InputError
 from mountlab.plots import Plot
 from mountlab.report.sections.figures import PLOTS
+from mountlab.report.sections.shared import names_of
 
 FORMS = ("svg", "png", "pdf")
 CM_PER_IN = 2.54
@@ -50,12 +51,9 @@ def _keys(plot: Plot) -> str:
 
 
 def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
-    names = [fs.name for fs in run.sweep.filesystems]
+    names, smallest = names_of(run), run.sweep.design.smallest_effect
     if any(verdicts.effect(each) >= 0 for each in run.comparisons):
-        yield (
-            "ratios",
-            plots.plot_ratios(run.comparisons, smallest_effect=run.sweep.design.smallest_effect, filesystems=names),
-        )
+        yield "ratios", plots.plot_ratios(run.comparisons, smallest_effect=smallest, filesystems=names)
     for part, draw in PLOTS.items():
         for number, plot in enumerate(draw(run), start=1):
             yield f"{part}-{number}", plot

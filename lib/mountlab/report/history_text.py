@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from statistics import median_low
 from typing import Any
 
@@ -129,41 +130,26 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
 def _left_out(found: Sequence[History]) -> Iterator[str]:
     """The runs that do not count, and those that count by their mean, with the reason."""
     out = [(history, point) for history in found for point in history.left_out]
-    for pairs, why, then in (
-        ([pair for pair in out if not pair[1].censored], "whose mean is 0 or no number", "No ratio to 0 exists"),
-        (
-            [pair for pair in out if pair[1].censored],
-            "of whose trials half or more ran into their time limit, or whose metric a limit does not bound",
-            "They have no median",
-        ),
-    ):
-        if pairs:
-            yield (
-                f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}. {then}: look at these runs "
-                "yourself."
-            )
+    limit = "of whose trials half or more ran into their time limit, or whose metric a limit does not bound"
+    no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
+    for censored, why, then in (no_ratio, (True, limit, "They have no median")):
+        if pairs := [pair for pair in out if bool(pair[1].censored) == censored]:
+            left = f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}."
+            yield f"{left} {then}: look at these runs yourself."
     late = [(history, point) for history in found for point in history.by_median]
     if late:
-        yield (
-            f"{_figures_of(late)} {_have(late)} trials that ran into their time limit: the figure is the median of all "
-            f"trials, with these as the worst; the newest is {_newest(late)}."
-        )
+        median = "the figure is the median of all trials, with these as the worst"
+        has = f"{'has' if len(late) == 1 else 'have'} trials that ran into their time limit"
+        yield f"{_figures_of(late)} {has}: {median}; the newest is {_newest(late)}."
     zero = [(history, point) for history in found for point in history.by_mean]
     if zero:
-        yield (
-            f"{_figures_of(zero)} hold a trial of 0: they count by the logarithm "
-            "of their mean, and as odd runs where they are far off."
-        )
+        count = "they count by the logarithm of their mean, and as odd runs where they are far off"
+        yield f"{_figures_of(zero)} hold a trial of 0: {count}."
 
 
 def _figures_of(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
-    return (
-        f"{numbers.counted(len(pairs), 'figure')} of {numbers.counted(len({point.run for _, point in pairs}), 'run')}"
-    )
-
-
-def _have(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
-    return "has" if len(pairs) == 1 else "have"
+    runs = {point.run for _, point in pairs}
+    return f"{numbers.counted(len(pairs), 'figure')} of {numbers.counted(len(runs), 'run')}"
 
 
 def _newest(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
@@ -239,16 +225,10 @@ def overview_row(history: History) -> tuple[str, ...]:
     key, ends = history.key, (history.points[:1], history.points[-1:])
     size = soon(history)
     days = ", ".join(f"{history.points[c.at].at:%Y-%m-%d} × {numbers.number(c.ratio, 2)}" for c in history.changes)
-    return (
-        key.sweep,
-        key.box,
-        key.cell,
-        names.metric_noun(key.metric, key.label),
-        str(len(history.points)),
-        *(numbers.quantity(end[0].mean, key.unit) if end else "none" for end in ends),
-        days or "none shown",
-        f"{numbers.percent(size[1])} in {size[0]} runs" if size else "none yet",
-    )
+    means = [numbers.quantity(end[0].mean, key.unit) if end else "none" for end in ends]
+    visible = f"{numbers.percent(size[1])} in {size[0]} runs" if size else "none yet"
+    what = (key.sweep, key.box, key.cell, names.metric_noun(key.metric, key.label))
+    return (*what, str(len(history.points)), *means, days or "none shown", visible)
 
 
 def _run_rows(history: History) -> list[tuple[str, ...]]:
@@ -271,15 +251,8 @@ def run_row(history: History, place: int) -> tuple[str, ...]:
     one = point.estimate
     has_interval = point.n > 1 and not point.censored
     bounds = f"{numbers.quantity(one.low, unit)} to {numbers.quantity(one.high, unit)}" if has_interval else "none"
-    n = words.trial_count(point.n, point.censored)
-    return (
-        point.run,
-        f"{point.at:%Y-%m-%d %H:%M}",
-        point.facts.get("kernel", "not known"),
-        n,
-        numbers.quantity(point.mean, unit),
-        bounds,
-    )
+    n, mean = words.trial_count(point.n, point.censored), numbers.quantity(point.mean, unit)
+    return (point.run, _day(point.at), point.facts.get("kernel", "not known"), n, mean, bounds)
 
 
 def group_row(group: Group) -> tuple[str, ...]:
@@ -290,39 +263,21 @@ def group_row(group: Group) -> tuple[str, ...]:
     return (group.name, str(one.n), numbers.quantity(one.mean, one.unit), bounds, figures.value, figures.interval)
 
 
-_COLUMNS = (
-    "sweep", "box", "cell", "metric", "label", "unit", "run", "date", "kernel", "n", "censored", "mean", "low", "high",
-    "sd",
-    "since",
+_OF_KEY, _OF_POINT, _OF_ESTIMATE = (
+    ("sweep", "box", "cell", "metric", "label", "unit"), ("n", "censored", "mean"), ("low", "high", "sd"),
 )  # fmt: skip
 
 
 def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
     """One row a run and figure below a row of names; `since`: the first run of its level, '' before any change."""
-    yield _COLUMNS
+    yield (*_OF_KEY, "run", "date", "kernel", *_OF_POINT, *_OF_ESTIMATE, "since")
+    of_key, of_point, of_estimate = (attrgetter(*names) for names in (_OF_KEY, _OF_POINT, _OF_ESTIMATE))
     for history in found:
-        key, since = history.key, ""
-        starts = {change.at for change in history.changes}
+        since, starts = "", {change.at for change in history.changes}
         for place, point in enumerate(history.points):
-            one, since = point.estimate, point.run if place in starts else since
-            yield (
-                key.sweep,
-                key.box,
-                key.cell,
-                key.metric,
-                key.label,
-                key.unit,
-                point.run,
-                point.at.isoformat(),
-                point.facts.get("kernel", ""),
-                point.n,
-                point.censored,
-                point.mean,
-                one.low,
-                one.high,
-                one.sd,
-                since,
-            )
+            since = point.run if place in starts else since
+            run = (point.run, point.at.isoformat(), point.facts.get("kernel", ""))
+            yield (*of_key(history.key), *run, *of_point(point), *of_estimate(point.estimate), since)
 
 
 def history_json(found: Sequence[History]) -> dict[str, Any]:

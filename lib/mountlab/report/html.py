@@ -9,49 +9,44 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, StrictUndefined
 
-from mountlab.checks.caveats import SEVERITY_WORDS, CaveatGroup
+from mountlab.checks.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.text import visible
 
+if TYPE_CHECKING:  # pages without plots need no Matplotlib
+    from mountlab.plots import Plot
+
 _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
 
-JUPYTERLAB_STYLE = "".join(
-    (
-        "<style>",
-        *(
-            f".jp-OutputArea .{rule}"
-            for rule in (
-                "caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
-                "border-left:4px solid var(--jp-border-color1)}",
-                "caveat.warning{border-color:var(--jp-warn-color1)}",
-                "caveat.error{border-color:var(--jp-error-color1)}",
-                "caveat p{margin:.25rem 0}",
-                "caveat-head{font-weight:600}",
-                "caveat-head .badge::after{content:':'}",
-                "answer p:first-child{font-weight:600}",
-                "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
-                "column{min-width:0;flex:1 1 26rem}",
-                "number{text-align:right}",
-                "group th{text-align:left}",
-                "scroll{overflow-x:auto}",
-                "scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
-                "scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
-                "facts{margin:.5rem 0}",
-                "facts div{display:flex;gap:1rem}",
-                "facts :is(dt,dd){float:none;width:auto;margin:0}",
-                "facts dt{flex:0 0 12rem;font-weight:600}",
-                "facts dd{min-width:0;overflow-wrap:anywhere}",
-            )
-        ),
-        "</style>",
-    )
+_RULES = (
+    "caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
+    "border-left:4px solid var(--jp-border-color1)}",
+    "caveat.warning{border-color:var(--jp-warn-color1)}",
+    "caveat.error{border-color:var(--jp-error-color1)}",
+    "caveat p{margin:.25rem 0}",
+    "caveat-head{font-weight:600}",
+    "caveat-head .badge::after{content:':'}",
+    "answer p:first-child{font-weight:600}",
+    "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
+    "column{min-width:0;flex:1 1 26rem}",
+    "number{text-align:right}",
+    "group th{text-align:left}",
+    "scroll{overflow-x:auto}",
+    "scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
+    "scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
+    "facts{margin:.5rem 0}",
+    "facts div{display:flex;gap:1rem}",
+    "facts :is(dt,dd){float:none;width:auto;margin:0}",
+    "facts dt{flex:0 0 12rem;font-weight:600}",
+    "facts dd{min-width:0;overflow-wrap:anywhere}",
 )
+JUPYTERLAB_STYLE = f"<style>{''.join(f'.jp-OutputArea .{rule}' for rule in _RULES)}</style>"
 """Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
 
 
@@ -141,7 +136,7 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {%- macro table(caption, label, head, groups) %}
 <div class="scroll" role="region" aria-label="{{ label }}" tabindex="0"><table><caption>{{ caption }}</caption>
 <thead><tr>
-{% for column in head %}<th scope="col"{{ class_of(column.css) }}>{{ column.heading }}</th>{% endfor %}
+{% for column in head %}<th scope="col"{{ class_of(column.kind) }}>{{ column.heading }}</th>{% endfor %}
 </tr></thead>
 {% for group in groups %}
 <tbody>
@@ -150,9 +145,9 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {% endif %}
 {% for row in group.rows %}<tr>{% for cell in row %}
 {% if loop.first %}
-<th scope="row"{{ class_of(head[0].css) }}>{{ cell }}</th>
+<th scope="row"{{ class_of(head[0].kind) }}>{{ cell }}</th>
 {%- else %}
-<td{{ class_of(head[loop.index0].css) }}>
+<td{{ class_of(head[loop.index0].kind) }}>
 {%- if head[loop.index0].kind == "code" and cell %}<code>{{ cell }}</code>{% else %}{{ cell }}{% endif %}</td>
 {%- endif %}
 {% endfor %}</tr>
@@ -265,18 +260,7 @@ def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
     return _made("figure", title, keys, drawing)
 
 
-class Drawing(Protocol):
-    """What a page needs of a plot: plots know no HTML, and pages without plots need no Matplotlib."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def legend(self) -> Mapping[str, Any]: ...
-
-    def svg(self) -> str: ...
-
-
-def plot(drawing: Drawing) -> Html:
+def plot(drawing: Plot) -> Html:
     """A plot below its title and the keys to its marks."""
     keys = [swatch(name, mark.colour, mark.glyph) for name, mark in drawing.legend.items()]
     return figure(drawing.title, Html(drawing.svg()), keys=keys)
@@ -301,12 +285,16 @@ class Column:
     are kept on one line."""
 
     heading: Text
-    kind: Literal["text", "number", "interval", "code"] = "text"
+    kind: Literal["", "number", "interval", "code"] = ""
 
-    @property
-    def css(self) -> str:
-        """The style of its cells; plain text has none."""
-        return "" if self.kind == "text" else self.kind
+
+Head = Sequence[Column | Text]
+"""The columns of a table; a text is a column of text with that heading."""
+
+
+def numeric(*headings: Text) -> list[Column]:
+    """Columns of numbers."""
+    return [Column(heading, "number") for heading in headings]
 
 
 @dataclass(frozen=True)
@@ -317,7 +305,7 @@ class Rows:
     heading: Text = ""
 
 
-def table(head: Sequence[Column], groups: Sequence[Rows], *, caption: Text) -> Html:
+def table(head: Head, groups: Sequence[Rows], *, caption: Text) -> Html:
     """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide.
 
     Raises ValueError for a row that has more or fewer cells than there are columns.
@@ -325,7 +313,16 @@ def table(head: Sequence[Column], groups: Sequence[Rows], *, caption: Text) -> H
     odd = next((row for group in groups for row in group.rows if len(row) != len(head)), None)
     if odd is not None:
         raise ValueError(f"{len(odd)} cells for {numbers.counted(len(head), 'column')}: {odd}")
-    return _made("table", caption, words_of(caption), head, _aligned(head, groups))
+    columns = [each if isinstance(each, Column) else Column(each) for each in head]
+    return _made("table", caption, words_of(caption), columns, _aligned(columns, groups))
+
+
+def grouped_table(head: Head, rows: Iterable[tuple[Text, Sequence[Text]]], *, caption: Text) -> Html:
+    """A table whose rows lie below the heading that comes with each."""
+    groups: dict[Text, list[Sequence[Text]]] = {}
+    for heading, row in rows:
+        groups.setdefault(heading, []).append(row)
+    return table(head, [Rows(own, heading) for heading, own in groups.items()], caption=caption)
 
 
 def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
@@ -347,6 +344,11 @@ def caveat_box(group: CaveatGroup) -> Html:
     alike = len({caveat.message for caveat in group.caveats}) == 1
     body = _one_message(group.caveats) if alike else _many_messages(group.caveats)
     return _made("caveat", group.severity, SEVERITY_WORDS[group.severity], group.heading, body)
+
+
+def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
+    """The caveats in one line, for those who read no further; told in full under their own heading."""
+    return paragraph(told(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
 
 
 def _one_message(caveats: Sequence[Caveat]) -> Html:

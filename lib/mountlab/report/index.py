@@ -7,7 +7,7 @@ figures were last derived; nothing is computed anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from mountlab.checks.caveats import SEVERITY_WORDS
@@ -79,14 +79,11 @@ def body(entries: Sequence[IndexEntry]) -> Html:
         return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
     told = [_told(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
     counts = Counter(each.kind for each in entries if not each.problem)
-    named = [f"{counts[kind]} {kind if counts[kind] == 1 else plural}" for kind, plural in _named(counts)]
+    found = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
+    named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in found]
     filters = Html(str(_LIST.filters(_choices(entries))))
     table = Html(str(_LIST.list(f"{listed(named)}; the newest first", told)))
     return html.joined(title, _broken(entries), filters, table)
-
-
-def _named(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [(kind, plural) for kind, plural in KINDS.items() if counts[kind]]
 
 
 def _broken(entries: Sequence[IndexEntry]) -> html.Text:
@@ -121,20 +118,13 @@ def _choices(entries: Sequence[IndexEntry]) -> list[tuple[str, str, dict[str, st
     """What the list can be narrowed by: name, label, and the values that occur."""
     known = [entry for entry in entries if not _unknown(entry)]
     verdicts = {each for entry in known for each in entry.verdicts or ("none",)}
-    severities = {each for entry in entries for each in SEVERITIES if entry.caveats.get(each)}
-    without = {"none"} if any(not any(entry.caveats.values()) for entry in known) else set()
+    words = {each: SEVERITY_WORDS[each] for each in SEVERITIES if any(entry.caveats.get(each) for entry in entries)}
+    without = {"none": "no caveats"} if any(not any(entry.caveats.values()) for entry in known) else {}
     kinds = {entry.kind for entry in entries}
     return [
         ("kind", "Kind", {kind: plural for kind, plural in KINDS.items() if kind in kinds}),
         ("box", "Box", {each: each for each in sorted({entry.box for entry in entries if entry.box})}),
         ("sweep", "Sweep", {each: each for each in sorted({entry.sweep for entry in entries if entry.sweep})}),
         ("verdict", "Verdict", {each: each for each in (*get_args(Verdict), "none") if each in verdicts}),
-        (
-            "severity",
-            "Caveats",
-            {
-                **{each: SEVERITY_WORDS[each] for each in SEVERITIES if each in severities},
-                **dict.fromkeys(without, "no caveats"),
-            },
-        ),
+        ("severity", "Caveats", words | without),
     ]

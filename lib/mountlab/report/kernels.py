@@ -111,9 +111,7 @@ class ForkedKernel:
 
     def poll(self) -> int | None:
         """Return the exit status; None while it runs."""
-        if self._status is None and self._server.has_answer():
-            self._status = self._server.answer()
-        return self._status
+        return self.wait() if self._status is None and self._server.has_answer() else self._status
 
     def wait(self) -> int:
         """Return the exit status at its end."""
@@ -142,6 +140,8 @@ class KernelServer:
             bufsize=0,
             start_new_session=True,
         )
+        self._orders: Any = self._process.stdin
+        self._answers: Any = self._process.stdout
         atexit.register(self.end)
 
     @property
@@ -163,7 +163,7 @@ class KernelServer:
         """Return a new kernel; None where the server has ended meanwhile."""
         order = {"arguments": list(arguments), "environment": dict(environment), "directory": directory}
         try:
-            self._pipe(self._process.stdin).write(json.dumps(order).encode() + b"\n")
+            self._orders.write(json.dumps(order).encode() + b"\n")
         except BrokenPipeError:
             return None
         pid = self.answer()
@@ -172,16 +172,11 @@ class KernelServer:
 
     def has_answer(self) -> bool:
         """Whether `answer` would return at once."""
-        return bool(select.select([self._pipe(self._process.stdout)], [], [], 0)[0])
+        return bool(select.select([self._answers], [], [], 0)[0])
 
     def answer(self) -> int:
         """Return the next number that the server says; that of SIGKILL where it has ended."""
-        return int(self._pipe(self._process.stdout).readline() or -signal.SIGKILL)
-
-    @staticmethod
-    def _pipe(stream: Any) -> Any:
-        assert stream is not None  # PIPE
-        return stream
+        return int(self._answers.readline() or -signal.SIGKILL)
 
 
 _lock = threading.Lock()

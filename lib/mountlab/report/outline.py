@@ -24,13 +24,8 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
         gone += [f"- {_title(part)}: {said}"] if said else []
         kept += [] if said else part
     if gone:
-        told = type(notebook.cells[0])(
-            cell_type="markdown",
-            id="left-out-parts",
-            metadata={},
-            source="\n".join(["## Nothing to show", "", *gone]),
-        )
-        kept.append(told)
+        source = "\n".join(["## Nothing to show", "", *gone])
+        kept.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))
     return type(notebook)({**notebook, "cells": kept}), resources
 
 

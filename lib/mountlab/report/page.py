@@ -51,7 +51,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
         contents=[*top, *parts] if len(parts) >= _FEWEST else [],
         code=_CODE in found.text,
         style=Html(_template("style.css")),
-        script=Html(script()),
+        script=Html(_template("page.js")),
         policy=policy(),
     )
     return visible(made)
@@ -80,14 +80,9 @@ def _new_id(text: str, taken: set[str]) -> str:
     return name if name not in taken | {"report"} else next(each for each in others if each not in taken)
 
 
-def script() -> str:
-    """The one script that a page may run."""
-    return _template("page.js")
-
-
 def policy() -> str:
     """What a page may load and run: nothing but what is in it, and of scripts only ours."""
-    ours = b64encode(sha256(script().encode()).digest()).decode()
+    ours = b64encode(sha256(_template("page.js").encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{ours}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
         "form-action 'none'"

@@ -79,11 +79,9 @@ def _estimate(cell: Cell, mean: float, low: float, high: float, n: int, late: in
 
 def _known(mean: float, low: float, high: float, factor: float) -> str:
     """As `mean_text`; the bounds alone where half of the trials or more ran into their time limit."""
-    return (
-        str(mean_figures(mean, low, high, factor=factor))
-        if math.isnan(mean)
-        else mean_text(mean, low, high, factor=factor)
-    )
+    if math.isnan(mean):
+        return str(mean_figures(mean, low, high, factor=factor))
+    return mean_text(mean, low, high, factor=factor)
 
 
 def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> PaperTable:
@@ -98,15 +96,9 @@ def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = verdicts.compared_figures(each)
     less = "" if each.more_is_better else ", less is better"
     verdict = verdicts.verdict_of(each, smallest_effect) if verdicts.has_interval(each) else "no interval"
-    return (
-        names.workload_label(each.workload, each.factors),
-        names.metric_noun(each.metric, each.label) + less,
-        f"{each.candidate} / {each.baseline}",
-        figures.value,
-        figures.interval,
-        verdicts.pair_count(each),
-        verdict,
-    )
+    what = (names.workload_label(each.workload, each.factors), names.metric_noun(each.metric, each.label) + less)
+    pair = f"{each.candidate} / {each.baseline}"
+    return (*what, pair, figures.value, figures.interval, verdicts.pair_count(each), verdict)
 
 
 def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: str | None) -> PaperTable:
@@ -117,18 +109,17 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
     parts = [frames[name].reindex(columns=means.columns) for name in ("mean", "low", "high", "n", "censored")]
     columns = []
     for name in means:
-        values = zip(*(each[name].tolist() for each in parts), strict=True)
-        columns.append(
-            [_cell(mean, low, high, n, late, scale.factor) for mean, low, high, n, late in values]
-            if name in cells
-            else means[name].tolist()
-        )
+        shown = means[name].tolist()
+        if name in cells:
+            values = zip(*(each[name].tolist() for each in parts), strict=True)
+            shown = [_cell(*figures, factor=scale.factor) for figures in values]
+        columns.append(shown)
     caption = f"{what[0].upper()}{what[1:]}, {scale.unit}: mean {PLUS_MINUS} half width of the interval"
     places = frozenset(place for place, name in enumerate(means) if name in cells)
     return PaperTable(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)
 
 
-def _cell(mean: float, low: float, high: float, n: float, late: float, factor: float) -> str:
+def _cell(mean: float, low: float, high: float, n: float, late: float, *, factor: float) -> str:
     """Empty for what is no cell; with n where trials ran into the time limit."""
     if late > 0:
         return f"{_known(mean, low, high, factor)} (n = {sentences.trial_count(int(n), int(late))})"

@@ -6,7 +6,7 @@ Texts are plain: `mountlab.report.html` escapes them on their way into a page.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mountlab.core.errors import in_one_line
@@ -67,7 +67,6 @@ def stop_text(stop: Stop) -> str:
 # ── what explains how much ───────────────────────────────────────────────────────────────────────────────────────────
 
 _SMALL_SHARE = 0.005
-_EFFECTS = {"residual": "from trial to trial"}
 
 
 def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
@@ -75,21 +74,19 @@ def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
     the effects of an analysis of variance (rows of stats.explained), the largest first."""
     rows = list(rows)
     if any(math.isnan(row["share"]) for row in rows):
-        return f"How the differences in {what} are shared out cannot be told: {_no_shares(rows)}."
+        alike = not any(row["sum_sq"] for row in rows)
+        missing = "cells are missing, so that effects overlap (see F and p)"
+        why = "all trials gave the same figure" if alike else missing
+        return f"How the differences in {what} are shared out cannot be told: {why}."
     ordered = sorted(rows, key=lambda row: -row["share"])
     told = [f"{effect_name(row['effect'])} {share_text(row)}" for row in ordered if row["share"] >= _SMALL_SHARE]
     return f"Of the differences in {what}: {listed(told)}."
 
 
-def _no_shares(rows: Sequence[Mapping[str, Any]]) -> str:
-    if not any(row["sum_sq"] for row in rows):
-        return "all trials gave the same figure"
-    return "cells are missing, so that effects overlap (see F and p)"
-
-
 def effect_name(effect: str) -> str:
     """'filesystem × bs'."""
-    return _EFFECTS.get(effect, effect.replace(" x ", " × ").replace("filesystem", "file system"))
+    spoken = effect.replace(" x ", " × ").replace("filesystem", "file system")
+    return "from trial to trial" if effect == "residual" else spoken
 
 
 def share_text(row: Mapping[str, Any]) -> str:

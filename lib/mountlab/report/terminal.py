@@ -37,15 +37,8 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
     figures = verdicts.compared_figures(each)
     what = workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
-    return (
-        what,
-        each.metric,
-        f"{each.candidate} / {each.baseline}",
-        figures.value,
-        figures.interval,
-        verdicts.pair_count(each),
-        _verdict(each, smallest_effect),
-    )
+    shown = (figures.value, figures.interval, verdicts.pair_count(each), _verdict(each, smallest_effect))
+    return (what, each.metric, f"{each.candidate} / {each.baseline}", *shown)
 
 
 def _verdict(each: Comparison, smallest_effect: float) -> str:
@@ -59,6 +52,5 @@ def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
     if not caveats:
         yield "No caveats."
     for group in grouped(caveats):
-        yield f"{group.severity}: {group.heading}" + (
-            f": {group.caveats[0].message}" if len(group.caveats) == 1 else ""
-        )
+        said = f": {group.caveats[0].message}" if len(group.caveats) == 1 else ""
+        yield f"{group.severity}: {group.heading}{said}"

@@ -14,7 +14,7 @@ from mountlab.checks import stated_facts
 from mountlab.core import numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.report import html, sentences
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import moment, swatches
 from mountlab.sweep import plan_text
 from mountlab.tools import data_lines
@@ -24,17 +24,11 @@ def options(run: RunView) -> Html:
     """One row for each option that was asked for, and for each that the kernel added, with the kernel's words."""
     if not run.options:
         return html.nothing("No option was asked for.")
-    head = [Column("File system"), Column("Kind"), Column("Asked"), Column("State"), Column("The kernel says", "code")]
-    rows = [
-        [
-            o.filesystem,
-            o.kind,
-            html.code(o.option) if o.option else "added by the kernel",
-            sentences.OPTION_STATES[o.state],
-            o.kernel_says,
-        ]
-        for o in run.options
-    ]
+    head: Head = ["File system", "Kind", "Asked", "State", Column("The kernel says", "code")]
+    rows: list[list[Text]] = []
+    for o in run.options:
+        asked = html.code(o.option) if o.option else "added by the kernel"
+        rows.append([o.filesystem, o.kind, asked, sentences.OPTION_STATES[o.state], o.kernel_says])
     return html.table(head, [Rows(rows)], caption="Options asked for, and what the kernel made of them")
 
 
@@ -54,31 +48,17 @@ def stopping(run: RunView) -> Html:
         f"Blocks went on {plan_text.rule_text(until)}. All cells of a workload leave together. "
         "Intervals are corrected for these looks after every block."
     )
-    head = [
-        Column("File system"),
-        Column("Blocks", "number"),
-        Column("n", "number"),
-        Column("Reached", "number"),
-        Column("Of"),
-        Column("Why no more"),
-    ]
+    head: Head = ["File system", *numeric("Blocks", "n", "Reached"), "Of", "Why no more"]
     keys = swatches(run)
-    groups: dict[str, list[list[Text]]] = {}
+    rows: list[tuple[str, list[Text]]] = []
     for stop in run.stops:
         cell = run.sweep.combinations[stop.cell]
-        filesystem = cell.filesystem.name
         reached = f"±\u00a0{numbers.percent(stop.half_width)}" if math.isfinite(stop.half_width) else numbers.MISSING
-        row = [
-            keys.get(filesystem, filesystem),
-            str(stop.blocks),
-            str(stop.n),
-            reached,
-            stop.metric,
-            sentences.stop_text(stop),
-        ]
-        groups.setdefault(cell.workload.label, []).append(row)
-    rows = [Rows(own, workload) for workload, own in groups.items()]
-    return html.joined(rule, html.table(head, rows, caption="Why each cell has no more trials; its widest interval"))
+        counts = [str(stop.blocks), str(stop.n), reached]
+        row: list[Text] = [keys[cell.filesystem.name], *counts, stop.metric, sentences.stop_text(stop)]
+        rows.append((cell.workload.label, row))
+    caption = "Why each cell has no more trials; its widest interval"
+    return html.joined(rule, html.grouped_table(head, rows, caption=caption))
 
 
 def trials(run: RunView) -> Html:
@@ -97,16 +77,8 @@ def trials(run: RunView) -> Html:
 
 
 def _trial_table(run: RunView, frame: pd.DataFrame, caption: str) -> Html:
-    head = [
-        Column("Trial"),
-        Column("Block", "number"),
-        Column("File system"),
-        Column("Workload"),
-        Column("Status"),
-        Column("Reason"),
-        Column("Started"),
-        Column("Took, s", "number"),
-    ]
+    what = ("File system", "Workload", "Status", "Reason", "Started")
+    head: Head = ["Trial", *numeric("Block"), *what, *numeric("Took, s")]
     rows = [_trial_row(run, row) for row in frame.sort_values("seq").to_dict("records")]
     return html.table(head, [Rows(rows)], caption=caption)
 
@@ -115,16 +87,9 @@ def _trial_row(run: RunView, row: Mapping[Any, Any]) -> list[Text]:
     workload = run.sweep.combinations[str(row["cell"])].workload.label
     status = f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
     reason = row["reason"] if isinstance(row["reason"], str) else ""
-    return [
-        str(row["trial_id"]),
-        str(row["block"]),
-        str(row["filesystem"]),
-        workload,
-        status,
-        reason,
-        moment(row["started_at"]),
-        numbers.number(float(row["elapsed_s"]), 2),
-    ]
+    took = numbers.number(float(row["elapsed_s"]), 2)
+    known = [str(row[key]) for key in ("trial_id", "block", "filesystem")]
+    return [*known, workload, status, reason, moment(row["started_at"]), took]
 
 
 _FACT_NAMES = {
@@ -140,7 +105,7 @@ def box(run: RunView) -> Html:
     plain = {_fact_name(key): fact_text(key, value) for key, value in facts.items() if key not in _FACT_TABLES}
     programs = facts.get("programs") or {}
     rows = [[name, str(found.get("version", "")), str(found.get("path", ""))] for name, found in programs.items()]
-    head = [Column("Program"), Column("Version"), Column("Path", "code")]
+    head: Head = ["Program", "Version", Column("Path", "code")]
     listed = html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
     disks = _devices(facts.get("block_devices") or [])
     return html.joined(html.definitions(plain), disks, listed, _clients(facts.get("clients") or {}))
@@ -150,7 +115,7 @@ def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
     """What the further boxes are from which workloads were driven."""
     told = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
     rows = [[name, *(fact_text(key, facts.get(key)) for key in told)] for name, facts in clients.items()]
-    head = [Column("Client"), *(Column(_fact_name(key)) for key in told)]
+    head = ["Client", *map(_fact_name, told)]
     return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
 
 
@@ -164,9 +129,8 @@ def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:
     keys = dict.fromkeys(key for device in devices for key in device if device[key] not in (None, "", []))
     if not keys:
         return ""
-    head = [Column(_fact_name(key)) for key in keys]
     rows = [[fact_text(key, device.get(key)) for key in keys] for device in devices]
-    return html.table(head, [Rows(rows)], caption="Block devices of the box")
+    return html.table([_fact_name(key) for key in keys], [Rows(rows)], caption="Block devices of the box")
 
 
 def versions(run: RunView) -> Html:
@@ -197,14 +161,8 @@ def _stated(run: RunView) -> Text:
         for label, own in known.items()
         for name, each in own.options.items()
     ]
-    head = [
-        Column("Workload"),
-        Column("Option"),
-        Column("In the import", "code"),
-        Column("In the logs"),
-        Column("Outputs that state it", "number"),
-    ]
-    return html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
+    shown: Head = [Column("In the import", "code"), "In the logs", *numeric("Outputs that state it")]
+    return html.table(["Workload", "Option", *shown], [Rows(rows)], caption="Options of the logs") if rows else ""
 
 
 def reproduce(run: RunView) -> Html:

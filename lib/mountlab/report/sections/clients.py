@@ -11,9 +11,7 @@ from mountlab.core import names, numbers
 from mountlab.core.units import scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows
-
-_NOBODY = "No workload was driven by several clients."
+from mountlab.report.html import Column, Head, Html, Rows, numeric
 
 
 def client_plots(run: RunView) -> list[Plot]:
@@ -26,7 +24,7 @@ def clients(run: RunView) -> Html:
     """The plot, and a table for each cell and metric."""
     drawn = client_plots(run)
     if not drawn:
-        return html.nothing(_NOBODY)
+        return html.nothing("No workload was driven by several clients.")
     groups: dict[str, list[Share]] = {}
     for share in shares(run.sweep, run.measurements):
         groups.setdefault(_group(share), []).append(share)
@@ -54,27 +52,13 @@ def _point(share: Share) -> plots.ClientPoint:
 def _table(heading: str, own: list[Share]) -> Html:
     means = [fmean(share.rates) for share in own]
     scale = scale_for("B/s", max(means))
-    head = [
-        Column("Client"),
-        Column(f"Mean, {scale.unit}", "number"),
-        Column("Share of all", "number"),
-        Column("n", "number"),
-        Column("To the median of the others", "number"),
-        Column("Interval", "interval"),
-        Column(""),
-    ]
+    figures = numeric(f"Mean, {scale.unit}", "Share of all", "n", "To the median of the others")
+    head: Head = ["Client", *figures, Column("Interval", "interval"), ""]
     rows = [_row(share, mean, mean / sum(means), scale.factor) for share, mean in zip(own, means, strict=True)]
     return html.table(head, [Rows(rows)], caption=heading)
 
 
 def _row(share: Share, mean: float, part: float, factor: float) -> list[html.Text]:
-    figures = numbers.ratio_figures(*share.bounds)
-    return [
-        share.client,
-        numbers.mean_figures(mean, mean, mean, factor=factor).value,
-        numbers.percent(part),
-        str(len(share.rates)),
-        figures.value,
-        figures.interval,
-        "straggles" if share.straggles else "",
-    ]
+    shown, figures = numbers.mean_figures(mean, mean, mean, factor=factor).value, numbers.ratio_figures(*share.bounds)
+    said = [shown, numbers.percent(part), str(len(share.rates)), figures.value, figures.interval]
+    return [share.client, *said, "straggles" if share.straggles else ""]

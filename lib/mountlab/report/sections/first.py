@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from mountlab import plots
 from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
-from mountlab.checks.caveats import caveat_line, doubts_by_cell, grouped, no_caveats
+from mountlab.checks.caveats import doubts_by_cell, grouped, no_caveats
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
@@ -17,7 +18,7 @@ from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_cod
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report import sentences as words
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import (
     Mean,
     answer_metrics,
@@ -52,12 +53,9 @@ def question(run: RunView) -> Html:
 
 def _measured(run: RunView) -> str:
     """When; of logs from elsewhere that is not known."""
-    day = _day(run.info.get("created_at", ""))
+    moment = run.info.get("created_at", "")
+    day = datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
     return f"imported {day}, measured elsewhere" if run.sweep.imported else day
-
-
-def _day(moment: str) -> str:
-    return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
 
 
 def _duration(run: RunView) -> str:
@@ -95,25 +93,18 @@ def answer(run: RunView) -> Html:
             smallest_effect=run.sweep.design.smallest_effect,
             doubts=doubts_by_cell(run.caveats, run.sweep.own_metrics),
         )
-    if sum(map(verdicts.has_blocks, run.comparisons)) > 1:
-        sentences.append(_together(run))
+    if (count := sum(map(verdicts.has_blocks, run.comparisons))) > 1:
+        level = numbers.percent(run.sweep.design.level)
+        sentences.append(f"Verdicts and intervals hold at {level} for all {count} comparisons together.")
     expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
     told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
     return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
 
 
-def _together(run: RunView) -> str:
-    level, count = numbers.percent(run.sweep.design.level), sum(map(verdicts.has_blocks, run.comparisons))
-    return f"Verdicts and intervals hold at {level} for all {count} comparisons together."
-
-
 def _caveat_line(run: RunView) -> Html:
-    """The caveats in one line, for those who read no further; told in full under their own heading."""
-    groups = grouped(run.caveats)
-    if not groups:
+    if not run.caveats:
         return html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
-    link = html.link("#Caveats", "Caveats")
-    return html.paragraph(html.told(link, caveat_line(groups)), kind=f"alert {groups[0].severity}")
+    return html.caveats_alert(grouped(run.caveats))
 
 
 def overview(run: RunView) -> Html:
@@ -127,23 +118,19 @@ def _ratios(run: RunView) -> Text:
     comparisons = sorted((c for c in answering(run) if verdicts.effect(c) >= 0), key=lambda c: -verdicts.effect(c))
     if not comparisons:
         return html.paragraph("No ratio to plot.")
-    rows: dict[str, int] = {}
-    for each in comparisons:
-        rows[verdicts.workload_of(each)] = rows.get(verdicts.workload_of(each), 0) + 1
-    first, *others = within(rows, MOST_RATIOS)
-    picture = _picture(run, [c for c in comparisons if verdicts.workload_of(c) in first])
+    rows = Counter(map(verdicts.workload_of, comparisons))
+    parts = within(rows, MOST_RATIOS)
+    first, *others = (_picture(run, [c for c in comparisons if verdicts.workload_of(c) in part]) for part in parts)
     if not others:
-        return picture
-    more = [_picture(run, [c for c in comparisons if verdicts.workload_of(c) in part]) for part in others]
-    told = f"The {numbers.counted(len(first), 'workload')} with the strongest effects, of {len(rows)}."
-    hidden = html.details(f"The other {numbers.counted(len(rows) - len(first), 'workload')}", html.joined(*more))
-    return html.joined(picture, html.paragraph(told, kind="meta"), hidden)
+        return first
+    shown, hidden = (numbers.counted(count, "workload") for count in (len(parts[0]), len(rows) - len(parts[0])))
+    told = html.paragraph(f"The {shown} with the strongest effects, of {len(rows)}.", kind="meta")
+    return html.joined(first, told, html.details(f"The other {hidden}", html.joined(*others)))
 
 
 def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
     smallest = run.sweep.design.smallest_effect
-    plot = plots.plot_ratios(comparisons, smallest_effect=smallest, filesystems=names_of(run))
-    return html.plot(plot)
+    return html.plot(plots.plot_ratios(comparisons, smallest_effect=smallest, filesystems=names_of(run)))
 
 
 def _overview_table(run: RunView) -> Html:
@@ -156,18 +143,18 @@ def _overview_table(run: RunView) -> Html:
     of = "row" if wide else "workload"
     caption = f"{noun} and {level} interval. ★ best of its {of}, and those whose interval meets its own"
     if not wide:
-        return _long_table(
-            [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)], noun, caption
-        )
-    under, keys = {name: "baseline" if name == run.sweep.baseline else "" for name in names}, swatches(run)
-    head = [Column("Workload"), *(Column(html.stacked(keys[name], under[name]), "number") for name in names)]
+        below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)]
+        return _long_table(below, noun, caption)
+    keys = swatches(run)
+    headings = (html.stacked(keys[name], "baseline" if name == run.sweep.baseline else "") for name in names)
+    head: Head = ["Workload", *numeric(*headings)]
     groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
     return html.table(head, groups, caption=caption)
 
 
 def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
     """The file systems below each workload; the groups that the first screen has no room for behind a summary."""
-    head = [Column("File system"), Column(noun, "number"), Column("Interval", "interval")]
+    head: Head = ["File system", *numeric(noun), Column("Interval", "interval")]
     first, *others = within({str(at): len(each.rows) for at, each in enumerate(groups)}, MOST_RATIOS)
     table = html.table(head, groups[: len(first)], caption=caption)
     if not others:
@@ -223,10 +210,9 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
             mean, cell = by_name.get(name), cell_id(name, own[0].workload)
             if mean is None and cell in no_row:
                 continue
-            planned = run.sweep.has_cell(cell)
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
             if mean is None:
-                rows.append([label, numbers.MISSING if planned else words.NOT_IN_SWEEP, ""])
+                rows.append([label, _absent(run, cell, no_row), ""])
             else:
                 figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
                 interval = _interval(mean, figures)
@@ -260,7 +246,7 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
     return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 
 
-def _absent(run: RunView, cell: str, impossible: Mapping[str, str]) -> str:
+def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:
     """What stands in the place of a figure: whether it is missing, cannot be measured, or is not asked for."""
     if cell in impossible:
         return words.NOT_MEASURED

@@ -7,7 +7,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.units import MIB, format_bytes
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
 
 _SMALL_SHARE = 0.05
@@ -47,16 +47,9 @@ def _on_zram(use: Use) -> bool:
 
 def _table(run: RunView) -> Html:
     names = swatches(run)
-    head = [
-        Column("File system"),
-        Column("Workload"),
-        Column("n", "number"),
-        *(
-            Column(f"{name}, MiB", "number")
-            for name in ("Files", "In use before", "With the files", "After removal", "Taken")
-        ),
-        Column("Taken, least to most, MiB", "interval"),
-    ]
+    sizes = ("Files", "In use before", "With the files", "After removal", "Taken")
+    figures = numeric("n", *(f"{name}, MiB" for name in sizes))
+    head: Head = ["File system", "Workload", *figures, Column("Taken, least to most, MiB", "interval")]
     rows = [_row(each, names.get(each.cell.filesystem.name, each.cell.filesystem.name)) for each in run.memory]
     return html.table(head, [Rows(rows)], caption="Memory of the box, medians over trials")
 

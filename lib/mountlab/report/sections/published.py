@@ -12,7 +12,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.findings import PublishedFigure
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import names_of
 
 
@@ -33,32 +33,18 @@ def published(run: RunView) -> Html:
 
 
 def _published_table(found: Sequence[Beside]) -> Html:
-    head = [
-        Column("What"),
-        Column("Candidate"),
-        Column("Baseline"),
-        Column("Published"),
-        Column("Our ratio", "number"),
-        Column("Our interval", "interval"),
-        Column("Ours"),
-        Column("Study"),
-    ]
+    ours = (*numeric("Our ratio"), Column("Our interval", "interval"))
+    head: Head = ["What", "Candidate", "Baseline", "Published", *ours, "Ours", "Study"]
     return html.table(head, [Rows([_published_row(each) for each in found])], caption="Published, and our ratio")
 
 
 def _published_row(each: Beside) -> list[Text]:
     theirs, ours = each.theirs, each.ours
     figures = verdicts.compared_figures(ours) if ours else None
-    return [
-        theirs.what,
-        _published_side(theirs.candidate, theirs.candidate_value, theirs.unit),
-        _published_side(theirs.baseline, theirs.baseline_value, theirs.unit),
-        verdicts.claim_text(theirs),
-        figures.value if figures else numbers.MISSING,
-        figures.interval if figures else "",
-        verdicts.agreement_text(each.agreement, each.why),
-        theirs.study,
-    ]
+    ratio = (figures.value, figures.interval) if figures else (numbers.MISSING, "")
+    sides = ((theirs.candidate, theirs.candidate_value), (theirs.baseline, theirs.baseline_value))
+    published = [*(_published_side(*side, theirs.unit) for side in sides), verdicts.claim_text(theirs)]
+    return [theirs.what, *published, *ratio, verdicts.agreement_text(each.agreement, each.why), theirs.study]
 
 
 def _published_side(name: str, value: float, unit: str) -> str:

@@ -15,8 +15,8 @@ from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
-from mountlab.report.html import Column, Html, Rows, Text
-from mountlab.report.sections.shared import Mean, answer_metrics, compared, means_of, rows_of, swatches
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections.shared import Mean, answer_metrics, compared, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 
@@ -57,24 +57,12 @@ def _metric_table(run: RunView, metric: str, said: _Said) -> Html:
     means = means_of(run, metric)
     scale = scale_for(means[0].unit, max((abs(m.mean) for m in means if math.isfinite(m.mean)), default=1))
     noun = STATISTICS[run.sweep.design.estimate].noun
-    head = [
-        Column("File system"),
-        *(Column(_in_unit(each, scale.unit), "number") for each in (noun, "Low", "High")),
-        Column("n", "number"),
-        Column("CV, %", "number"),
-        Column(f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio", "number"),
-        Column("Interval", "interval"),
-        Column("Verdict"),
-        Column("Caveats"),
-    ]
-    groups = [
-        Rows(
-            [_metric_row(run, metric, mean, scale.factor, said) for mean in own],
-            row,
-        )
-        for row, own in rows_of(means).items()
-    ]
-    return html.table(head, groups, caption=_in_unit(names.metric_heading(metric), scale.unit))
+    figures = [_in_unit(each, scale.unit) for each in (noun, "Low", "High")]
+    ratio = f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio"
+    interval = Column("Interval", "interval")
+    head: Head = ["File system", *numeric(*figures, "n", "CV, %", ratio), interval, "Verdict", "Caveats"]
+    rows = ((mean.row, _metric_row(run, metric, mean, scale.factor, said)) for mean in means)
+    return html.grouped_table(head, rows, caption=_in_unit(names.metric_heading(metric), scale.unit))
 
 
 def _in_unit(name: str, unit: str) -> str:
@@ -85,16 +73,10 @@ def _in_unit(name: str, unit: str) -> str:
 def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, said: _Said) -> list[Text]:
     figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     doubts = said.doubts.get(caveats.doubt_key(mean.cell, metric), ())
-    return [
-        said.names.get(mean.filesystem, mean.filesystem),
-        figures.value,
-        figures.low,
-        figures.high,
-        sentences.trial_count(mean.n, mean.censored),
-        numbers.number(mean.cv * 100, 1),
-        *_ratio_cells(run, mean, said.ratios.get((metric, mean.label, mean.cell))),
-        ", ".join(map(names.spoken_code, doubts)),
-    ]
+    n, cv = sentences.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
+    ratio = _ratio_cells(run, mean, said.ratios.get((metric, mean.label, mean.cell)))
+    name = said.names.get(mean.filesystem, mean.filesystem)
+    return [name, figures.value, figures.low, figures.high, n, cv, *ratio, ", ".join(map(names.spoken_code, doubts))]
 
 
 def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[str, str, str]:
@@ -135,14 +117,8 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
     if found.empty:
         return None
     rows = [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
-    head = [
-        Column("Effect"),
-        Column("Share", "number"),
-        Column(f"{numbers.percent(level)} interval", "interval"),
-        Column("df", "number"),
-        Column("F", "number"),
-        Column("p", "number"),
-    ]
+    interval = Column(f"{numbers.percent(level)} interval", "interval")
+    head: Head = ["Effect", *numeric("Share"), interval, *numeric("df", "F", "p")]
     table = html.table(head, [Rows([_effect_row(row) for row in rows])], caption=f"Analysis of variance: {what}")
     sentence = sentences.explained_sentence(rows, what)
     return html.joined(html.paragraph(sentence), html.details(f"Analysis of variance: {what}", table))

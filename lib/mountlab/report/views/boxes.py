@@ -12,19 +12,17 @@ from mountlab.analysis import verdicts
 from mountlab.analysis.compare.boxes import Across, RatioOverBoxes
 from mountlab.analysis.compare.figures import CellOverRuns
 from mountlab.core import numbers
-from mountlab.core.findings import Comparison
 from mountlab.core.json import plain
 from mountlab.core.names import metric_heading
 from mountlab.core.text import lines_of
 from mountlab.core.units import scale_for
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import V, about, answer_name, figure_name, in_percent, p_text, percent
-from mountlab.stats.between import Spread
+from mountlab.report.views.side_by_side import caveats as caveats
 
 _MOST_TOLD = 3
-_OVER = "all boxes"
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,18 +126,11 @@ def _lines(across: Across) -> Iterator[str]:
 
 
 def _ratio_row(each: RatioOverBoxes) -> tuple[str, ...]:
-    on_each = [f"{_value(one)} {one.verdict}" if one else numbers.MISSING for one in each.on_each]
+    figures = verdicts.compared_figures
+    on_each = [f"{figures(one).value} {one.verdict}" if one else numbers.MISSING for one in each.on_each]
     over = verdicts.together(each.over)
     further = numbers.ratio_figures(over.ratio, each.further_low, each.further_high).interval
-    return (answer_name(each.over), *on_each, f"{_value(over)} {_interval(over)}".strip(), over.verdict, further)
-
-
-def _value(one: Comparison) -> str:
-    return verdicts.compared_figures(one).value
-
-
-def _interval(one: Comparison) -> str:
-    return verdicts.compared_figures(one).interval if verdicts.has_interval(one) else ""
+    return (answer_name(each.over), *on_each, str(figures(over)), over.verdict, further)
 
 
 def _figure_row(each: CellOverRuns) -> tuple[str, ...]:
@@ -190,38 +181,19 @@ def answer(across: Across) -> Html:
 
 def overview(across: Across) -> Html:
     """Two pictures: each ratio on every box and over them, and every figure over its mean over boxes."""
-    filesystems = [fs.name for fs in across.runs[0].sweep.filesystems]
     ordered = sorted(across.ratios, key=lambda each: (not each.turns, side_by_side.most_apart(each)))
-    return side_by_side.overview(
-        *side_by_side.answers_picture(
-            {answer_name(each.over): (*each.on_each, verdicts.together(each.over)) for each in ordered},
-            (*across.boxes, _OVER),
-            title=next(_on_each(across), ""),
-            smallest_effect=across.smallest_effect,
-            filesystems=filesystems,
-        ),
-        *side_by_side.figures_picture(
-            across.cells,
-            across.boxes,
-            title="Each figure on every box, over its mean over boxes",
-            filesystems=filesystems,
-            noun="box",
-        ),
-    )
+    answers = {answer_name(each.over): (*each.on_each, verdicts.together(each.over)) for each in ordered}
+    titles = next(_on_each(across), ""), "Each figure on every box, over its mean over boxes"
+    return side_by_side.overview(across, across.boxes, answers, titles=titles, over=("all boxes",), noun="box")
 
 
 def which(across: Across) -> Html:
     """Which box is which, and which has no figures."""
-    head = [Column("Box"), Column("Run"), Column("Machine"), Column("Kernel"), Column("Date"), Column("Status")]
-    rows = [
-        side_by_side.which_row(
-            name,
-            run,
-            str(run.info.get("facts", {}).get("cpu_model") or "not known"),
-            str(run.info.get("status", "complete")),
-        )
-        for name, run in zip(across.boxes, across.runs, strict=True)
-    ]
+    head = ["Box", "Run", "Machine", "Kernel", "Date", "Status"]
+    rows = []
+    for name, run in zip(across.boxes, across.runs, strict=True):
+        machine = str(run.info.get("facts", {}).get("cpu_model") or "not known")
+        rows.append(side_by_side.which_row(name, run, machine, str(run.info.get("status", "complete"))))
     rows += [[name, "", "", "", "", f"no figures: {' '.join(why.split())}"] for name, why in across.missing.items()]
     return html.table(head, [Rows(rows)], caption=f"The {numbers.counted(len(rows), 'box')} of the sweep")
 
@@ -230,21 +202,14 @@ def ratios(across: Across) -> Html:
     """Every ratio on each box, over them, and on a further one."""
     if not across.ratios:
         return html.paragraph("The runs have no comparison.")
-    head = [
-        Column("Comparison"),
-        *(Column(name, "number") for name in across.boxes),
-        Column("Over boxes", "number"),
-        Column("Further box", "interval"),
-        Column("Box to box, %", "number"),
-        Column("Block to block, %", "number"),
-        Column("p", "number"),
-    ]
+    spread = numeric("Box to box, %", "Block to block, %", "p")
+    head: Head = ["Comparison", *numeric(*across.boxes, "Over boxes"), Column("Further box", "interval"), *spread]
     rows = ((side_by_side.row_name(each.over), _ratio_cells(each)) for each in across.ratios)
     caption = (
         "Ratio, interval and verdict: on each box by its own blocks, those of a box together; over boxes, each "
         "counting alike, those of all ratios together. p: that the ratio is the same on all boxes"
     )
-    return side_by_side.table(head, rows, caption)
+    return html.grouped_table(head, rows, caption=caption)
 
 
 def _ratio_cells(each: RatioOverBoxes) -> list[Text]:
@@ -253,14 +218,10 @@ def _ratio_cells(each: RatioOverBoxes) -> list[Text]:
         side_by_side.pair_name(over),
         *map(side_by_side.verdict_cell, (*each.on_each, over)),
         numbers.ratio_figures(over.ratio, each.further_low, each.further_high).interval,
-        *_two_parts(each.spread),
+        _with_interval(each.spread.between, each.spread.low, each.spread.high),
+        in_percent(each.spread.within),
         p_text(each.p_adjusted),
     ]
-
-
-def _two_parts(found: Spread) -> tuple[Text, Text]:
-    """The standard deviation between boxes with its interval, and that inside them."""
-    return _with_interval(found.between, found.low, found.high), in_percent(found.within)
 
 
 def _with_interval(value: float, low: float, high: float) -> Text:
@@ -276,18 +237,12 @@ def parts(across: Across) -> Html:
 
 def _metric_table(across: Across, metric: str, cells: Sequence[CellOverRuns]) -> Html:
     scale = scale_for(cells[0].unit, side_by_side.largest_mean(cells))
-    head = [
-        Column("File system"),
-        *(Column(f"{name}, {scale.unit}", "number") for name in across.boxes),
-        Column("Between boxes, %", "number"),
-        Column("Inside a box, %", "number"),
-        Column("Share between, %", "number"),
-        Column("p", "number"),
-    ]
+    means = (f"{name}, {scale.unit}" for name in across.boxes)
+    head: Head = ["File system", *numeric(*means, "Between boxes, %", "Inside a box, %", "Share between, %", "p")]
     rows = ((side_by_side.group_name(each), _metric_row(each, scale.factor)) for each in cells)
     named = f"{metric_heading(metric)}, {scale.unit}"
     caption = f"{named}: mean and interval on each box; then the standard deviations, and the share of the variance"
-    return side_by_side.table(head, rows, caption)
+    return html.grouped_table(head, rows, caption=caption)
 
 
 def _metric_row(each: CellOverRuns, factor: float) -> list[Text]:
@@ -305,11 +260,6 @@ def _metric_row(each: CellOverRuns, factor: float) -> list[Text]:
 def differences(across: Across) -> Html:
     """What is known to differ, a column a box; and what is not known of all."""
     return side_by_side.differences(across.differences, across.boxes, "all boxes")
-
-
-def caveats(across: Across) -> Html:
-    """Caveats, worst first."""
-    return side_by_side.caveats(across.caveats)
 
 
 def entry(across: Across) -> dict[str, Any]:

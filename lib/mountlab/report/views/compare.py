@@ -23,9 +23,10 @@ from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.text import lines_of
 from mountlab.core.units import scale_for
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Text
+from mountlab.report.html import Column, Head, Html, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, difference_name, difference_values
+from mountlab.report.views.side_by_side import caveats as caveats
 
 _SENTENCES, _OPEN = 4, 2
 """Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
@@ -69,16 +70,10 @@ def _difference_lines(compared: RunComparison) -> Iterator[str]:
 def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
     ours = verdicts.together(each.comparison)
     figures = verdicts.compared_figures(ours)
-    return (
-        each.cell.id,
-        metric_noun(ours.metric, ours.label),
-        numbers.quantity(each.mean_a, each.unit),
-        numbers.quantity(each.mean_b, each.unit),
-        figures.value,
-        figures.interval,
-        f"{each.n_a}, {each.n_b}",
-        verdicts.verdict_or_why(ours, smallest_effect),
-    )
+    what = (each.cell.id, metric_noun(ours.metric, ours.label))
+    means = (numbers.quantity(each.mean_a, each.unit), numbers.quantity(each.mean_b, each.unit))
+    verdict = verdicts.verdict_or_why(ours, smallest_effect)
+    return (*what, *means, figures.value, figures.interval, f"{each.n_a}, {each.n_b}", verdict)
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:
@@ -213,47 +208,20 @@ def _metric_table(
 ) -> Html:
     means = [abs(value) for each in ratios for value in (each.mean_a, each.mean_b) if math.isfinite(value)]
     scale = scale_for(ratios[0].unit, max(means, default=1))
-    head = [
-        Column("File system"),
-        Column(f"A, {scale.unit}", "number"),
-        Column(f"B, {scale.unit}", "number"),
-        Column("n of A", "number"),
-        Column("n of B", "number"),
-        Column("B / A", "number"),
-        Column("Interval", "interval"),
-        Column("Verdict"),
-        Column("Caveats"),
-    ]
-    rows = (
-        (
-            side_by_side.group_name(each),
-            _cells(each, scale.factor, smallest_effect, doubts.get(doubt_key(each.cell.id, metric), ())),
-        )
-        for each in ratios
-    )
+    figures = numeric(f"A, {scale.unit}", f"B, {scale.unit}", "n of A", "n of B", "B / A")
+    head: Head = ["File system", *figures, Column("Interval", "interval"), "Verdict", "Caveats"]
+    rows = ((side_by_side.group_name(each), _cells(each, scale.factor, smallest_effect, doubts)) for each in ratios)
     caption = f"{metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
-    return side_by_side.table(head, rows, caption)
+    return html.grouped_table(head, rows, caption=caption)
 
 
-def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Sequence[str]) -> list[Text]:
+def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Mapping[str, Sequence[str]]) -> list[Text]:
     ours = verdicts.together(each.comparison)
     means = [numbers.mean_figures(mean, mean, mean, factor=factor).value for mean in (each.mean_a, each.mean_b)]
     figures = verdicts.compared_figures(ours)
-    return [
-        each.cell.filesystem.name,
-        *means,
-        str(each.n_a),
-        str(each.n_b),
-        figures.value,
-        figures.interval,
-        verdicts.verdict_or_why(ours, smallest_effect),
-        ", ".join(map(spoken_code, doubts)),
-    ]
-
-
-def caveats(compared: RunComparison) -> Html:
-    """Caveats, worst first."""
-    return side_by_side.caveats(compared.caveats)
+    shown = [*means, str(each.n_a), str(each.n_b), figures.value, figures.interval]
+    doubtful = ", ".join(map(spoken_code, doubts.get(doubt_key(each.cell.id, each.metric), ())))
+    return [each.cell.filesystem.name, *shown, verdicts.verdict_or_why(ours, smallest_effect), doubtful]
 
 
 def only_one(compared: RunComparison) -> Html:

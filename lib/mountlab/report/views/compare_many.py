@@ -18,9 +18,10 @@ from mountlab.core.names import metric_heading, metric_noun
 from mountlab.core.text import lines_of
 from mountlab.core.units import scale_for
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, answer_name, difference_name, in_percent, p_text, percent
+from mountlab.report.views.side_by_side import caveats as caveats
 
 _MOST_TOLD = 3
 
@@ -162,29 +163,18 @@ def answer(many: ManyRuns) -> Html:
 
 def overview(many: ManyRuns) -> Html:
     """Two pictures: the ratios of the answer in every run, and every figure over its mean."""
-    filesystems = [fs.name for fs in many.runs[0].sweep.filesystems]
     ordered = sorted(many.answers, key=lambda each: each.agrees)
-    return side_by_side.overview(
-        *side_by_side.answers_picture(
-            {answer_name(each.known[0]): each.on_each for each in ordered},
-            many.names,
-            title=sentences(many)[0],
-            smallest_effect=many.smallest_effect,
-            filesystems=filesystems,
-        ),
-        *side_by_side.figures_picture(many.cells, many.names, title=_between(many), filesystems=filesystems),
-    )
+    answers = {answer_name(each.known[0]): each.on_each for each in ordered}
+    return side_by_side.overview(many, many.names, answers, titles=(sentences(many)[0], _between(many)))
 
 
 def which(many: ManyRuns) -> Html:
     """Which run is which."""
-    head = [Column("Run"), Column("Name"), Column("Box"), Column("Kernel"), Column("Date"), Column("Status")]
-    rows = [
-        side_by_side.which_row(
-            name, run, box_of(run), "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
-        )
-        for name, run in zip(many.names, many.runs, strict=True)
-    ]
+    rows = []
+    for name, run in zip(many.names, many.runs, strict=True):
+        status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
+        rows.append(side_by_side.which_row(name, run, box_of(run), status))
+    head = ["Run", "Name", "Box", "Kernel", "Date", "Status"]
     return html.table(head, [Rows(rows)], caption=f"The {numbers.counted(len(rows), 'run')}, in the order given")
 
 
@@ -192,13 +182,14 @@ def verdicts(many: ManyRuns) -> Html:
     """The verdicts of every run, from its own comparisons, which are paired by block."""
     if not many.answers:
         return html.paragraph("The runs share no comparison.")
-    head = [Column("Comparison"), *(Column(name, "number") for name in many.names), Column("Verdicts")]
+    head: Head = ["Comparison", *numeric(*many.names), "Verdicts"]
     rows: list[tuple[str, list[Text]]] = []
     for each in many.answers:
         one, cells = each.known[0], map(side_by_side.verdict_cell, each.on_each)
         held = "all alike" if each.agrees else "✗ change"
         rows.append((side_by_side.row_name(one), [side_by_side.pair_name(one), *cells, held]))
-    return side_by_side.table(head, rows, "Ratio, interval and verdict in each run; those of a run hold together")
+    caption = "Ratio, interval and verdict in each run; those of a run hold together"
+    return html.grouped_table(head, rows, caption=caption)
 
 
 def differences(many: ManyRuns) -> Html:
@@ -213,20 +204,14 @@ def tables(many: ManyRuns) -> Html:
 
 def _metric_table(many: ManyRuns, metric: str, cells: Sequence[CellAgainstFirst]) -> Html:
     scale = scale_for(cells[0].unit, side_by_side.largest_mean(cells))
-    head = [
-        Column("File system"),
-        *(Column(f"{name}, {scale.unit}", "number") for name in many.names),
-        Column("Run to run, %", "number"),
-        Column("Interval, %", "interval"),
-        Column("Trial to trial, %", "number"),
-        Column("p", "number"),
-    ]
+    means = numeric(*(f"{name}, {scale.unit}" for name in many.names), "Run to run, %")
+    head: Head = ["File system", *means, Column("Interval, %", "interval"), *numeric("Trial to trial, %", "p")]
     rows = ((side_by_side.group_name(each), _metric_row(each, scale.factor)) for each in cells)
     caption = (
         f"{metric_heading(metric)}, {scale.unit}: mean, interval inside the run, and verdict against A; "
         "then the standard deviations"
     )
-    return side_by_side.table(head, rows, caption)
+    return html.grouped_table(head, rows, caption=caption)
 
 
 def _metric_row(each: CellAgainstFirst, factor: float) -> list[Text]:
@@ -240,8 +225,3 @@ def _metric_row(each: CellAgainstFirst, factor: float) -> list[Text]:
         in_percent(spread.within),
         p_text(each.p_adjusted),
     ]
-
-
-def caveats(many: ManyRuns) -> Html:
-    """Caveats, worst first."""
-    return side_by_side.caveats(many.caveats)

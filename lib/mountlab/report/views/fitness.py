@@ -10,7 +10,7 @@ from typing import Protocol
 from mountlab.core import numbers
 from mountlab.filesystems.counters import Around
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows
 from mountlab.stats import estimate
 
 BUSY, STOLEN, WAITING, UNSTEADY = 0.05, 0.01, 0.1, 0.05
@@ -37,10 +37,8 @@ def checks(rows: Sequence[FitnessRow], *, names: Sequence[str] | None = None) ->
     order = {"missing": 0, "limited": 1, "ok": 2}
     chosen = sorted((row for row in rows if names is None or row.name in names), key=lambda row: order[row.state])
     marks = {"missing": "✗ missing", "limited": "! limited", "ok": "✓ ok"}
-    head = [Column("What"), Column("State"), Column("Seen"), Column("What mends it", "code")]
-    cells: list[list[Text]] = [
-        [row.name, marks[row.state], _CHECKSUM.sub(r"\1…", row.seen), row.mend] for row in chosen
-    ]
+    head: Head = ["What", "State", "Seen", Column("What mends it", "code")]
+    cells = [[row.name, marks[row.state], _CHECKSUM.sub(r"\1…", row.seen), row.mend] for row in chosen]
     return html.table(head, [Rows(cells)], caption="What was looked at; nothing was changed")
 
 
@@ -88,12 +86,10 @@ def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         first = f"Not everything can be measured here: {numbers.listed(missing)} {verb} missing."
-    if not restless:
-        return [first, "The box is idle and steady: what two file systems differ in will show after few blocks."]
-    return [
-        first,
-        f"The box is not quiet ({numbers.listed(restless)}): intervals will be wide, and caveats will say so.",
-    ]
+    second = "The box is idle and steady: what two file systems differ in will show after few blocks."
+    if restless:
+        second = f"The box is not quiet ({numbers.listed(restless)}): intervals will be wide, and caveats will say so."
+    return [first, second]
 
 
 def _restless(around: Around, seconds: Sequence[float]) -> list[str]:

@@ -104,7 +104,7 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 def forecast_table(forecast: Forecast, sweep: Sweep) -> Html:
     """The forecast as a table for a notebook."""
-    head = [Column(each, "number" if i > 1 else "text") for i, each in enumerate(heading(forecast, sweep))]
+    head = [Column(each, "number" if i > 1 else "") for i, each in enumerate(heading(forecast, sweep))]
     table = html.table(head, [Rows([list(_row(each)) for each in forecast.predictions])], caption="Predicted")
     return html.joined(html.items(list(_rests_on(forecast))), table, *map(html.paragraph, explained(forecast, sweep)))
 

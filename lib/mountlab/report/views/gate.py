@@ -11,6 +11,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from mountlab.analysis.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
+from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
 from mountlab.stats.power import MOST_BLOCKS, POWER
 
@@ -27,12 +28,8 @@ def headline(gate: Gate) -> str:
     spoken = {"fails": ("fails", "fail"), "cannot tell": ("cannot be told",) * 2, "passes": ("passes", "pass")}
     counts = {kind: sum(each.outcome == kind for each in gate.judged) for kind in WORST_FIRST}
     parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
-    figures = numbers.counted(len(gate.judged), "figure")
-    return f"{gate.outcome.capitalize()}: of {figures} {numbers.listed(parts)}, at a margin of {_margin(gate)}."
-
-
-def _margin(gate: Gate) -> str:
-    return numbers.percent(gate.margin)
+    figures, margin = numbers.counted(len(gate.judged), "figure"), numbers.percent(gate.margin)
+    return f"{gate.outcome.capitalize()}: of {figures} {numbers.listed(parts)}, at a margin of {margin}."
 
 
 def why(gate: Gate, each: Judged) -> str:
@@ -123,11 +120,7 @@ def _error(gate: Gate) -> str:
 def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
     figures = numbers.ratio_figures(*each.ratio)
     noun = names.metric_noun(each.metric, each.label)
-    return (each.outcome, each.cell.id, noun, figures.value, figures.interval, _after_colon(why(gate, each)))
-
-
-def _after_colon(text: str) -> str:
-    return text.partition(": ")[2]
+    return (each.outcome, each.cell.id, noun, figures.value, figures.interval, why(gate, each).partition(": ")[2])
 
 
 def _differs(gate: Gate) -> list[str]:
@@ -148,30 +141,15 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "change": _names(gate.change),
         "baseline": _names(gate.baseline),
         "differs": list(gate.differs),
-        "figures": [_figure_json(each) for each in gate.judged],
+        "figures": [plain(_figure_json(each)) for each in gate.judged],
     }
 
 
-def _figure_json(each: Judged) -> dict[str, Any]:
-    ratio, low, high = map(_plain, each.ratio)
-    figures = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more,
-               "needed_as_seen": each.seen}  # fmt: skip
-    return {
-        "outcome": each.outcome,
-        "cell": each.cell.id,
-        "metric": each.metric,
-        "label": each.label,
-        "ratio": ratio,
-        "low": low,
-        "high": high,
-        "n": each.n,
-        "reason": each.reason,
-        **{name: _plain(value) for name, value in figures.items()},
-    }
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _figure_json(each: Judged) -> dict[str, object]:
+    about = {"outcome": each.outcome, "cell": each.cell.id, "metric": each.metric, "label": each.label}
+    ratio = dict(zip(("ratio", "low", "high"), each.ratio, strict=True))
+    bounds = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more}
+    return {**about, **ratio, "n": each.n, "reason": each.reason, **bounds, "needed_as_seen": each.seen}
 
 
 def _names(runs: Sequence[ComparedRun]) -> list[str]:

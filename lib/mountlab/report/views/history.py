@@ -11,23 +11,9 @@ from typing import Any
 from mountlab.analysis.history import LEVEL, History, grouped
 from mountlab.core import numbers
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
+from mountlab.report import history_text as words
 from mountlab.report import html
-from mountlab.report.history_text import (
-    change_sentence,
-    change_title,
-    changed,
-    group_row,
-    named,
-    number_of_histories,
-    overview_row,
-    range_sentence,
-    report_sentence,
-    run_row,
-    sentences,
-    turn_sentences,
-    where,
-)
-from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.stats.changes import CLIP, SHORTEST, Change
 
 _MOST_DRAWN = 6
@@ -54,7 +40,7 @@ def _some(noun: str, names: set[str]) -> str:
 
 def answer(found: Sequence[History]) -> Html:
     """The answer in sentences."""
-    return html.box("answer", *(html.paragraph(each) for each in sentences(found)))
+    return html.box("answer", *(html.paragraph(each) for each in words.sentences(found)))
 
 
 def overview(found: Sequence[History]) -> Html:
@@ -62,11 +48,10 @@ def overview(found: Sequence[History]) -> Html:
     found = [history for history in found if history.points]
     if not found:
         return html.nothing("No run has a figure to draw.")
-    order = list(dict.fromkeys([*(history.key for history, _ in changed(found)), *(each.key for each in found)]))
-    by_key = {history.key: history for history in found}
-    drawn = [by_key[key] for key in order[:_MOST_DRAWN]]
-    plot = plot_history([line_of(each, several=len(found) > 1) for each in drawn], title=sentences(found)[0])
-    said = f"{len(drawn)} of {number_of_histories(len(found))} are drawn; the table below has all of them."
+    by_key = {history.key: history for history in (*(one for one, _ in words.changed(found)), *found)}
+    drawn = list(by_key.values())[:_MOST_DRAWN]
+    plot = plot_history([line_of(each, several=len(found) > 1) for each in drawn], title=words.sentences(found)[0])
+    said = f"{len(drawn)} of {words.number_of_histories(len(found))} are drawn; the table below has all of them."
     return html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(found) > len(drawn) else "")
 
 
@@ -78,60 +63,35 @@ def line_of(history: History, *, several: bool) -> Line:
         Stretch(start, end, math.exp(sum(point.level.value for point in history.points[start:end]) / (end - start)))
         for start, end in pairwise(ends)
     ]
-    name = f"{named(history)}, {where(history)}" if several else named(history)
+    name = f"{words.named(history)}, {words.where(history)}" if several else words.named(history)
     return Line(name, history.key.unit, spots, stretches, [(c.at, c.first, c.last) for c in history.changes])
 
 
 def changes_table(found: Sequence[History]) -> Html:
     """Every change with its ratio, its runs, and what else changed there."""
-    pairs = changed(found)
+    pairs = words.changed(found)
     if not pairs:
         return html.nothing("Nothing shows that a level changed.")
-    head = [
-        Column("Cell and metric"),
-        Column("Since"),
-        Column("Ratio", "number"),
-        Column("Interval", "interval"),
-        Column("p", "number"),
-        Column("Verdict"),
-        Column("What else changed there"),
-    ]
-    groups: dict[str, list[list[Text]]] = {}
+    interval = Column("Interval", "interval")
+    verdict = ("Verdict", "What else changed there")
+    head: Head = ["Cell and metric", "Since", *numeric("Ratio"), interval, *numeric("p"), *verdict]
+    rows: list[tuple[str, list[Text]]] = []
     for history, change in pairs:
         figures = numbers.ratio_figures(change.ratio, change.low, change.high)
         turns = "; ".join(f"{turn.what}: {turn.before} → {turn.after}" for turn in history.turns(change)[:3])
-        groups.setdefault(where(history), []).append(
-            [
-                named(history),
-                f"{history.points[change.at].at:%Y-%m-%d}",
-                figures.value,
-                figures.interval,
-                numbers.p_text(change.p),
-                history.verdict(change),
-                turns or "nothing that is kept",
-            ]
-        )
+        since, p = f"{history.points[change.at].at:%Y-%m-%d}", numbers.p_text(change.p)
+        said = [since, figures.value, figures.interval, p, history.verdict(change), turns or "nothing that is kept"]
+        rows.append((words.where(history), [words.named(history), *said]))
     caption = "Level after the change by that before; p corrected over histories of the sweep on the box and over looks"
-    return html.table(head, [Rows(rows, name) for name, rows in groups.items()], caption=caption)
+    return html.grouped_table(head, rows, caption=caption)
 
 
 def histories_table(found: Sequence[History]) -> Html:
     """One row a history."""
-    head = [
-        Column("Cell"),
-        Column("Metric"),
-        Column("Runs", "number"),
-        Column("First"),
-        Column("Last"),
-        Column("Changes"),
-        Column("A change from now on that would be reported"),
-    ]
-    groups: dict[str, list[list[Text]]] = {}
-    for history in found:
-        groups.setdefault(where(history), []).append(list(overview_row(history)[2:]))
-    return html.table(
-        head, [Rows(rows, name) for name, rows in groups.items()], caption=f"{number_of_histories(len(found))}"
-    )
+    levels = ("First", "Last", "Changes", "A change from now on that would be reported")
+    rows = ((words.where(each), words.overview_row(each)[2:]) for each in found)
+    caption = words.number_of_histories(len(found))
+    return html.grouped_table(["Cell", "Metric", *numeric("Runs"), *levels], rows, caption=caption)
 
 
 def by_kernel(found: Sequence[History]) -> Html:
@@ -139,13 +99,13 @@ def by_kernel(found: Sequence[History]) -> Html:
     many = [history for history in found if len({point.facts.get("kernel") for point in history.points}) > 1]
     if not many or len(found) > _MOST_DRAWN:
         return html.nothing("By kernel only up to six histories are shown; choose a cell, a box or a metric.")
-    head = [
-        Column("Kernel"),
-        Column("Runs", "number"),
-        *map(Column, ("Mean of runs", "95 % interval", "To the first", "Interval, all together")),
-    ]
-    rows = [Rows([list(group_row(each)) for each in grouped(history, "kernel")], named(history)) for history in many]
-    return html.table(head, rows, caption="Each run is one value; ratios to the first kernel hold together")
+    means = ("Mean of runs", "95 % interval", "To the first", "Interval, all together")
+    groups = [Rows(list(map(words.group_row, grouped(each, "kernel"))), words.named(each)) for each in many]
+    return html.table(
+        ["Kernel", *numeric("Runs"), *means],
+        groups,
+        caption="Each run is one value; ratios to the first kernel hold together",
+    )
 
 
 # ── the page of one change ───────────────────────────────────────────────────────────────────────────────────────────
@@ -160,16 +120,16 @@ def change_id(history: History, change: Change) -> str:
 
 def change_entry(history: History, change: Change) -> dict[str, Any]:
     """What the index says of it."""
-    turns = turn_sentences(history, change)
+    turns = words.turn_sentences(history, change)
     return {
         "kind": "change",
-        "title": change_title(history, change),
+        "title": words.change_title(history, change),
         "page": "report.html",
         "created_at": history.points[change.at].at.isoformat(timespec="seconds"),
         "box": history.key.box,
         "sweep": history.key.sweep,
         "verdicts": [history.verdict(change)],
-        "verdict": f"{change_sentence(history, change)} {turns[0]}",
+        "verdict": f"{words.change_sentence(history, change)} {turns[0]}",
         "runs": [point.run for point in history.points[change.since : change.until]],
         "caveats": {},
     }
@@ -179,12 +139,12 @@ def change_body(history: History, change: Change, links: Mapping[str, str], *, c
     """The page of a change. `links`: run to the address of its report, for runs that have one; `compare`: the command
     that sets the two runs beside each other."""
     sides = [numbers.counted(change.at - change.since, "run"), numbers.counted(change.until - change.at, "run")]
-    meta = f"{where(history)} · {sides[0]} before, {sides[1]} after"
-    told = [change_sentence(history, change), range_sentence(history, change), report_sentence(history, change)]
-    told += turn_sentences(history, change)
-    plot = plot_history([line_of(history, several=False)], title=change_title(history, change))
+    meta = f"{words.where(history)} · {sides[0]} before, {sides[1]} after"
+    parts = (words.change_sentence, words.range_sentence, words.report_sentence)
+    told = [*(sentence(history, change) for sentence in parts), *words.turn_sentences(history, change)]
+    plot = plot_history([line_of(history, several=False)], title=words.change_title(history, change))
     return html.joined(
-        html.heading(change_title(history, change), level=1),
+        html.heading(words.change_title(history, change), level=1),
         html.paragraph(meta, kind="meta"),
         html.box("answer", *(html.paragraph(each) for each in told)),
         html.plot(plot),
@@ -204,40 +164,30 @@ def _turns_table(history: History, change: Change) -> Html:
     turns = history.turns(change)
     if not turns:
         return html.paragraph("Nothing that runs keep of box and tools changed there.")
-    names = ("What", "Before", "After", "Since the run of", "Before that")
-    head = [*map(Column, names), Column("Commits", "code")]
-    rows: list[list[Text]] = [
-        [
-            turn.what,
-            turn.before,
-            turn.after,
-            f"{history.points[turn.at].at:%Y-%m-%d %H:%M}",
-            "never so" if turn.only_there else "had been so",
-            turn.commits,
-        ]
-        for turn in turns
-    ]
+    head: Head = ["What", "Before", "After", "Since the run of", "Before that", Column("Commits", "code")]
+    rows = []
+    for turn in turns:
+        since, earlier = history.points[turn.at].at, "never so" if turn.only_there else "had been so"
+        rows.append([turn.what, turn.before, turn.after, f"{since:%Y-%m-%d %H:%M}", earlier, turn.commits])
     return html.table(head, [Rows(rows)], caption="That it changed at the same run does not show that it is the cause")
 
 
 def _runs_table(history: History, change: Change, links: Mapping[str, str]) -> Html:
-    head = [*map(Column, ("Run", "Date, UTC", "Kernel", "Trials", "Mean", "95 % interval"))]
+    head = ("Run", "Date, UTC", "Kernel", "Trials", "Mean", "95 % interval")
     sides = {
         "Before": range(max(change.since, change.at - _BESIDE), change.at),
         "After": range(change.at, min(change.until, change.at + _BESIDE)),
     }
     groups = []
     for name, places in sides.items():
-        rows = [list[Text](run_row(history, place)) for place in places]
-        for row in rows:
-            run = str(row[0])
-            row[0] = html.link(links[run], run) if run in links else run
+        found = (words.run_row(history, place) for place in places)
+        rows = [(html.link(links[run], run) if run in links else run, *rest) for run, *rest in found]
         groups.append(Rows(rows, name))
     return html.table(head, groups, caption="Intervals are from the trials inside a run")
 
 
 def _how_sure(history: History) -> list[str]:
-    runs, family = numbers.counted(len(history.points), "run"), number_of_histories(history.family)
+    runs, family = numbers.counted(len(history.points), "run"), words.number_of_histories(history.family)
     return [
         f"A change takes {SHORTEST} runs or more on either side. After each of {runs} the newest ones were tested "
         f"against those before. Where nothing changes in any of {family} of this sweep on this box, at most "

@@ -5,47 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from mountlab.analysis import verdicts
-from mountlab.analysis.compare.boxes import box_of
+from mountlab.analysis.compare.boxes import Across, RatioOverBoxes, box_of
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import Difference, known_areas
 from mountlab.analysis.compare.figures import CellOverRuns, differs
+from mountlab.analysis.compare.many import ManyRuns
+from mountlab.analysis.compare.ratios import CellRatio
+from mountlab.analysis.compare.two import RunComparison
 from mountlab.analysis.run_view import ComparedRun
-from mountlab.checks.caveats import caveat_line, grouped
+from mountlab.checks.caveats import grouped
 from mountlab.core import numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Caveat, Comparison, Estimate
-from mountlab.core.model import Cell
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
-from mountlab.report.html import Column, Html, Rows, Text
-from mountlab.stats.between import Spread
+from mountlab.report.html import Html, Text
 
-
-class CellFigure(Protocol):
-    """One figure of a cell."""
-
-    @property
-    def cell(self) -> Cell: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-
-
-class Varying(Protocol):
-    """What may differ from run to run by more than its trials explain."""
-
-    @property
-    def spread(self) -> Spread: ...
-    @property
-    def p_adjusted(self) -> float: ...
-
-
+CellFigure = CellOverRuns | CellRatio
+Varying = CellOverRuns | RatioOverBoxes
+"""What may differ from run to run by more than its trials explain."""
 F = TypeVar("F", bound=CellFigure)
 V = TypeVar("V", bound=Varying)
 
@@ -183,15 +166,13 @@ def figure_json(figure: CellOverRuns) -> dict[str, Any]:
 
 def answer(sentences: Iterable[str], found: Sequence[Caveat], *between: Text) -> Html:
     """The answer in sentences, and the caveats in a line."""
-    groups = grouped(found)
-    link = html.told(html.link("#Caveats", "Caveats"), caveat_line(groups))
     told = html.box("answer", *map(html.paragraph, sentences))
-    return html.joined(told, *between, html.paragraph(link, kind=f"alert {groups[0].severity}"))
+    return html.joined(told, *between, html.caveats_alert(grouped(found)))
 
 
-def caveats(found: Sequence[Caveat]) -> Html:
+def caveats(compared: Across | ManyRuns | RunComparison) -> Html:
     """Caveats, worst first."""
-    return html.joined(*map(html.caveat_box, grouped(found)))
+    return html.joined(*map(html.caveat_box, grouped(compared.caveats)))
 
 
 def differences(found: Sequence[Difference], names: Sequence[str], whose: str) -> Html:
@@ -203,17 +184,9 @@ def differences(found: Sequence[Difference], names: Sequence[str], whose: str) -
         respects = numbers.counted(len(known_areas(known)), "respect")
         rows = ((each.area, [difference_name(each), *difference_values(each)]) for each in known)
         caption = f"{numbers.counted(len(known), 'difference')} in {respects}"
-        shown = table([Column("What"), *map(Column, names)], rows, caption)
+        shown = html.grouped_table(["What", *names], rows, caption=caption)
     more = html.details(f"Not known of {whose}: {len(unknown)}", html.items(unknown)) if unknown else ""
     return html.joined(shown, more)
-
-
-def table(head: Sequence[Column], rows: Iterable[tuple[str, Sequence[Text]]], caption: str) -> Html:
-    """A table whose rows lie below the heading that comes with each."""
-    groups: dict[str, list[Sequence[Text]]] = {}
-    for heading, row in rows:
-        groups.setdefault(heading, []).append(row)
-    return html.table(head, [Rows(own, heading) for heading, own in groups.items()], caption=caption)
 
 
 def by_metric(figures: Iterable[F], made: Callable[[str, list[F]], Html]) -> Html:
@@ -247,36 +220,29 @@ def mean_cell(one: Estimate | None, factor: float, verdict: str = "") -> Text:
     return html.stacked(figures.value, f"{figures.interval or 'no interval'}{verdict}")
 
 
-def overview(*drawn: Html) -> Html:
-    """Pictures beside each other."""
-    return html.columns(*drawn) if drawn else html.paragraph("Nothing to plot.")
-
-
-def answers_picture(
-    answers: Mapping[str, Sequence[Comparison | None]],
+def overview(
+    compared: Across | ManyRuns,
     names: Sequence[str],
+    answers: Mapping[str, Sequence[Comparison | None]],
     *,
-    title: str,
-    smallest_effect: float,
-    filesystems: Sequence[str],
-) -> list[Html]:
-    """The ratios of the answer in every run, and how many of them are drawn; nothing without a ratio."""
-    if not any(verdicts.effect(each) >= 0 for own in answers.values() for each in own if each):
-        return []
-    plot = plot_answer_over_runs(answers, names, title=title, smallest_effect=smallest_effect, filesystems=filesystems)
-    room = room_for(len(names))
-    said = f"{room} of {len(answers)} comparisons are drawn; the table below has all of them."
-    return [html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(answers) > room else "")]
-
-
-def figures_picture(
-    cells: Sequence[CellOverRuns], names: Sequence[str], *, title: str, filesystems: Sequence[str], noun: str = "run"
-) -> list[Html]:
-    """Every figure over its mean over the runs; nothing without one above 0."""
-    points = list(_relative(cells))
-    if not points:
-        return []
-    return [html.plot(plot_over_runs(points, names, title=title, filesystems=filesystems, noun=noun))]
+    titles: tuple[str, str],
+    over: Sequence[str] = (),
+    noun: str = "run",
+) -> Html:
+    """Two pictures beside each other: the ratios of the answer in every run, and `over` the runs, where one is above 0;
+    and every figure over its mean over the runs, where one is above 0."""
+    filesystems, drawn = [fs.name for fs in compared.runs[0].sweep.filesystems], []
+    if any(verdicts.effect(each) >= 0 for own in answers.values() for each in own if each):
+        columns, smallest = (*names, *over), compared.smallest_effect
+        plot = plot_answer_over_runs(
+            answers, columns, title=titles[0], smallest_effect=smallest, filesystems=filesystems
+        )
+        room = room_for(len(columns))
+        said = f"{room} of {len(answers)} comparisons are drawn; the table below has all of them."
+        drawn.append(html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(answers) > room else ""))
+    if points := list(_relative(compared.cells)):
+        drawn.append(html.plot(plot_over_runs(points, names, title=titles[1], filesystems=filesystems, noun=noun)))
+    return html.columns(*drawn) if drawn else html.paragraph("Nothing to plot.")
 
 
 def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
