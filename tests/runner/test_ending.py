@@ -16,7 +16,6 @@ from mountlab.core.errors import BoxError, KeepError, MountlabWarning
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
 from mountlab.results import derived, paths, tables
-from mountlab.results import writer as run_writer
 from mountlab.results.info import is_derived, read_info
 from mountlab.results.lock import alone
 from mountlab.results.store import load_run
@@ -68,7 +67,7 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
     writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    for module in (run_writer, derived, disk):
+    for module in (derived, disk):
         monkeypatch.setattr(module, "replace_file", lambda path, data: (tried.append(path.name), full(path, data)))
     with (
         pytest.raises(KeepError) as caught,
@@ -84,7 +83,7 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
 def test_what_fails_at_the_end_does_not_hide_what_stopped_the_run(
     writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (run_writer, derived, disk):
+    for module in (derived, disk):
         monkeypatch.setattr(module, "replace_file", full)
     with (
         pytest.warns(MountlabWarning) as warned,
@@ -96,7 +95,7 @@ def test_what_fails_at_the_end_does_not_hide_what_stopped_the_run(
 
 
 def test_a_full_disk_is_told_once(writer: RunWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (run_writer, derived, disk):
+    for module in (derived, disk):
         monkeypatch.setattr(module, "replace_file", full)
     monkeypatch.setattr(execute, "refresh_index", lambda *_, **__: None)
     with (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mountlab.cli.shared import Arguments, json_text, say, verb
-from mountlab.core import disk
+from mountlab.core import disk, numbers
 from mountlab.core.text import lines_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _change_pages(results: Path) -> list[Path]:
 def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     yield f"catalog: {disk.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
     if built.from_raw:
-        count, names = len(built.from_raw), _some(built.from_raw)
+        count, names = len(built.from_raw), numbers.first_few(built.from_raw, _MOST_NAMED)
         yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
     mended = "its figures are derived again from the raw output, and `mountlab reparse RUN` writes the file again"
     altered = [f"altered after it was written: {run}: {files}; {mended}" for run, files in built.altered.items()]
@@ -81,8 +81,3 @@ def _first(lines: Sequence[str], more: str) -> Iterator[str]:
     yield from lines[:_MOST_NAMED]
     if len(lines) > _MOST_NAMED:
         yield f"and {len(lines) - _MOST_NAMED} more{more}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more

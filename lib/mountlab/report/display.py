@@ -61,7 +61,7 @@ def _sweep_facts(sweep: Sweep) -> Mapping[str, Text]:
     cells = len(sweep.cells)
     facts = {
         "File systems": ", ".join(_filesystem(sweep, fs.name, fs.type) for fs in sweep.filesystems),
-        "Workloads": _some([workload.label for workload in sweep.workloads]),
+        "Workloads": numbers.first_few([workload.label for workload in sweep.workloads], _MOST_CELLS),
         "Cells": f"{cells}, each once in a block",
         "Blocks": _blocks(sweep),
         "Boxes" if sweep.boxes else "Box": numbers.listed(list(sweep.boxes)) or sweep.box,
@@ -75,11 +75,6 @@ def _filesystem(sweep: Sweep, name: str, kind: str) -> str:
     what = [kind if kind != name else "", "baseline" if name == sweep.baseline else ""]
     said = ", ".join(each for each in what if each)
     return f"{name} ({said})" if said else name
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_CELLS])
-    return f"{shown} and {len(names) - _MOST_CELLS} more" if len(names) > _MOST_CELLS else shown
 
 
 def _blocks(sweep: Sweep) -> str:

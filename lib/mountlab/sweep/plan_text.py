@@ -168,8 +168,7 @@ def thinned(sweep: Sweep) -> list[str]:
     for fs in sweep.filesystems:
         own = (sweep.combinations.get(cell) for cell in sweep.excluded)
         gone = [cell.workload.label for cell in own if cell and cell.filesystem.name == fs.name]
-        listed = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
-        lines += [f"{fs.name}: without {listed}"] if gone else []
+        lines += [f"{fs.name}: without {numbers.first_few(gone, _MOST_NAMED)}"] if gone else []
     return lines
 
 

@@ -36,8 +36,7 @@ def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
 def _rests_on(forecast: Forecast) -> Iterator[str]:
     yield f"from {forecast.pilot}, which has {len(forecast.used)} of the {numbers.counted(forecast.cells, 'cell')}"
     if forecast.missing:
-        more = f" and {len(forecast.missing) - _MOST_NAMED} more" if forecast.missing[_MOST_NAMED:] else ""
-        yield f"nothing is known of {', '.join(forecast.missing[:_MOST_NAMED])}{more}"
+        yield f"nothing is known of {numbers.first_few(forecast.missing, _MOST_NAMED)}"
     yield from forecast.notes
     yield f"time: about {format_seconds(float(round(forecast.expected_s)))}, by what trials took there"
     if forecast.fresh_more_s:
