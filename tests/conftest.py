@@ -37,7 +37,7 @@ OURS = ("mountlab", "pytest-of-")
 """A mount point or the file behind a loop device with one of these in its path was made by Mountlab or by its tests."""
 MADE_ONCE = {
     "test_architecture", "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish",
-    "test_reproduce", "test_compare_many",
+    "test_reproduce", "test_compare_many", "test_catalog",
 }  # fmt: skip
 """Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
 PLACES_OF_THEIR_OWN = {

@@ -78,6 +78,7 @@ def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
         assert compare_unpaired(ours, theirs).p == pytest.approx(each.comparison.p)
 
 
+@pytest.mark.slow
 def test_runs_of_different_length_are_compared() -> None:
     found = compare_runs(run("a", blocks=3), run("b", blocks=8, factor=2.0, seed=2))
     whole = next(each for each in found.ratios if each.cell.id == "tmpfs/dd-write")

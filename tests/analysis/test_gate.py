@@ -384,6 +384,7 @@ def test_blocks_after_the_last_look_are_said_not_to_count() -> None:
     assert "blocks count" not in gate_text(once)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_an_error(
     much_slower: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

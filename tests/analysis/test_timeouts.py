@@ -259,6 +259,7 @@ def a_run(results: Path, *late: tuple[str, int], retried: bool = False) -> Path:
 COLD = ("ext4/r cache=cold", 2)
 
 
+@pytest.mark.slow
 def test_no_page_prints_a_mean_without_its_slow_trials(results_dir: Path) -> None:
     run = load_run(a_run(results_dir, COLD))
     row = run.estimates.set_index(["cell", "metric"]).loc[COLD[0], "read_bandwidth"]
@@ -358,6 +359,7 @@ def two_runs(results: Path) -> tuple[Run, Run]:
     return replace(whole, info={**whole.info, "run_id": "r0"}), late
 
 
+@pytest.mark.slow
 def test_runs_share_no_blocks_so_that_such_a_cell_is_not_compared_and_the_gate_cannot_tell(results_dir: Path) -> None:
     whole, late = two_runs(results_dir)
     found = {each.cell.id: each.comparison.verdict for each in compare_runs(whole, late).ratios}
@@ -415,6 +417,7 @@ def test_every_section_is_made_where_cells_have_no_figure(results_dir: Path, cel
     assert "all at the limit (no figure)" in sections.tables(run).text
 
 
+@pytest.mark.slow
 def test_nothing_is_drawn_over_options_where_no_cell_has_a_figure() -> None:
     """Defect: a plot was asked for, which raised InputError."""
     run = synthetic_run(workloads=SWEPT)
@@ -434,6 +437,7 @@ def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path)
     ]
 
 
+@pytest.mark.slow
 def test_over_boxes_such_a_cell_has_no_figure_and_its_ratio_is_said_to_be_a_median(results_dir: Path) -> None:
     whole, late = two_runs(results_dir)
     boxes = [replace(run, info={**run.info, "box": {"name": name}}) for run, name in ((whole, "x"), (late, "y"))]

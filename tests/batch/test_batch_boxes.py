@@ -192,6 +192,7 @@ def test_what_it_has_measured_is_loaded_with_the_boxes_that_failed(
     assert isinstance(api.load_result(TOUR), store.Run)
 
 
+@pytest.mark.slow
 def test_with_one_box_left_nothing_is_said_over_boxes(boxes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "write_page", lambda directory: (directory.path / "report.html", None))
     page, _ = run_batch(everywhere.batch_of(resolved(), boxes), results=boxes, execute=Recorded("b", "c"))

@@ -523,6 +523,7 @@ def pairs(table: dict[str, list[tuple[str, ...]]]) -> list[tuple[str, tuple[str,
     return [(name, words) for name, rows in table.items() for words in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: str(shell[0]))
 def test_what_sweeps_ask_for_passes_and_what_reaches_further_does_not(shell: list[str]) -> None:
     allowed, hostile = pairs(ALLOWED), pairs(HOSTILE)

@@ -167,6 +167,7 @@ def test_all_that_a_run_makes_is_removed_by_clean(machine: Machine) -> None:
     assert machine.clean() == []
 
 
+@pytest.mark.slow
 def test_all_but_directories_elsewhere_is_removed_by_close(machine: Machine) -> None:
     full(machine)
     _, undo = machine.data, machine.directory("x", machine.data)[1]
@@ -178,6 +179,7 @@ def test_all_but_directories_elsewhere_is_removed_by_close(machine: Machine) -> 
     assert gone(machine)
 
 
+@pytest.mark.slow
 def test_what_an_older_version_left_is_removed_and_nothing_else(machine: Machine) -> None:
     """It wrote an empty marker into each root, and no lists."""
     for root in (machine.mount_root, machine.output_root):
@@ -306,6 +308,7 @@ def test_a_name_that_is_taken_is_no_image_of_ours(machine: Machine) -> None:
     assert taken.read_bytes() == PRECIOUS
 
 
+@pytest.mark.slow
 def test_a_measured_directory_with_a_users_file_is_used_again_by_the_same_run(machine: Machine) -> None:
     """Where file systems are made in each block, the run goes on; the file stays and is named."""
     machine.open()
@@ -383,6 +386,7 @@ def test_a_root_that_is_none_is_refused_with_the_reason(machine: Machine, state:
     assert not machine.mount_root.exists(), "the other root is not made either"
 
 
+@pytest.mark.slow
 def test_one_root_may_lie_in_the_other(machine: Machine) -> None:
     inner = Machine(machine.path, machine.shell, machine.programs)
     for outer, within in (
@@ -451,6 +455,7 @@ def test_the_same_run_resumed_elsewhere_is_not_closed_by_the_first(machine: Mach
     assert (machine.run_dir / "img").is_dir()
 
 
+@pytest.mark.slow
 def test_a_lease_cleans_only_what_its_owner_still_holds(machine: Machine) -> None:
     full(machine)
     (machine.output_root / "lock").write_text("there 3/4 x\n")

@@ -649,6 +649,7 @@ def test_a_run_of_an_earlier_version_says_what_could_not_be_looked_at() -> None:
     assert set(findings.passed) >= {"cache-served", "not-flushed", "failed-trials", "noisy", "too-few"}
 
 
+@pytest.mark.slow
 def test_every_check_has_passed_or_raised_or_says_why_not() -> None:
     for evidence in (quiet(), build(make()), build(replace(make(), imported=True))):
         findings = find_caveats(evidence)

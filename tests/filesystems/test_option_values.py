@@ -21,6 +21,7 @@ def as_ranges(numbers: frozenset[int]) -> str:
     return ",".join(str(each[0]) if len(each) == 1 else f"{each[0]}-{each[-1]}" for each in found)
 
 
+@pytest.mark.slow
 @given(SETS, st.randoms(use_true_random=False))
 def test_a_list_of_nodes_is_a_set(numbers: frozenset[int], random: object) -> None:
     listed = [*numbers, *list(numbers)[:2]]

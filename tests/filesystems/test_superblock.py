@@ -58,6 +58,7 @@ VALUES = [
 words_of_a_mkfs = st.lists(st.sampled_from(LETTERS + VALUES) | st.text(max_size=8), max_size=6)
 
 
+@pytest.mark.slow
 @given(words_of_a_mkfs, st.sampled_from([ext, xfs, btrfs]))
 def test_no_words_stop_it(words: list[str], reader: object) -> None:
     for now in ({}, parts("ext4-journal"), parts("xfs-dax"), parts("btrfs-nodatacow")):

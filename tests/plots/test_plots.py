@@ -139,6 +139,7 @@ def test_hostile_names_of_file_systems_stay_text() -> None:
     assert "<script" not in plot._repr_html_()
 
 
+@pytest.mark.slow
 def test_settings_of_the_user_are_left_alone() -> None:
     before = dict(mpl.rcParams)
     every_plot(RUN)[0].svg()

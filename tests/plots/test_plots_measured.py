@@ -560,6 +560,7 @@ def test_a_figure_for_a_paper_is_black_on_white_and_as_wide_as_asked() -> None:
     assert pixels[0, 0][:3].tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_keys_of_the_page_are_drawn_into_the_figure() -> None:
     with_keys = PLOTS["series"].save_bytes("svg")
     assert all(f"<!-- {name} -->".encode() in with_keys for name in NAMES)

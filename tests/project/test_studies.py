@@ -239,6 +239,7 @@ E_JOBS = {"1", "2", "4", "8"}
 E_REPEATS, E_SIZE, E_DEVICE = 3, "8GiB", 4 * GIB
 
 
+@pytest.mark.slow
 def test_the_fio_of_study_e_is_its_own() -> None:
     plan = plan_of("e-nvm")
     theirs = assignments([word.lstrip("-") for word in E_FIO.split()])
@@ -253,6 +254,7 @@ def test_the_fio_of_study_e_is_its_own() -> None:
     assert {"raw", "ext4", "pmfs", "ext4-pmbd"} <= {fs.name for fs in plan.sweep.filesystems}
 
 
+@pytest.mark.slow
 def test_the_size_of_study_e_is_refused_on_its_own_device() -> None:
     plan_of("e-nvm", room=E_DEVICE)
     with pytest.raises(PlanError, match="too large: fio"):

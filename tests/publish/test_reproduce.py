@@ -339,6 +339,7 @@ def test_an_archive_with_names_that_no_disk_can_hold_is_told(names: tuple[str, .
         pass
 
 
+@pytest.mark.slow
 def test_a_description_that_is_nested_without_end_is_refused(bundle: Path) -> None:
     (bundle / "bundle.json").write_text("[" * 100_000)
     with pytest.raises(StoreError, match="description is not whole"):

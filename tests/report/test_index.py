@@ -75,6 +75,7 @@ def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     assert set(entry.verdicts) == {each.verdict for each in run.comparisons}
 
 
+@pytest.mark.slow
 def test_a_comparison_is_read_as_it_was_written(derived: Path) -> None:
     rows = csv.DictReader(io.StringIO((derived / "comparisons.csv").read_text()))
     for row, ours in zip(rows, store.load_run(derived).comparisons, strict=True):

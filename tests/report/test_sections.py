@@ -410,6 +410,7 @@ def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
     assert sections.responses(RUN).text.startswith(html.NOTHING)
 
 
+@pytest.mark.slow
 def test_two_numbers_have_a_response_and_a_map() -> None:
     columns = {
         name: [row.split(f"{name}=")[1].split()[0] for row in SWEPT_RUN.estimates["cell"]] for name in ("bs", "numjobs")

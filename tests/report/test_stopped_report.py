@@ -112,6 +112,7 @@ def stop(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["report", "finish"])
 def test_it_is_said_wherever_a_report_is_written(
     verb: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

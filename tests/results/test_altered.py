@@ -288,6 +288,7 @@ def test_a_trial_whose_line_is_gone_is_measured_again_by_resume(results: Path) -
     assert len(load_run(run).trials) == len(load_run(results / "r2").trials)
 
 
+@pytest.mark.slow
 def test_bringing_the_files_back_heals_a_run(results: Path, two: Path) -> None:
     run = results / "r1"
     JOURNAL["a status"][0](run)

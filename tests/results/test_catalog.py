@@ -326,6 +326,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         catalog.build(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_nothing_measured_is_a_catalog_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert catalog.build(tmp_path).runs == 0
     assert main(["catalog", str(tmp_path)]) == 0
@@ -404,6 +405,7 @@ def test_one_query_is_one_whatever_stands_around_it(sql: str, connection: databa
     assert len(catalog.ask(connection, sql).rows) == 1
 
 
+@pytest.mark.slow
 def test_a_query_that_is_no_text_is_refused(connection: database.Connection) -> None:
     with pytest.raises(InputError, match="text in UTF-8"):
         catalog.ask(connection, "SELECT '\udcff'")
@@ -466,12 +468,14 @@ def test_an_answer_beyond_what_memory_is_for_is_refused(
     assert "GROUP BY" in caught.value.next_step
 
 
+@pytest.mark.slow
 def test_maps_and_nested_values_are_data(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT MAP {DATE '2020-01-01': [MAP {1: 2}]} AS m, {'a': chr(127)} AS s"
     assert main(["query", sql, "--json", "--results", str(made)]) == 0
     assert json.loads(capsys.readouterr().out) == [{"m": {"2020-01-01": [{"1": 2}]}, "s": {"a": "\x7f"}}]
 
 
+@pytest.mark.slow
 def test_a_query_leaves_the_file_as_it_is(
     made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,6 +488,7 @@ def test_a_query_leaves_the_file_as_it_is(
     assert (made / FILE).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_answers_as_data(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT run, created_at, facts->>'kernel' AS kernel, seed FROM runs ORDER BY run LIMIT 1"
     main(["query", sql, "--json", "--results", str(made)])
@@ -498,11 +503,13 @@ def test_answers_as_data(made: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == 'x,y\n"a,b",\n'
 
 
+@pytest.mark.slow
 def test_an_answer_moves_no_cursor(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["query", "SELECT chr(27) || '[2J' AS x", "--results", str(made)])
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_long_answer_says_how_much_is_left(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["query", "SELECT * FROM range(1500)", "--results", str(made)])
     assert "... 500 more rows: --csv or --json give all of them" in capsys.readouterr().out

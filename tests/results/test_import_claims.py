@@ -443,6 +443,7 @@ def test_sizes_are_read_as_the_installed_fio_reads_them(size: str, kb_base: str,
     assert by_header.slack <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
 def test_a_size_in_kib_units_is_not_taken_for_a_run_that_stopped(tmp_path: Path) -> None:
     """To fio 8MiB are 8,000,000 bytes: all of them were written."""

@@ -70,6 +70,7 @@ def test_the_second_is_refused_with_the_name_of_the_first_until_that_is_killed(
         assert holder(tmp_path).pid == os.getpid()  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_one_that_waits_gets_it_when_the_first_is_gone(other: subprocess.Popen[str], tmp_path: Path) -> None:
     threading.Timer(0.3, other.kill).start()
     began = time.monotonic()
@@ -149,6 +150,7 @@ def test_a_torn_name_is_removed_and_where_nothing_can_be_locked_it_stays(
     assert not (tmp_path / FILE).exists()
 
 
+@pytest.mark.slow
 def test_removing_what_was_left_keeps_nobody_out(tmp_path: Path) -> None:
     over = threading.Event()
 

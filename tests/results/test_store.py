@@ -334,6 +334,7 @@ def test_an_absent_run_is_an_error_with_the_next_step(results_dir: Path) -> None
     assert caught.value.next_step == "name a directory below results/"
 
 
+@pytest.mark.slow
 def test_a_run_of_a_later_mountlab_is_not_guessed_at(results_dir: Path) -> None:
     path = written(results_dir)
     info = json.loads((path / "run.json").read_text())
@@ -344,6 +345,7 @@ def test_a_run_of_a_later_mountlab_is_not_guessed_at(results_dir: Path) -> None:
     assert (caught.value.got, caught.value.allowed) == (f"schema {SCHEMA + 1}", f"up to {SCHEMA}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "what"),
     [("{}", "not a run of Mountlab's"), ("[]", "not a run of Mountlab's"), ('{"a', "run.json is not whole")],
@@ -406,6 +408,7 @@ def test_an_absent_file_of_published_figures_is_named() -> None:
 # --- what is derived --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_is_read_back_with_figures_from_its_raw_output(results_dir: Path) -> None:
     run = load_run(written(results_dir))
     plan = the_plan()
@@ -430,6 +433,7 @@ def test_raw_output_that_somebody_has_taken_away_is_named(results_dir: Path) -> 
     assert caught.value.where == str(path / "raw" / "t0003")
 
 
+@pytest.mark.slow
 def test_comparisons_are_of_the_raw_output_too(results_dir: Path) -> None:
     cold, warm = load_run(written(results_dir)).comparisons
     assert (cold.candidate, cold.baseline, cold.factors) == ("tmpfs", "ext4", {"cache": "cold"})
@@ -438,6 +442,7 @@ def test_comparisons_are_of_the_raw_output_too(results_dir: Path) -> None:
     assert warm.factors == {"cache": "warm"}
 
 
+@pytest.mark.slow
 def test_what_was_asked_is_compared_with_what_the_kernel_said(results_dir: Path) -> None:
     rows = {(each.filesystem, each.option): each.state for each in load_run(written(results_dir)).options}
     assert rows == {
@@ -447,6 +452,7 @@ def test_what_was_asked_is_compared_with_what_the_kernel_said(results_dir: Path)
     }
 
 
+@pytest.mark.slow
 def test_caveats_come_from_the_counters_that_were_kept(results_dir: Path) -> None:
     run = load_run(written(results_dir))
     cached = [(caveat.severity, caveat.subject) for caveat in run.caveats if caveat.code == "cache-served"]
@@ -454,6 +460,7 @@ def test_caveats_come_from_the_counters_that_were_kept(results_dir: Path) -> Non
     assert "failed-trials" in run.checks_passed
 
 
+@pytest.mark.slow
 def test_a_failed_trial_gives_no_figure_and_stays_in_the_run(results_dir: Path) -> None:
     run = load_run(written(results_dir, failed="t0016"))
     assert dict(run.trials["status"].value_counts()) == {"ok": 15, "failed": 1}
@@ -489,6 +496,7 @@ def test_derived_files_have_the_columns_of_the_design_in_its_order(results_dir: 
     assert [column for column in columns if column in promised] == promised
 
 
+@pytest.mark.slow
 def test_measurements_are_kept_as_one_table_with_every_trial_marked(results_dir: Path) -> None:
     run = load_run(written(results_dir))
     write_derived(run)

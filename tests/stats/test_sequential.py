@@ -247,6 +247,7 @@ def test_the_correction_for_ratios_holds_however_deep_the_intervals_are_that_the
             assert real <= sequential.SHARE * sequential.true_p(p, until) * 1.1, f"{p} at {ratio:.2f}"
 
 
+@pytest.mark.slow
 def test_the_rule_looks_at_the_widest_interval_for_all_together() -> None:
     """Of 20 comparisons some of which are decided: at a fifth of Bonferroni's share; one is its own interval."""
     cells, ratios = rule(), replace(rule(), of="comparisons")
@@ -285,6 +286,7 @@ def test_the_real_p_is_larger_than_the_nominal_one_and_rises_with_it(until: Unti
     )
 
 
+@pytest.mark.slow
 def test_the_level_of_an_interval_and_its_p_value_are_one_map() -> None:
     for level in (0.5, 0.9, 0.95, 0.99, 0.9999):
         nominal = sequential.nominal_level(rule(), level)

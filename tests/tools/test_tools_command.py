@@ -364,6 +364,7 @@ def test_a_clock_that_was_not_read_is_an_error(text: str) -> None:
         clocked(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 def test_the_clock_is_read_around_the_command_by_every_shell(shell: list[str], tmp_path: Path) -> None:
     """The figure is the time of the command, its output, input and exit status are its own."""
