@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 MIB = 2**20
+SECTOR, SWAP_HEADER = 512, 4096
 SIZE = 64 * MIB
 BTRFS_SIZE = 128 * MIB
 XFS_SIZE = 300 * MIB
@@ -44,6 +45,8 @@ class Disks:
     images: list[Path] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     mounts: list[Path] = field(default_factory=list)
+    swapped: dict[Path, int] = field(default_factory=dict)
+    """Image to the byte from which the kernel writes pages that it swaps out, whenever it likes."""
 
     def image(self, size: int = SIZE) -> Path:
         """A sparse file of zeros."""
@@ -100,6 +103,10 @@ class Disks:
         command("mkswap", "-U", THEIRS, device)
         command("swapon", device)
         self.undo.callback(command, "swapoff", device)
+        block = Path("/sys/class/block", Path(device).name).resolve()
+        start = int((block / "start").read_text()) * SECTOR if (block / "partition").exists() else 0
+        disk = block.parent if start else block
+        self.swapped[Path((disk / "loop/backing_file").read_text().rstrip("\n"))] = start + SWAP_HEADER
 
     def stable(self, device: str, name: str = "by-id-of-a-disk") -> Path:
         """A link to the device such as udev makes."""
@@ -117,27 +124,30 @@ class Disks:
         return link
 
     def digests(self) -> list[str]:
-        """Of every image, with all that was written to its device or its file system."""
+        """Of every image, with all that was written to its device or its file system; of one that is swapped to what
+        lies before the pages."""
         for device in reversed(self.loops):  # a file of one may lie in a file system on another
             flush(device)
         for place in self.mounts:
             command("sync", "-f", str(place))
         for device in reversed(self.loops):
             flush(device)
-        return [_digest(image) for image in self.images]
+        return [_digest(image, self.swapped.get(image, image.stat().st_size)) for image in self.images]
 
 
 CHUNK = 64 * 1024
 
 
-def _digest(image: Path) -> str:
+def _digest(image: Path, until: int) -> str:
     """Of all that is not zero, and where it lies: of every byte, without reading gigabytes of nothing."""
     digest, done = hashlib.sha256(str(image.stat().st_size).encode()), 0
     with image.open("rb") as file:
         while (begin := _data_after(file.fileno(), done)) is not None:
             at = begin - begin % CHUNK
             file.seek(at)
-            if any(chunk := file.read(CHUNK)):
+            if at >= until:
+                break
+            if any(chunk := file.read(min(CHUNK, until - at))):
                 digest.update(f"{at} ".encode() + chunk)
             done = at + CHUNK
     return digest.hexdigest()
