@@ -30,7 +30,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 settings.register_profile("mountlab", deadline=None)
 settings.load_profile("mountlab")
 
-HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 OURS = ("mountlab", "pytest-of-")
@@ -111,6 +111,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """
     for reason in _obstacles(item):
         item.add_marker(pytest.mark.skip(reason=reason))
+    if not item.config.pluginmanager.hasplugin("xdist"):
+        return
     if item.get_closest_marker("box"):
         item.add_marker(pytest.mark.xdist_group(_box_of(item)))
     elif item.path.stem in MADE_ONCE:

@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pytest
 
 MIB = 2**20
 SECTOR, SWAP_HEADER = 512, 4096
+BUSY_S = 10.0
 SIZE = 64 * MIB
 BTRFS_SIZE = 128 * MIB
 XFS_SIZE = 300 * MIB
@@ -69,7 +71,7 @@ class Disks:
         command("sfdisk", "--quiet", "--no-reread", str(image), stdin=script)
         device = self.loop(image)
         command("partx", "--add", device)  # and not losetup --partscan: not every kernel has that
-        self.undo.callback(subprocess.run, ["partx", "--delete", device], capture_output=True, check=False)
+        self.undo.callback(_without_partitions, device)
         return device
 
     def mount(self, device: str, *options: str) -> Path:
@@ -158,6 +160,15 @@ def _data_after(descriptor: int, at: int) -> int | None:
         return os.lseek(descriptor, at, os.SEEK_DATA)
     except OSError:  # ENXIO: nothing but a hole up to the end
         return None
+
+
+def _without_partitions(device: str) -> None:
+    """Until the kernel knows none: one that was mounted elsewhere, or held open, is busy for a moment after that."""
+    name, until = Path(device).name, time.monotonic() + BUSY_S
+    while left := [path.name for path in Path("/sys/block", name).glob(f"{name}p*")]:
+        assert time.monotonic() < until, f"still busy: {left}"
+        subprocess.run(["partx", "--delete", device], capture_output=True, check=False)
+        time.sleep(0.02)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -70,9 +70,8 @@ class Rack:
 
     def lose(self, name: str) -> None:
         """Its sshd and every connection to it are gone; what the box runs by itself is not."""
-        for pid in _family(self.sshds.pop(name)):
-            if b"sshd" in _command(pid).partition(b" ")[0]:
-                _send(pid, signal.SIGKILL)
+        for pid in _frozen_family(self.sshds.pop(name)):
+            _send(pid, signal.SIGKILL if b"sshd" in _command(pid).partition(b" ")[0] else signal.SIGCONT)
 
     def hang(self, name: str) -> None:
         """It takes connections, and answers to none."""
@@ -212,6 +211,16 @@ def _family(pid: int) -> list[int]:
     """A process and all below it, the youngest first."""
     children = [int(each) for each in _children(pid)]
     return [*(below for child in children for below in _family(child)), pid]
+
+
+def _frozen_family(pid: int) -> set[int]:
+    """The same, stopped: one that runs may have a child that is not listed yet, and would live on."""
+    family: set[int] = set()
+    while more := {*_family(pid)} - family:
+        for each in more:
+            _send(each, signal.SIGSTOP)
+        family |= more
+    return family
 
 
 def _children(pid: int) -> list[str]:
