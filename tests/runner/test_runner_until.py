@@ -19,7 +19,7 @@ from mountlab.box.connection import Completed
 from mountlab.core.model import Stop, Trial, Until
 from mountlab.core.units import format_seconds
 from mountlab.report import sections
-from mountlab.results import store
+from mountlab.results import raw
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
 from mountlab.results.store import load_run
@@ -121,7 +121,7 @@ def run(
     writer = RunWriter.create(plan, the_sweep, FACTS, results=results)
     box = TimedBox(plan, seconds, **script)
     run_sweep(plan, box, writer, progress or Silent())
-    writer.finish("complete", store.read_stops(writer.path, plan.sweep))
+    writer.finish("complete", writer.stops(plan.sweep))
     return box, writer.path
 
 
@@ -267,14 +267,26 @@ def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: st
     assert [trial.trial_id for trial in read_journal(writer.path)] == [t.trial_id for t in read_journal(whole_path)]
     assert len(later.ran) == len(whole.ran) - after
     sweep = the_sweep.sweep
-    assert store.read_stops(writer.path, sweep) == store.read_stops(whole_path, sweep)
+    assert again.stops(sweep) == RunWriter(whole_path).stops(sweep)
+
+
+def test_to_decide_and_to_say_why_it_stopped_a_run_parses_each_trial_once(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse, parsed = raw._parsed, Counter[Path]()
+    monkeypatch.setattr(raw, "_parsed", lambda path, workload: (parsed.update([path]), parse(path, workload))[1])
+    plan = planned(resolved())
+    writer = RunWriter.create(plan, resolved(), FACTS, results=results)
+    run_sweep(plan, TimedBox(plan, calm), writer, Silent())
+    assert {stop.reason for stop in writer.stops(plan.sweep)} == {"precise"}
+    assert parsed == Counter(writer.path / "raw" / trial.trial_id for trial in read_journal(writer.path))
 
 
 @pytest.mark.slow
 def test_an_interrupted_run_says_of_each_cell_whether_it_had_left(results: Path) -> None:
     the_sweep = resolved(workloads=("w", "v"))
     _, writer = interrupted(the_sweep, w_is_calm, results, 13)
-    found = {stop.cell: (stop.reason, stop.blocks) for stop in store.read_stops(writer.path, the_sweep.sweep)}
+    found = {stop.cell: (stop.reason, stop.blocks) for stop in writer.stops(the_sweep.sweep)}
     assert found["t/w"] == found["u/w"] == ("precise", 3)
     assert found["t/v"] == found["u/v"] == ("not finished", 4)
 

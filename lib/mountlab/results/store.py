@@ -33,7 +33,7 @@ from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
 from mountlab.results.altered import altered_raw
 from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
-from mountlab.results.journal import read_as_it_is, read_checked, read_journal
+from mountlab.results.journal import read_as_it_is, read_checked
 from mountlab.results.paths import found
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import read_measurements, text_files
@@ -300,16 +300,9 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     )
 
 
-def read_stops(path: Path, sweep: Sweep) -> list[Stop]:
-    """Why each cell of a run has no more trials; [] where there was no stopping rule.
-
-    From all trials in the journal, as the run itself decided: what was left out of the figures later counts here.
-    """
-    return _stops(path / "raw", read_journal(path), sweep, {})
-
-
 def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
-    """`figures` holds those that were read already, by trial."""
+    """Why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were read
+    already, by trial."""
     if sweep.design.until is None:
         return []
     return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))

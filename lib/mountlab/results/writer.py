@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.analysis import cells as analysis
+from mountlab.analysis import stopping
 from mountlab.core import chain, disk
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
@@ -116,6 +117,13 @@ class RunWriter:
         trials = read_journal(self.path)
         rows = read_measurements(self.path / "raw", trials, sweep, self._figures)
         return trials, analysis.measurement_frame(rows)
+
+    def stops(self, sweep: Sweep) -> list[Stop]:
+        """Why each cell has no more trials; [] where there is no stopping rule.
+
+        From all trials in the journal, as the run itself decided: what is left out of the figures later counts here.
+        """
+        return [] if sweep.design.until is None else stopping.stops(sweep, *self.measured(sweep))
 
     def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""

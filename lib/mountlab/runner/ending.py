@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning, in_one_line
 from mountlab.core.model import Stop, Sweep
 from mountlab.report import execute
-from mountlab.results import journal, store, tables
+from mountlab.results import journal, tables
 from mountlab.results.writer import RunWriter
 
 
@@ -50,7 +50,7 @@ def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
         except (MountlabError, OSError) as error:
             problems.append(error)
 
-    attempt(lambda: stops.extend(store.read_stops(writer.path, sweep)))
+    attempt(lambda: stops.extend(writer.stops(sweep)))
     attempt(lambda: writer.finish(status, stops))
     attempt(lambda: tables.derive(writer.path) if journal.read_journal(writer.path) else None)
     attempt(lambda: _list(writer, status))
