@@ -78,7 +78,7 @@ def test_a_full_disk_ends_the_run_cleans_the_box_and_resume_completes_it(
     text = {"question": "Is it kept?", "filesystems": {"tmpfs": TMPFS}, "workloads": {"w": WRITE}, "design": DESIGN}
     file.write_text(yaml.safe_dump(text))
     run = workflow.run
-    monkeypatch.setattr(workflow, "run", lambda resolved, box: run(resolved, box=box, results=small_disk))
+    monkeypatch.setattr(workflow, "run", lambda resolved, **also: run(resolved, **{**also, "results": small_disk}))
     with monkeypatch.context() as patch:
         after_two(patch, lambda: fill(small_disk))
         assert __main__.main(["run", str(file), "--box", "local"]) == 2

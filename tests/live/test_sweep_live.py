@@ -204,3 +204,16 @@ def test_the_program_of_the_tool_is_not_taken_for_reads_of_the_device(results_di
             break
     assert caveats["cache-served"].subject == "disk/warm"
     assert caveats["cache-served"].severity == "note"
+
+
+def test_what_comes_next_begins_after_the_last_trial_and_before_figures_are_derived(results_dir: Path) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def look() -> None:
+        (run,) = (each.parent for each in results_dir.glob("*/run.json"))
+        seen.append((len(read_journal(run)), (run / store.MEASUREMENTS).exists()))
+
+    resolved = sweep(filesystems={"disk": DIR}, workloads={"dd": DD_WRITE}, design={"repeats": 2})
+    path = workflow.run(resolved, results=results_dir, measured=look)
+    assert seen == [(2, False)]
+    assert (path / store.MEASUREMENTS).exists()

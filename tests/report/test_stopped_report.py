@@ -121,7 +121,7 @@ def test_it_is_said_wherever_a_report_is_written(
     path = written(results_dir)
     monkeypatch.setattr(execute, "write_report", stop)
     if verb == "finish":
-        monkeypatch.setattr(workflow, "resume", lambda run: run)
+        monkeypatch.setattr(workflow, "resume", lambda run, **_: run)
     assert __main__.main(["resume" if verb == "finish" else verb, str(path)]) == 130
     assert f"write its report with: make report RUN={path}" in capsys.readouterr().err
 

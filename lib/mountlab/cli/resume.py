@@ -15,6 +15,7 @@ def add(verbs: Any) -> None:
 
 def _resume(arguments: Arguments) -> int:
     from mountlab.batch import boxes
+    from mountlab.report.kernels import prepare
     from mountlab.results import paths
     from mountlab.runner import workflow
 
@@ -23,4 +24,4 @@ def _resume(arguments: Arguments) -> int:
 
         ended = commands.resume_batch(paths.found(arguments.run))
         return finish_boxes(ended) if len(ended[1].across) == 1 else finish_batch(ended)
-    return finish(workflow.resume(arguments.run))
+    return finish(workflow.resume(arguments.run, measured=prepare))

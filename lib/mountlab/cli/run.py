@@ -14,6 +14,7 @@ def add(verbs: Any) -> None:
 
 
 def _run(arguments: Arguments) -> int:
+    from mountlab.report.kernels import prepare
     from mountlab.results import paths
     from mountlab.runner import workflow
 
@@ -30,4 +31,4 @@ def _run(arguments: Arguments) -> int:
             got=arguments.scheduler,
             allowed="a sweep with `boxes`, without --box",
         )
-    return finish(workflow.run(resolved, box=arguments.box))
+    return finish(workflow.run(resolved, box=arguments.box, measured=prepare))

@@ -23,13 +23,19 @@ SWEEP = paths.PARAMS / "sweeps" / "ramdisk.yml"
 
 
 def demo(
-    box_name: str, overrides: Mapping[str, Any], *, ask: Callable[[str], bool], say: Callable[[str], None]
+    box_name: str,
+    overrides: Mapping[str, Any],
+    *,
+    ask: Callable[[str], bool],
+    say: Callable[[str], None],
+    measured: Callable[[], object] | None = None,
 ) -> Path:
-    """Install what is missing if that is possible, leave out what is not, measure, and return the run directory."""
+    """Install what is missing if that is possible, leave out what is not, measure, and return the run directory.
+    `measured`: as for workflow.run."""
     box = paths.load_box(box_name)
     prepare_here(box, yes=False, ask=ask, say=say)
     facts = _prepared(box, ask=ask)
-    return workflow.run(choose(facts, overrides), box=box_name)
+    return workflow.run(choose(facts, overrides), box=box_name, measured=measured)
 
 
 def _prepared(box: Box, *, ask: Callable[[str], bool]) -> Mapping[str, Any]:

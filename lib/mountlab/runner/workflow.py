@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +43,15 @@ class Session:
     """Of the box and of every client, by name."""
 
 
-def run(resolved: Resolved, *, box: str | None = None, results: Path = paths.RESULTS) -> Path:
-    """Measure a sweep on its box, or on the one named here, and return the new run directory.
+def run(
+    resolved: Resolved,
+    *,
+    box: str | None = None,
+    results: Path = paths.RESULTS,
+    measured: Callable[[], object] | None = None,
+) -> Path:
+    """Measure a sweep on its box, or on the one named here, and return the new run directory. `measured` is called when
+    the last trial has ended, before figures are derived: what is wanted next can be started then without disturbing.
 
     Raises MountlabError, or Stopped (a KeyboardInterrupt) when interrupted; what was measured until then is in the
     directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
@@ -52,13 +59,13 @@ def run(resolved: Resolved, *, box: str | None = None, results: Path = paths.RES
     with planned(resolved, box=box, results=results, take=True) as session:
         writer = RunWriter.create(session.plan, session.resolved, session.facts, results=results)
         with held_run(writer.path):
-            return _measure(session, writer)
+            return _measure(session, writer, measured)
 
 
-def resume(path: Path | str) -> Path:
+def resume(path: Path | str, *, measured: Callable[[], object] | None = None) -> Path:
     """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal.
 
-    A relative path is looked up from here, then from the repository.
+    A relative path is looked up from here, then from the repository. `measured`: as for `run`.
     """
     path = paths.found(path)
     info, resolved = read_info(path), read_sweep(path)
@@ -70,7 +77,7 @@ def resume(path: Path | str) -> Path:
         planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
     ):
         _check_same_box(info["facts"], session.facts, disk.shown(path))
-        return _measure(session, RunWriter(path))
+        return _measure(session, RunWriter(path), measured)
 
 
 @contextmanager
@@ -183,9 +190,9 @@ def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _measure(session: Session, writer: RunWriter) -> Path:
+def _measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
     try:
-        return _measured(session, writer)
+        return _measured(session, writer, measured)
     except Stopped:
         raise
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
@@ -195,7 +202,7 @@ def _measure(session: Session, writer: RunWriter) -> Path:
         raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
 
 
-def _measured(session: Session, writer: RunWriter) -> Path:
+def _measured(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
     done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
     progress = watched(session.plan, writer, done)
     with concluding(writer, session.plan.sweep) as ending:
@@ -206,6 +213,8 @@ def _measured(session: Session, writer: RunWriter) -> Path:
                 clients = Clients(session.plan, session.connection, session.connections)
                 run_sweep(session.plan, session.connection, writer, progress, clients)
             ending.status = "complete"
+            if measured:
+                measured()
         except KeyboardInterrupt:
             if not progress.stopped:
                 run = disk.shown(writer.path)

@@ -61,6 +61,7 @@ _ENDED = """
 import sys, time
 from pathlib import Path
 from mountlab.cli.shared import finish
+from mountlab.report.kernels import prepare
 from mountlab.results.info import read_sweep
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
@@ -69,6 +70,7 @@ writer = RunWriter(Path(sys.argv[1]))
 start = time.perf_counter()
 with concluding(writer, read_sweep(writer.path).sweep) as ending:
     ending.status = "complete"
+    prepare()
 finish(writer.path)
 print(time.perf_counter() - start)
 """
