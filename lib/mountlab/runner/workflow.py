@@ -190,7 +190,7 @@ def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
+def _measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None = None) -> Path:
     try:
         return _measured(session, writer, measured)
     except Stopped:
