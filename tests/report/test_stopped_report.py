@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_while_it_ends_says_what_is_left_to_do(
 ) -> None:
     writer = create(results_dir)
 
-    def ends(_session: object, writer: RunWriter) -> Path:
+    def ends(_session: object, writer: RunWriter, _measured: object) -> Path:
         writer.finish(status)
         raise KeyboardInterrupt
 
