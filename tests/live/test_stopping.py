@@ -50,12 +50,13 @@ def journal(results: Path) -> list[str]:
     return [trial.trial_id for path in results.glob("*") for trial in read_journal(path)]
 
 
-def running_tool() -> list[int]:
-    """Processes of a trial: they carry MOUNTLAB_RUN."""
-    found = []
+def running_tool(results: Path) -> list[int]:
+    """Processes of a trial of the runs in here: they carry MOUNTLAB_RUN."""
+    found, marks = [], [f"MOUNTLAB_RUN={path.parent.name}\0".encode() for path in results.glob("*/run.json")]
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if b"MOUNTLAB_RUN=" in (process / "environ").read_bytes() and b"fio" in (process / "comm").read_bytes():
+            environment = (process / "environ").read_bytes()
+            if any(mark in environment for mark in marks) and b"fio" in (process / "comm").read_bytes():
                 found.append(int(process.name))
         except OSError:
             continue
@@ -75,12 +76,12 @@ def sweep_file(tmp_path: Path) -> Path:
 def stop(number: signal.Signals, sweep_file: Path, results: Path) -> Path:
     """Stop a run in its second trial, and check that it went away cleanly. Gives the run's directory."""
     process = start(results, "run", str(sweep_file))
-    wait_for(lambda: len(journal(results)) == 1 and bool(running_tool()), process)
+    wait_for(lambda: len(journal(results)) == 1 and bool(running_tool(results)), process)
     os.kill(process.pid, number)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "everything on the box is undone, and what was measured is kept" in stderr
-    assert running_tool() == []
+    assert running_tool(results) == []
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
     (path,) = (file.parent for file in results.glob("*/run.json"))
@@ -109,7 +110,7 @@ def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(
 def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(sweep_file: Path, results_dir: Path) -> None:
     """Two runs on one box would measure each other, and cleaning would end the first."""
     process = start(results_dir, "run", str(sweep_file), "-p", "repeats=20")
-    wait_for(lambda: any(results_dir.glob("*/run.json")) and bool(running_tool()), process)
+    wait_for(lambda: any(results_dir.glob("*/run.json")) and bool(running_tool(results_dir)), process)
     (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     on_this_box, to_this_run = f"run {path.name} is running on this box", "another process is writing to this run"
     for arguments, said in (
@@ -132,7 +133,7 @@ def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(
     sweep_file: Path, results_dir: Path
 ) -> None:
     process = start(results_dir, "run", str(sweep_file))
-    wait_for(lambda: len(journal(results_dir)) == 1 and bool(running_tool()), process)
+    wait_for(lambda: len(journal(results_dir)) == 1 and bool(running_tool(results_dir)), process)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
     (path,) = (file.parent for file in results_dir.glob("*/run.json"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mountlab.cli.shared import Arguments, json_text, say, verb
-from mountlab.core import disk, numbers
+from mountlab.core import disk
 from mountlab.core.text import lines_of
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _change_pages(results: Path) -> list[Path]:
 
 
 def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
+    from mountlab.core import numbers
+
     yield f"catalog: {disk.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
     if built.from_raw:
         count, names = len(built.from_raw), numbers.first_few(built.from_raw, _MOST_NAMED)
