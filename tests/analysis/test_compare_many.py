@@ -208,6 +208,7 @@ def test_what_cannot_be_compared_is_refused(names: str, said: str) -> None:
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_what_differs_is_told_for_every_run(many: ManyRuns) -> None:
     kernel = many.runs[0].info["facts"]["kernel"]
     (found,) = [each for each in many.differences if each.known]

@@ -223,6 +223,7 @@ def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     }
 
 
+@pytest.mark.slow
 def test_more_than_one_respect_is_a_caveat() -> None:
     found = compared(kernel="6.19.1", cpu_model="Xeon")
     caveat = next(each for each in found.caveats if each.code == "sides-differ")

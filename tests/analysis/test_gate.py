@@ -285,6 +285,7 @@ def test_markdown_has_a_row_for_each_figure_and_says_what_may_go_wrong(mixed: Ga
     assert "by mistake is at most 5" in text
 
 
+@pytest.mark.slow
 def test_hostile_names_make_no_table_tag_or_link() -> None:
     hostile = "<b>|[x](http://a)`\x1b[31m\u202e"
     after, before = (run(name + hostile, hostile=hostile) for name in ("after", "before"))

@@ -60,6 +60,7 @@ def test_what_cannot_be_told_apart_shares_places() -> None:
     assert found == {"b": (1, 2), "c": (1, 2), "a": (3, 3)}
 
 
+@pytest.mark.slow
 def test_every_pair_counts_and_not_only_those_with_the_baseline() -> None:
     """b and c both beat the baseline a; that c beats b shows only when they are compared with each other. By hand: a
     paired t test of each pair at a level that Bonferroni's rule makes hold for all of them."""

@@ -304,6 +304,7 @@ def test_the_catalog_has_no_figure_of_a_cell_of_which_no_trial_or_half_of_them_e
     assert cells_of(results_dir / "b")[COLD[0], "read_bandwidth"] == (3, 3, None, None, None)
 
 
+@pytest.mark.slow
 def test_a_history_names_the_run_with_trials_at_their_limit(results_dir: Path) -> None:
     a_run(results_dir, COLD)
     (history,) = load_years(results_dir, Wanted(cell=COLD[0])).histories
@@ -340,6 +341,7 @@ def test_one_that_had_failed_at_its_limit_is_one_too(results_dir: Path) -> None:
     assert [each.status for each in read_trials(path)].count("timeout") == 1
 
 
+@pytest.mark.slow
 def test_a_timeout_may_be_excluded_with_a_reason_and_a_failure_need_not(results_dir: Path) -> None:
     path = a_run(results_dir, COLD)
     (late,) = [each for each in read_trials(path) if each.status == "timeout"]

@@ -166,6 +166,7 @@ def test_a_machine_that_another_task_has_is_waited_for(run: Callable[..., Any], 
     assert capsys.readouterr().err.count("r1: 01-tour-r1 waits: another task of this scheduler has the machine") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["RunInUse", "BoxInUse"])
 def test_who_is_in_the_way_is_waited_for_until_the_box_would_have_given_all_back(
     error: str, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch

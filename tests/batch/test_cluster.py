@@ -178,6 +178,7 @@ def test_an_address_needs_its_scheme(address: str) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_said(monkeypatch: Any) -> None:
     monkeypatch.setattr(cluster, "CONNECT_S", 0.3)
     with pytest.raises(SchedulerError) as raised, cluster.opened("tcp://127.0.0.1:9", fit, threads=1):

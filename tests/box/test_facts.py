@@ -118,6 +118,7 @@ def test_the_script_on_this_machine(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_the_script_where_most_programs_are_missing(tmp_path: Path) -> None:
     values = run_script(bare_path(tmp_path), FIO)
     assert values["programs"] == {}
@@ -127,6 +128,7 @@ def test_the_script_where_most_programs_are_missing(tmp_path: Path) -> None:
     assert all(device["size_bytes"] is not None for device in values["block_devices"])
 
 
+@pytest.mark.slow
 def test_programs_with_their_versions(tmp_path: Path) -> None:
     path = bare_path(tmp_path)
     fio, fs_mark = tmp_path / "fio", tmp_path / "fs_mark"

@@ -96,6 +96,7 @@ host_names = st.text("ab-.", min_size=1, max_size=4)
 patterns = st.lists(st.text("ab*?!-.", min_size=1, max_size=5), min_size=1, max_size=3).map(",".join)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(KEYGEN is None, reason="needs ssh-keygen, which is not installed")
 @settings(max_examples=40, deadline=None)
 @given(patterns, host_names)

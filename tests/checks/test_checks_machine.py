@@ -258,6 +258,7 @@ def test_where_mkfs_writes_or_is_not_the_question_nothing_is_said(
     assert found("zeroed-by-device", replace(evidence, zeroes=dict.fromkeys(filesystems, zeroes))) == []
 
 
+@pytest.mark.slow
 def test_where_the_kernel_does_not_tell_the_check_has_not_passed() -> None:
     missing = find_caveats(timed_at_mkfs("mkfs_time", ext4=LAZY, eager=EAGER)).not_checked
     assert missing["zeroed-by-device"] == "the kernel does not tell how devices zero blocks"

@@ -209,6 +209,7 @@ def test_caveats_are_named_by_code_with_what_they_are_about() -> None:
 # --- a run of an earlier version --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_recorded_tour_is_read_and_says_what_could_not_be_looked_at() -> None:
     run = store.load_run(Path(__file__).parents[2] / "results" / "tour")
     assert {"box-busy", "clock-stepped", "kernel-message", "drift", "two-modes"} <= set(run.not_checked)

@@ -109,6 +109,7 @@ def test_a_torn_last_line_is_no_alteration_while_a_run_is_measured(results_dir: 
     assert [trial.trial_id for trial in read_journal(writer.path)] == ["t0001", "t0002"]
 
 
+@pytest.mark.slow
 def test_a_journal_of_an_earlier_version_is_read_and_gone_on_with(run: Path) -> None:
     """Lines without checksums come first; once a line with one follows them, they are bound by it."""
     info = {

@@ -60,12 +60,14 @@ def made() -> dict[str, str]:
     return pages(cli.parser(), public, tables.columns())
 
 
+@pytest.mark.slow
 def test_the_pages_are_of_this_code(made: dict[str, str]) -> None:
     kept = {path.name: path.read_text() for path in REFERENCE.glob("*.md")}
     stale = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
     assert not stale, "run `make docs`"
 
 
+@pytest.mark.slow
 def test_the_verb_says_which_pages_differ_and_writes_them(
     made: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

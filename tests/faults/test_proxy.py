@@ -64,6 +64,7 @@ def test_a_reset_is_no_ordinary_end(through: Link, wire: socket.socket) -> None:
         wire.recv(1)
 
 
+@pytest.mark.slow
 def test_a_stall_holds_all_back_and_lets_it_go_later(through: Link, wire: socket.socket) -> None:
     through.stall()
     wire.sendall(b"late")

@@ -504,6 +504,7 @@ def test_where_the_kernel_lists_no_mount_nothing_is_visible() -> None:
     assert {(row.state, row.kernel_says) for row in rows} == {("not visible", "no such mount")}
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=12), max_size=4), st.text(max_size=30), st.text(max_size=30))
 def test_no_option_and_no_answer_of_the_kernel_stops_it(asked: list[str], shown: str, log: str) -> None:
     one_line = "".join(c for c in shown if c.isprintable() and c not in " \\")

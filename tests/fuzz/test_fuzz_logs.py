@@ -117,6 +117,7 @@ def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> No
             assert output.problem or output.measurements == whole[number], f"cut at byte {end}"
 
 
+@pytest.mark.slow
 @given(once, st.data())
 def test_the_end_of_a_recording_invents_nothing(name: str, data: st.DataObject) -> None:
     whole = RECORDINGS[name]
@@ -193,6 +194,7 @@ ODD = (
 )
 
 
+@pytest.mark.slow
 @given(recordings, st.data())
 def test_a_changed_number_is_an_honest_figure_or_the_documented_error(name: str, data: st.DataObject) -> None:
     whole = RECORDINGS[name]

@@ -113,6 +113,7 @@ def test_all_of_the_question_and_the_name_are_searched(results: Path, monkeypatc
 # --- the explorer -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_a_whole_run(run: Run, kind: str) -> None:
     plot = explore(run, kind=kind).plot()
@@ -170,6 +171,7 @@ def test_every_pick_draws_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert explorer.plot().alt in drawn.value
 
 
+@pytest.mark.slow
 def test_nothing_picked_is_said_and_no_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     _, (_, _, names, _), drawn = person(monkeypatch, run)
     names.value = ()

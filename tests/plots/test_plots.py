@@ -104,6 +104,7 @@ def test_loads_nothing(plot: Plot) -> None:
     }
 
 
+@pytest.mark.slow
 @each_plot
 def test_is_small_and_fits_its_place(plot: Plot) -> None:
     assert len(plot.svg()) < 150_000

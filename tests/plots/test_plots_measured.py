@@ -238,6 +238,7 @@ def test_every_counted_trial_is_a_dot_behind() -> None:
     assert sorted(dots) == pytest.approx(sorted(counted.value / 1e9))
 
 
+@pytest.mark.slow
 def test_the_other_option_makes_panels_and_sizes_stand_on_a_log_axis() -> None:
     plot = response()
     assert [axes.get_title(loc="left") for axes in plot.figure.axes] == ["numjobs=1", "numjobs=4"]
@@ -281,6 +282,7 @@ def test_few_blocks_have_whiskers_only_where_there_are_intervals(blocks: int) ->
     assert bool(whiskers(response(synthetic_run(workloads=SWEPT, blocks=blocks)))) == (blocks > 1)
 
 
+@pytest.mark.slow
 def test_endless_intervals_and_unknown_means_are_survived() -> None:
     run = synthetic_run(workloads=SWEPT)
     run.estimates = run.estimates.assign(low=-math.inf, high=math.inf)

@@ -290,6 +290,7 @@ def test_changed_lock_is_followed(built: Machine) -> None:
     assert built.steps == BUILD
 
 
+@pytest.mark.slow
 def test_interrupted_build_is_made_anew(built: Machine) -> None:
     with (built.project / "requirements.lock").open("a") as lock:
         lock.write("# another\n")
@@ -300,6 +301,7 @@ def test_interrupted_build_is_made_anew(built: Machine) -> None:
     assert built.env().stderr == ""
 
 
+@pytest.mark.slow
 def test_moved_tree_is_made_anew(built: Machine) -> None:
     built.project = built.project.rename(built.project.with_name("moved"))
     assert built.env().returncode == 0
@@ -380,6 +382,7 @@ def test_outputs_are_taken_out_on_their_way_into_git(checkout: Path) -> None:
     assert json.loads(path.read_text()) == notebook, "the file on disk stays as it is"
 
 
+@pytest.mark.slow
 def test_a_filter_of_the_users_own_is_left_alone(built: Machine, checkout: Path) -> None:
     git_of(checkout, "config", "filter.nbstripout.clean", "mine")
     built.env()

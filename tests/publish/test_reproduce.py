@@ -346,6 +346,7 @@ def test_a_description_that_is_nested_without_end_is_refused(bundle: Path) -> No
         reproduce.check(bundle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["/etc/passwd", "nowhere"])
 def test_links_in_a_folder_are_not_followed(target: str, bundle: Path) -> None:
     (run_of(bundle) / "raw" / "t0001" / "stdout").unlink()

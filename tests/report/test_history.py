@@ -267,6 +267,7 @@ def late(point: HistoryPoint, figure: float) -> HistoryPoint:
     return replace(point, mean=figure, sd=math.nan, log_mean=math.nan, log_sd=math.nan, censored=1)
 
 
+@pytest.mark.slow
 def test_a_run_with_trials_at_their_limit_counts_by_its_median_and_is_named() -> None:
     history = made(stepped(60, 40, 0.74))
     found = with_runs(history, r010=late(history.points[10], 0.97e8))
@@ -455,6 +456,7 @@ def test_a_change_that_is_found_no_more_has_no_page_any_more(own: Path) -> None:
     assert [path.name for path in (own / "changes").iterdir()] == ["mine"]
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_page_with_hostile_names() -> None:
     hostile = "</script><script>alert(1)</script>\u202e"
     history = made(

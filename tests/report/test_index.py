@@ -84,6 +84,7 @@ def test_a_comparison_is_read_as_it_was_written(derived: Path) -> None:
         assert (read.ratio, read.low_all, read.n, read.needed) == (ours.ratio, ours.low_all, ours.n, ours.needed)
 
 
+@pytest.mark.slow
 def test_only_small_files_are_read(derived: Path, results: Path) -> None:
     for name in ("trials.jsonl", "estimates.csv", "measurements.parquet", "raw"):
         (results / "whole" / name).mkdir()
@@ -105,6 +106,7 @@ def test_a_run_that_was_stopped_is_resumed_first(derived: Path, results: Path) -
     assert listed(results)["stopped"].status == "interrupted"
 
 
+@pytest.mark.slow
 def test_a_run_of_logs_is_marked(derived: Path, results: Path) -> None:
     a_run(derived, results / "logs", imported={"sweep": {}, "files": {}})
     assert listed(results)["logs"].status == "imported"

@@ -72,6 +72,7 @@ def test_comparisons_have_the_interval_that_holds_for_all_of_them() -> None:
     assert table.rows == (("dd-write", "write bandwidth", "tmpfs / ext4", "6.9", "[5.9, 8.1]", "5", "faster"),)
 
 
+@pytest.mark.slow
 def test_a_pivot_shows_means_with_half_widths(results_dir: Path) -> None:
     wanted = Pivot.read("filesystem:cache", "read_bandwidth", "GB/s")
     run = load_run(written(results_dir))

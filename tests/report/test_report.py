@@ -257,6 +257,7 @@ def exported(tmp_path: Path, *cells: nbformat.NotebookNode) -> str:
     return execute.export(path, title="a < b")
 
 
+@pytest.mark.slow
 def test_code_is_there_and_hidden_until_asked_for(tmp_path: Path) -> None:
     text = exported(tmp_path, new_code_cell("1 < 2"))
     assert '<pre class="source" tabindex="0"><code>1 &lt; 2</code></pre>' in text

@@ -266,6 +266,7 @@ def test_no_comparison_at_all() -> None:
     assert answer() == ["No baseline is named, so nothing is compared; the means are below."]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(finite, st.sampled_from(["faster", "slower", "same", "undecided"])), min_size=1, max_size=40))
 def test_any_answer_is_short(ratios: list[tuple[float, Any]]) -> None:
     told = answer(

@@ -515,6 +515,7 @@ def test_a_long_answer_says_how_much_is_left(made: Path, capsys: pytest.CaptureF
     assert "... 500 more rows: --csv or --json give all of them" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_wrong_query_is_told_with_the_tables(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "SELECT * FROM run", "--results", str(made)]) == 2
     said = capsys.readouterr().err

@@ -239,6 +239,7 @@ def test_a_claim_without_figures_is_one(run: Path) -> None:
     assert (claim.claim, claim.within, math.isnan(claim.ratio)) == ("same", 0.1, True)
 
 
+@pytest.mark.slow
 def test_a_run_with_a_level_of_an_earlier_version_stays_readable(run: Path) -> None:
     info = json.loads((run / "run.json").read_text())
     changed(run, parameters={**info["parameters"], "design": {"level": 0.9999999999999999}})

@@ -502,6 +502,7 @@ def test_a_run_of_filebench_that_ends_by_itself_states_no_time() -> None:
     assert "runtime" not in found
 
 
+@pytest.mark.slow
 def test_a_personality_of_the_users_own_is_not_held_against_a_name(tmp_path: Path) -> None:
     own = log("filebench/samples/fileserver.stdout")
     asked: dict[str, Any] = {"tool": "filebench", "files": "{filesystem}.log"}

@@ -52,6 +52,7 @@ def test_it_is_given_back_and_leaves_nothing(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_second_is_refused_with_the_name_of_the_first_until_that_is_killed(
     other: subprocess.Popen[str], tmp_path: Path
 ) -> None:

@@ -270,6 +270,7 @@ def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: st
     assert again.stops(sweep) == RunWriter(whole_path).stops(sweep)
 
 
+@pytest.mark.slow
 def test_to_decide_and_to_say_why_it_stopped_a_run_parses_each_trial_once(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -263,6 +263,7 @@ def test_forty_quiet_cells_rarely_give_a_warning() -> None:
             assert at_most(max(0.0, share - rounded), limit / tables.CELLS, FULL.checks), (row, heading)
 
 
+@pytest.mark.slow
 def test_a_caveat_of_the_tables_is_one_of_a_single_sample() -> None:
     process = processes.stepping()
     rows = tables._suspected(process, 30, 40)
@@ -506,6 +507,7 @@ def test_an_effect_the_other_way_is_slower_and_none_may_be_the_same() -> None:
     assert none.verdicts["same"] > 0.95
 
 
+@pytest.mark.slow
 def test_more_trials_tell_more_in_a_table_and_in_words() -> None:
     told = [what_would(n, kind="drifting", runs=300) for n in (3, 30)]
     table = told_frame(told)

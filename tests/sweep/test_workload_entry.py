@@ -106,6 +106,7 @@ def test_an_addition_may_name_what_is_no_factor_elsewhere() -> None:
     assert "rwmixread" not in sweep.workloads[0].factors
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_one_at_a_time_is_a_baseline_and_each_other_level_once(sizes: list[int]) -> None:
     values: dict[str, list[Any]] = {

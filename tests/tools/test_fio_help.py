@@ -145,6 +145,7 @@ def test_the_command_is_given_the_names_of_the_options_of_its_workloads() -> Non
     assert argv[4:] == ("bs", "ioengine", "numjobs", "refill_buffers", "rw", "size", "thinktime")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio, which is not installed")
 def test_the_fio_that_is_installed_here_answers_in_the_same_form() -> None:
     argv = (*Fio.box_help[:-1], "rw", "rwmixread", "ioengine")

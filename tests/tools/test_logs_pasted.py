@@ -278,6 +278,7 @@ def of_filebench(
 VERSIONS = st.sampled_from(["1.4.9.1", "1.5-alpha3"])
 
 
+@pytest.mark.slow
 @given(VERSIONS, st.integers(2, 99999) | st.none(), st.integers(100, 10**7))
 def test_filebench_with_any_pid_is_read(version: str, pid: int | None, count: int) -> None:
     found = figures("filebench", of_filebench([(1.064, 61.065, count)], version=version, pid=pid))
