@@ -576,3 +576,12 @@ def test_other_forms_and_widths_are_refused() -> None:
     assert caught.value.allowed == "svg, png, pdf"
     with pytest.raises(InputError, match="fits on a page"):
         PLOTS["bars"].save_bytes("svg", width_in=0.1)
+
+
+@pytest.mark.parametrize("draw", [plots.plot_trials, plots.plot_bars])
+def test_estimates_that_were_read_from_csv_have_their_means_drawn(draw: Any) -> None:
+    """pandas reads an empty label as NaN."""
+    again = pd.read_csv(io.StringIO(RUN.estimates.to_csv(index=False)))
+    assert again["label"].isna().all()
+    ours = draw(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER)
+    assert draw(RUN.measurements, again, "read_bandwidth", **ORDER).alt == ours.alt

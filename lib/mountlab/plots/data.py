@@ -47,9 +47,15 @@ def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = (
     placed = measurements.assign(place=order.rank(method="dense"))
     rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
     require(rows, f"trial with {metric}")
+    named = groups_of(measurements)
     found = [
         TrialPoint(
-            row["filesystem"], group_of(row), int(row["block"]), bool(row["warmup"]), float(row["value"]), row["place"]
+            row["filesystem"],
+            named[_figure_of(row)],
+            int(row["block"]),
+            bool(row["warmup"]),
+            float(row["value"]),
+            row["place"],
         )
         for row in rows
     ]
@@ -64,25 +70,26 @@ def means_of(estimates: pd.DataFrame, measurements: pd.DataFrame, metric: str, s
     """The estimates of one metric of the cells that were measured, in the unit of the scale."""
     means, groups = [], groups_of(measurements)
     own = estimates[estimates["metric"] == metric].to_dict("records")
-    for row in (each for each in own if (each["cell"], each["label"]) in groups):
+    for row in (each for each in own if _figure_of(each) in groups):
         mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
         figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
         shown = (bound / scale.factor for bound in (mean, low, high))
-        means.append(MeanPoint(row["filesystem"], groups[row["cell"], row["label"]], int(row["n"]), figures, *shown))
+        means.append(MeanPoint(row["filesystem"], groups[_figure_of(row)], int(row["n"]), figures, *shown))
     return means
 
 
-def group_of(row: Mapping[Any, Any]) -> str:
-    """The workload of a row of a frame, and its label where rows have one."""
-    label = row["label"]
-    workload = workload_label(row["workload"], row["factors"])
-    return f"{workload} ({label})" if isinstance(label, str) and label else workload
+def _figure_of(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """The cell and the label of a row of a frame; a table that was read from CSV has NaN in the place of ''."""
+    return row["cell"], row["label"] if isinstance(row["label"], str) else ""
 
 
 def groups_of(measurements: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Cell and label of each row to its group."""
-    rows = measurements.drop_duplicates(["cell", "label"]).to_dict("records")
-    return {(row["cell"], row["label"]): group_of(row) for row in rows}
+    """Cell and label of each row to its group: its workload, and the label where there is one."""
+    groups = {}
+    for row in measurements.drop_duplicates(["cell", "label"]).to_dict("records"):
+        workload, (cell, label) = workload_label(row["workload"], row["factors"]), _figure_of(row)
+        groups[cell, label] = f"{workload} ({label})" if label else workload
+    return groups
 
 
 def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
