@@ -14,7 +14,7 @@ FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
 # As many as the tests were timed with; tests on the box share one worker, so that one never disturbs another (tests/conftest.py).
 WORKERS := 2
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet
-NOT_FAST := box or browser or slow
+NOT_FAST := box or browser or slow or long
 
 # $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
@@ -26,7 +26,7 @@ EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
 EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test \
+.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test test-all \
 	fuzz soak audit lint lock docs clean-env
 
 help: ## this list
@@ -108,8 +108,12 @@ check: env lint ## linters, types and the fast tests: before every commit
 # Tests on the box mostly wait. Three groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
 # with the rest between them.
 test: WORKERS := 4
-test: env lint ## linters, types and all tests: box, browser and slow ones too
-	@$(PYTEST) $(ARGS)
+test: env lint ## linters, types, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-all: WORKERS := 4
+test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
+	@$(PYTEST) -m long $(ARGS)
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)

@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = ("env", "demo", "test", "check", "lab", "help", "plan", "run", "resume", "report", "index", "compare",
-           "batch", "studies", "publish", "reproduce", "bench", "fuzz", "soak", "lock")  # fmt: skip
+TARGETS = ("env", "demo", "test", "test-all", "check", "lab", "help", "plan", "run", "resume", "report", "index",
+           "compare", "batch", "studies", "publish", "reproduce", "bench", "fuzz", "soak", "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
