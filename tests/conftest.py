@@ -1,4 +1,5 @@
-"""What holds for every test: the user's settings are hidden, what cannot run says why, nothing is left behind."""
+"""What holds for every test: the user's settings are hidden, each worker has a box and temporary files of its own, what
+cannot run says why, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import workers  # first: the library reads where its box files are when it is imported
 from faults.table import PAGE, Rows
 from hypothesis import settings
 from mountlab.results import paths
@@ -33,26 +34,19 @@ settings.load_profile("mountlab")
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-OURS = ("mountlab", "pytest-of-")
-"""A mount point or the file behind a loop device with one of these in its path was made by Mountlab or by its tests."""
 MADE_ONCE = {
     "test_architecture", "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish",
     "test_reproduce", "test_compare_many", "test_catalog",
 }  # fmt: skip
 """Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
-PLACES_OF_THEIR_OWN = {
-    "test_command_live", "test_factors_live", "test_filebench_live", "test_fio_live", "test_fs_mark_live",
-    "test_tools_live", "test_tutorial", "test_until_live",
+OF_THE_MACHINE = {
+    "test_borrow", "test_helper", "test_memory_live", "test_sudo",
 }  # fmt: skip
-"""Tests on the box all of which have roots of their own on it (ownbox.py), and ask nothing of the machine that another
-run would change: they run beside those on the box's usual roots, in a worker of their own."""
-BOXES = ("box", "own", "vm")
-"""The groups of tests on a box: within one they run one after another."""
+"""Tests on the box that change what a machine has once (huge pages, zram, users, sudo): one after another."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 
 _old_environment = pytest.StashKey[dict[str, str]]()
-_home = pytest.StashKey[Path]()
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -85,20 +79,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LeftoverGuard())
     config.pluginmanager.register(Rows(PAGE if _long(config) else None))
     config.stash[_old_environment] = dict(os.environ)
-    config.stash[_home] = Path(tempfile.mkdtemp(prefix="home-of-tests-"))
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-    os.environ["HOME"] = str(config.stash[_home])
+    home = workers.PLACE / "home"
+    home.mkdir(mode=0o700, exist_ok=True)
+    os.environ["HOME"] = str(home)
     for name in (*HIDDEN, "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ.pop(name, None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if _home in config.stash:
+    if _old_environment in config.stash:
         old: dict[str, str] = config.stash[_old_environment]
         os.environ.clear()
         os.environ.update(old)
-        shutil.rmtree(config.stash[_home])
+        workers.remove()
 
 
 # --- what can run here ------------------------------------------------------------------------------------------------
@@ -120,11 +115,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _box_of(item: pytest.Item) -> str:
-    """The box that a test is on: tests on one run one after another. The faults are on this machine, too: the mount
-    namespace of a trial holds what another test has mounted."""
+    """Which tests on a box run one after another: those of a file, which share what is measured; those on the one
+    virtual box; and those that change what the machine has only once."""
     if _on_the_vm(item):
         return "vm"
-    return "own" if item.path.stem in PLACES_OF_THEIR_OWN else "box"
+    return "machine" if item.path.stem in OF_THE_MACHINE else item.path.stem
 
 
 def _on_the_vm(item: pytest.Item) -> bool:
@@ -136,11 +131,8 @@ def _on_the_vm(item: pytest.Item) -> bool:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where pytest-xdist did not heed the groups: tests that share the box would disturb each other."""
     if getattr(session.config.option, "loadgroup", False):
-        loose = [
-            item.nodeid
-            for item in session.items
-            if item.get_closest_marker("box") and not item.nodeid.endswith(tuple(f"@{name}" for name in BOXES))
-        ]
+        boxed = [item for item in session.items if item.get_closest_marker("box")]
+        loose = [item.nodeid for item in boxed if not item.nodeid.endswith(f"@{_box_of(item)}")]
         if loose:
             raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")
 
@@ -214,33 +206,34 @@ def share_vm(vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch) -> N
 # --- nothing is left behind -------------------------------------------------------------------------------------------
 
 
-def leftovers() -> frozenset[str]:
-    """One line for each mount, loop device and process on this machine that is Mountlab's."""
-    return frozenset([*_mounts(), *_loop_devices(), *_processes()])
+def leftovers(ours: Sequence[str]) -> frozenset[str]:
+    """One line for each mount, loop device and process with one of these in its path, command line or run."""
+    return frozenset([*_mounts(ours), *_loop_devices(ours), *_processes(ours)])
 
 
-def _mounts() -> Iterator[str]:
+def _mounts(ours: Sequence[str]) -> Iterator[str]:
     for line in _lines(Path("/proc/self/mountinfo")):
         mountpoint = line.split(" ")[4]
-        if any(mark in mountpoint for mark in OURS):
+        if any(mark in mountpoint for mark in ours):
             yield f"mount {mountpoint}"
 
 
-def _loop_devices() -> Iterator[str]:
+def _loop_devices(ours: Sequence[str]) -> Iterator[str]:
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         for file in _lines(backing):
-            if any(mark in file for mark in OURS):
+            if any(mark in file for mark in ours):
                 yield f"loop device {backing.parts[3]} on {file}"
 
 
-def _processes() -> Iterator[str]:
-    """Processes of a trial carry MOUNTLAB_RUN; private sshds and virtual boxes have mountlab-sshd-* and
-    mountlab-vm-* in their command lines."""
+def _processes(ours: Sequence[str]) -> Iterator[str]:
+    """Private sshds and virtual boxes have their temporary directory in their command lines; processes of a trial carry
+    MOUNTLAB_RUN, the name of a directory of results."""
     for process in Path("/proc").glob("[0-9]*"):
-        environment, command = _bytes(process / "environ"), _bytes(process / "cmdline")
-        if b"\0MOUNTLAB_RUN=" in b"\0" + environment or re.search(rb"mountlab-(sshd|vm)-", command):
-            argv = command.decode(errors="replace").split("\0")
-            yield f"process {process.name}: {' '.join(argv).strip()}"
+        command = _bytes(process / "cmdline").decode(errors="replace")
+        run = re.search(rb"(?:^|\0)MOUNTLAB_RUN=([^\0]+)", _bytes(process / "environ"))
+        known = run and any(next(Path(mark).rglob(run[1].decode()), None) for mark in ours if mark.startswith("/"))
+        if process.name != str(os.getpid()) and (known or any(mark in command for mark in ours)):
+            yield f"process {process.name}: {command.replace(chr(0), ' ').strip()}"
 
 
 def _lines(path: Path) -> list[str]:
@@ -256,10 +249,9 @@ def _bytes(path: Path) -> bytes:
 
 
 class LeftoverGuard:
-    """Fails a session that used the box and left something of ours that was not there before."""
+    """Fails a session that used the box and left something that it has made."""
 
     def __init__(self) -> None:
-        self.before = leftovers()
         self.left: list[str] = []
         self.box_was_used = False
 
@@ -269,13 +261,14 @@ class LeftoverGuard:
     @pytest.hookimpl(trylast=True)  # after xdist has ended its workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.box_was_used:
-            self.left = self._wait()
+            base = session.config._tmp_path_factory.getbasetemp()  # as pytest-xdist asks for it
+            self.left = self._wait((workers.PLACE.name, str(base)))
         if self.left and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _wait(self) -> list[str]:
+    def _wait(self, ours: Sequence[str]) -> list[str]:
         deadline = time.monotonic() + SETTLE_S
-        while (left := leftovers() - self.before) and time.monotonic() < deadline:
+        while (left := leftovers(ours)) and time.monotonic() < deadline:
             time.sleep(0.1)
         return sorted(left)
 
@@ -287,7 +280,7 @@ class LeftoverGuard:
                 ("", None, ""),
                 {},
                 "failed",
-                longrepr=f"{line} (or is Mountlab running?)",
+                longrepr=line,
                 when="teardown",
             )
             terminalreporter.stats.setdefault("error", []).append(report)

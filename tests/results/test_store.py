@@ -20,6 +20,7 @@ from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, Pla
 from mountlab.core.findings import Comparison
 from mountlab.core.model import COLUMNS, Trial
 from mountlab.publish.seal_again import seal_again
+from mountlab.results import paths
 from mountlab.results import writer as run_writer
 from mountlab.results.info import SCHEMA, read_info, read_sweep
 from mountlab.results.journal import read_journal
@@ -390,7 +391,8 @@ def test_a_sweep_takes_its_name_from_its_file_and_errors_name_it(tmp_path: Path)
     assert caught.value.where.endswith("mine.yml: filesystems.t.size")
 
 
-def test_an_absent_box_file_says_how_to_make_one() -> None:
+def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "PARAMS", paths.ROOT / "params")
     with pytest.raises(StoreError) as caught:
         load_box("lokal")
     assert caught.value.what == "no such box file"
@@ -399,7 +401,8 @@ def test_an_absent_box_file_says_how_to_make_one() -> None:
     assert "local" in caught.value.next_step
 
 
-def test_an_absent_file_of_published_figures_is_named() -> None:
+def test_an_absent_file_of_published_figures_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "PARAMS", paths.ROOT / "params")
     with pytest.raises(StoreError, match="no such file of published figures") as caught:
         load_published(("b-tmpfs-cloud", "c-nothing"))
     assert caught.value.where == "params/published/c-nothing.yml"
