@@ -40,7 +40,7 @@ MADE_ONCE = {
 }  # fmt: skip
 """Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
 OF_THE_MACHINE = {
-    "test_borrow", "test_helper", "test_memory_live", "test_sudo",
+    "test_borrow", "test_filesystems_live", "test_helper", "test_memory_live", "test_sudo",
 }  # fmt: skip
 """Tests on the box that change what a machine has once (huge pages, zram, users, sudo): one after another."""
 SETTLE_S = 5.0

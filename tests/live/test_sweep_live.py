@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -193,15 +194,25 @@ class Unmounter(RecordingBox):
         return super().run(argv, **more)
 
 
+def caches_dropped() -> int:
+    """How often somebody on this machine has dropped the page cache."""
+    return int(re.findall(r"^drop_pagecache (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE)[0])
+
+
 def test_the_program_of_the_tool_is_not_taken_for_reads_of_the_device(results_dir: Path) -> None:
     """fio and its libraries are tens of MB; dropped with the caches, they would be read between the counters. (What
-    others read from the same disk meanwhile is counted too: then it is tried again.)"""
+    others read from the same disk meanwhile is counted too, and what they drop is read again: then once more.)"""
     warm = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "16MiB", "cache": "warm"}
-    for _ in range(3):
+    undisturbed = 0
+    for _ in range(8):
+        before = caches_dropped()
         path = workflow.run(sweep(filesystems={"disk": DIR}, workloads={"warm": warm}), results=results_dir)
+        undisturbed += caches_dropped() == before
         caveats = {caveat.code: caveat for caveat in store.load_run(path).caveats}
-        if "cache-served" in caveats:
+        if "cache-served" in caveats or undisturbed == 3:
             break
+    if "cache-served" not in caveats and undisturbed < 3:
+        pytest.skip("others dropped the page cache of this machine all the time")
     assert caveats["cache-served"].subject == "disk/warm"
     assert caveats["cache-served"].severity == "note"
 
