@@ -53,17 +53,17 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _long(config: pytest.Config) -> bool:
+def _soak(config: pytest.Config) -> bool:
     """Whether this is `make soak`, which names its mark."""
     return str(config.option.markexpr) == "soak"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without `make soak` its tests are not there: they take the better part of an hour."""
-    long = [item for item in items if item.get_closest_marker("soak") and not _long(config)]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    soak = [item for item in items if item.get_closest_marker("soak") and not _soak(config)]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if item not in soak]
 
 
 # --- the user's own settings ------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_worker(config):
         return
     config.pluginmanager.register(LeftoverGuard())
-    config.pluginmanager.register(Rows(PAGE if _long(config) else None))
+    config.pluginmanager.register(Rows(PAGE if _soak(config) else None))
     config.stash[_old_environment] = dict(os.environ)
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
