@@ -104,9 +104,17 @@ DERIVED: dict[str, tuple[Change, str]] = {
 }
 
 
+COMMANDS = ("report", "reparse", "compare", "gate", "export", "fstab")
+PAIRS = [
+    # Each change and each command once or more; the others say the same again.
+    pytest.param(what, command, marks=() if place % len(COMMANDS) == other else pytest.mark.long)
+    for place, what in enumerate((*JOURNAL, *RAW))
+    for other, command in enumerate(COMMANDS)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["report", "reparse", "compare", "gate", "export", "fstab"])
-@pytest.mark.parametrize("what", [*JOURNAL, *RAW])
+@pytest.mark.parametrize(("what", "command"), PAIRS)
 def test_what_was_measured_and_altered_is_refused_by_every_command_with_what_to_do(
     what: str, command: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ from mountlab.results import catalog, imported, stamp, store, tables
 from mountlab.results import derived as derived_files
 from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE, Built
-from years import SMALL, edit, run_of, small
+from years import SMALL, edit, run_of, small_with_catalog
 
 TOUR = disk.ROOT / "results" / "tour"
 MADE = "20261120T101902-tour-local"
@@ -32,9 +32,7 @@ MADE = "20261120T101902-tour-local"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs over some weeks with their catalog."""
-    results = small(tmp_path_factory.mktemp("years") / "results")
-    catalog.build(results)
-    return results
+    return small_with_catalog(tmp_path_factory)
 
 
 @pytest.fixture
@@ -476,11 +474,7 @@ def test_maps_and_nested_values_are_data(made: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-def test_a_query_leaves_the_file_as_it_is(
-    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "SETTLED_S", 0.0)
-    catalog.build(made)
+def test_a_query_leaves_the_file_as_it_is(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (made / FILE).read_bytes()
     sql = "SELECT box, count(*) AS runs FROM runs GROUP BY box ORDER BY box"
     assert main(["query", sql, "--results", str(made)]) == 0
