@@ -275,6 +275,25 @@ def test_the_same_run_gives_the_same_bytes(run: Path, made: tuple[Path, Path], t
     assert hashlib.sha256(archive.read_bytes()).digest() == hashlib.sha256(made[1].read_bytes()).digest()
 
 
+def of_logs(place: Path) -> Path:
+    """A run of logs from elsewhere."""
+    write(place, {"ext4.txt": dd(0.3), "tmpfs.txt": dd(0.1)})
+    raw = {"question": "?", "tool": "dd", "files": [f"{place}/{{filesystem}}.txt"]}
+    return import_patterns(raw, results=place / "results")
+
+
+def test_a_run_of_logs_from_elsewhere_was_on_no_box_and_is_published_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+    folder, archive = publish([of_logs(tmp_path)], Wishes(to=tmp_path / "b"))
+    for place in (folder, archive):
+        with reproduce.opened(place) as opened:
+            checked = reproduce.check(opened)
+        assert checked.same
+        assert checked.figures > 0
+
+
 def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,10 +310,7 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
     (other / "run.json").write_text(info)
     seal_again(other)
-    write(tmp_path, {"ext4.txt": dd(0.3), "tmpfs.txt": dd(0.1)})
-    raw = {"question": "?", "tool": "dd", "files": [f"{tmp_path}/{{filesystem}}.txt"]}
-    apart = import_patterns(raw, results=tmp_path / "results")
-    folder, _ = publish([apart, run, other], Wishes(to=tmp_path / "b"))
+    folder, _ = publish([of_logs(tmp_path), run, other], Wishes(to=tmp_path / "b"))
     names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
     assert pages == [f"compare-{names[0]}-{names[1]}"]
