@@ -15,7 +15,7 @@ import html5lib
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -25,11 +25,12 @@ from mountlab.report.page import page as framed
 from mountlab.results import store, tables, writer
 from mountlab.results.entries import IndexEntry
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
-from synthetic_report import HOSTILE, LONG, executed_here, hostile_report
+from synthetic_report import HOSTILE, executed_here
 from synthetic_run import SyntheticRun, synthetic_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
+LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
 TOUR = disk.ROOT / "results" / "tour"
 
@@ -55,6 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(("one", "two", "three"))
     }
     told = {
+        "report": (execute.NOTEBOOK, {"run": "one"}),
         "two runs": (execute.COMPARISON, {"run_a": "one", "run_b": "two"}),
         "many runs": (execute.MANY, {"runs": list(runs)}),
     }
@@ -63,7 +65,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         executed = executed_here(notebook, parameters, runs, directory)
         found[kind] = directory / f"{kind}.html"
         found[kind].write_text(execute.export(executed, title=f"{kind} {HOSTILE}"))
-    found["report"] = hostile_report(tmp_path_factory)
     return {**found, "index": an_index(directory / "results"), "bundle": a_bundle(directory / "bundle.html")}
 
 
@@ -133,7 +134,7 @@ def browser() -> Iterator[Browser]:
 @contextmanager
 def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
     """A page in a window of its own, offline."""
-    with browser.new_context(offline=True, **{"viewport": WIDE, **options}) as context:
+    with window(browser, **{"viewport": WIDE, **options}) as context:
         page = context.new_page()
         page.goto(path.as_uri())
         yield page
@@ -157,14 +158,14 @@ class Opened:
 @pytest.fixture(scope="module")
 def on_a_desk(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
     """The page of a kind in a wide light window."""
-    with browser.new_context(offline=True, viewport=WIDE, color_scheme="light") as context:
+    with window(browser, viewport=WIDE, color_scheme="light") as context:
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 
 @pytest.fixture(scope="module")
 def on_a_phone(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
     """The page of a kind in a narrow dark window."""
-    with browser.new_context(offline=True, viewport=NARROW, color_scheme="dark") as context:
+    with window(browser, viewport=NARROW, color_scheme="dark") as context:
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
 from playwright.sync_api import Browser, Page
 from synthetic_report import hostile_report
 
@@ -75,11 +75,10 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The report in a window of its own, offline; parametrize indirectly with options of the context."""
     options = {"viewport": WIDE, **getattr(request, "param", {})}
-    context = browser.new_context(offline=True, **options)
-    page = context.new_page()
-    page.goto(report.as_uri())
-    yield page
-    context.close()
+    with window(browser, **options) as context:
+        page = context.new_page()
+        page.goto(report.as_uri())
+        yield page
 
 
 def in_window(*options: dict[str, Any]) -> pytest.MarkDecorator:
@@ -121,10 +120,10 @@ def test_plot_and_table_stand_side_by_side_on_a_desk(opened: Page) -> None:
 def test_nothing_but_tables_and_code_scrolls_sideways(opened: Page) -> None:
     opened.locator("#show-code").check()
     opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    for window in (WIDE, {"width": 768, "height": 1024}, NARROW, PHONE):
-        opened.set_viewport_size(window)  # type: ignore[arg-type]
-        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), window
-        assert set(opened.evaluate(SCROLLING)) <= {"DIV scroll", "PRE ", "PRE source"}, window
+    for viewport in (WIDE, {"width": 768, "height": 1024}, NARROW, PHONE):
+        opened.set_viewport_size(viewport)  # type: ignore[arg-type]
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), viewport
+        assert set(opened.evaluate(SCROLLING)) <= {"DIV scroll", "PRE ", "PRE source"}, viewport
 
 
 @in_window({"viewport": NARROW})
@@ -211,7 +210,7 @@ def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFact
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils), which is not installed")
     pdf = tmp_path_factory.mktemp("print") / "report.pdf"
-    with browser.new_context(offline=True) as context:
+    with window(browser) as context:
         page = context.new_page()
         page.goto(report.as_uri())
         page.locator("#show-code").check()

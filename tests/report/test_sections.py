@@ -70,7 +70,15 @@ def test_survives_a_single_block(part: Any) -> None:
     assert "nan" not in re.split(r"\W+", text.lower())
 
 
-@each_part
+OF_TRIALS = (sections.every_trial, sections.distributions, sections.latencies, sections.inside_trials,
+             sections.device_bytes, sections.bar_charts)  # fmt: skip
+"""Parts that show the same whatever a run says about itself."""
+
+
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, id=part.__name__, marks=pytest.mark.long if part in OF_TRIALS else ()) for part in PARTS],
+)
 @pytest.mark.slow
 def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
     bare = changed(

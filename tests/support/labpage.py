@@ -17,7 +17,7 @@ from mountlab.results import paths
 from playwright.sync_api import BrowserContext, Page
 
 WINDOW = {"width": 1280, "height": 900}
-START_S, CELL_S, END_S = 60.0, 180.0, 15.0
+START_S, CELL_S, END_S = 300.0, 600.0, 60.0
 """How long is waited at most: on an idle machine it takes seconds."""
 ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
 

@@ -25,7 +25,6 @@ HOSTILE = (
     "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
 )
 """What would change the title of a page, were it more than text."""
-LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 
 
 def hostile_report(factory: pytest.TempPathFactory) -> Path:
@@ -41,7 +40,7 @@ def _write_hostile(directory: Path) -> None:
     spec.write_text(json.dumps(foreign))
     (directory / "run").mkdir()
     with mock.patch.dict(os.environ, JUPYTER_PATH=str(directory / "jupyter")):
-        write_synthetic_report(directory / "run", hostile=f"{HOSTILE} {LONG}")
+        write_synthetic_report(directory / "run", hostile=HOSTILE)
 
 
 def write_synthetic_report(directory: Path, **options: object) -> Path:
