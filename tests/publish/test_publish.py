@@ -311,7 +311,7 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     (other / "run.json").write_text(info)
     seal_again(other)
     folder, _ = publish([of_logs(tmp_path), run, other], Wishes(to=tmp_path / "b"))
-    names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
+    names = ("20261120T101902-sweep-box-2", "20261120T111902-sweep-box-2")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
     assert pages == [f"compare-{names[0]}-{names[1]}"]
     assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
