@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -342,17 +341,15 @@ def test_a_running_cell_is_interrupted_from_outside(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     path = _notebook(
-        tmp_path / "sleeps.ipynb", f"open({str(tmp_path / 'up')!r}, 'w').close(); import time; time.sleep(60)"
+        tmp_path / "sleeps.ipynb", f"open({str(tmp_path / 'up')!r}, 'w').close(); import time; time.sleep(600)"
     )
     kernels = Kernels({"MARK": "here"})
     assert not kernels.interrupt(), "nothing is running yet"
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(_execute, path, tmp_path / "o" / "o.ipynb", kernels)
-        assert soon((tmp_path / "up").exists, timeout_s=30)
-        start = time.monotonic()
+        assert soon((tmp_path / "up").exists, timeout_s=300)
         assert kernels.interrupt()
-        problem = future.exception()
-    assert time.monotonic() - start < 20
+        problem = future.exception(timeout=300)
     assert "KeyboardInterrupt" in str(problem)
     assert not kernels.interrupt(), "its kernel is gone"
 

@@ -55,7 +55,7 @@ def answers(engine: Cluster, count: int) -> dict[str, Any]:
         found.update(engine.ended(0.05))
         return len(found) == count
 
-    assert soon(look, timeout_s=20)
+    assert soon(look, timeout_s=300)
     return found
 
 
@@ -99,12 +99,12 @@ def test_what_a_task_raises_is_its_answer(here: Cluster) -> None:
 def test_all_tasks_end_when_they_are_told_to(tmp_path: Path) -> None:
     with cluster.opened(None, fit, threads=2) as engine:
         for word in "ab":
-            engine.give(word, partial(append, tmp_path / word, word, 60.0), machines=(word,))
+            engine.give(word, partial(append, tmp_path / word, word, 600.0), machines=(word,))
         assert soon(lambda: all((tmp_path / word).exists() for word in "ab"))
         began = time.monotonic()
         engine.stop()
         assert answers(engine, 2) == {"a": "a", "b": "b"}
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 300, "half of what they would take"
 
 
 def test_a_worker_that_is_not_fit_does_nothing(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_task_whose_client_is_gone_stops_by_itself(here: Cluster, tmp_path: Pa
     here.give("x", partial(append, tmp_path / "log", "x", 60.0), machines=("m",))
     assert soon((tmp_path / "log").exists)
     here._given.pop("x").future.release()
-    assert soon(lambda: "x-" in (tmp_path / "log").read_text(), timeout_s=10)
+    assert soon(lambda: "x-" in (tmp_path / "log").read_text(), timeout_s=300)
     assert list(here.ended(0.0)) == []
 
 

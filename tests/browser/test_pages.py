@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import html5lib
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -23,15 +24,12 @@ from mountlab.report.html import Column, Rows
 from mountlab.report.page import page as framed
 from mountlab.results import store, tables, writer
 from mountlab.results.entries import IndexEntry
-from playwright.sync_api import Browser, Locator, Page
-from synthetic_report import executed_here
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from synthetic_report import HOSTILE, executed_here
 from synthetic_run import SyntheticRun, synthetic_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 
-HOSTILE = (
-    "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
-)
 LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
 TOUR = disk.ROOT / "results" / "tour"
@@ -136,10 +134,39 @@ def browser() -> Iterator[Browser]:
 @contextmanager
 def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
     """A page in a window of its own, offline."""
-    with browser.new_context(offline=True, **{"viewport": WIDE, **options}) as context:
+    with window(browser, **{"viewport": WIDE, **options}) as context:
         page = context.new_page()
         page.goto(path.as_uri())
         yield page
+
+
+class Opened:
+    """A page in a window that stays open, for tests that only look; what it asked for and complained of when it was
+    opened. All that is folded is open."""
+
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.requests, self.complaints = list[str](), list[str]()
+        self.page = context.new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_load_state("networkidle")
+        self.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+
+
+@pytest.fixture(scope="module")
+def on_a_desk(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
+    """The page of a kind in a wide light window."""
+    with window(browser, viewport=WIDE, color_scheme="light") as context:
+        yield cache(lambda kind: Opened(context, pages[kind]))
+
+
+@pytest.fixture(scope="module")
+def on_a_phone(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
+    """The page of a kind in a narrow dark window."""
+    with window(browser, viewport=NARROW, color_scheme="dark") as context:
+        yield cache(lambda kind: Opened(context, pages[kind]))
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -161,21 +188,16 @@ def test_it_is_valid_html(kind: str, pages: dict[str, Path]) -> None:
 
 
 @each_kind
-def test_hostile_text_is_shown_and_does_nothing(kind: str, browser: Browser, pages: dict[str, Path]) -> None:
-    requests, complaints = list[str](), list[str]()
-    with browser.new_context(offline=True, viewport=WIDE) as context:
-        page = context.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(pages[kind].as_uri())
-        page.wait_for_load_state("networkidle")
-        assert page.title() != "taken"
-        assert "<script>document.title='taken'</script>" in page.locator("body").inner_text()
-        assert "\u202e" not in page.content()
-        assert page.locator("script").count() == page.locator("style").count() == 1
-    assert [url for url in requests if not url.startswith("data:")] == [pages[kind].as_uri()]
-    assert complaints == []
+def test_hostile_text_is_shown_and_does_nothing(
+    kind: str, on_a_desk: Callable[[str], Opened], pages: dict[str, Path]
+) -> None:
+    opened = on_a_desk(kind)
+    assert opened.page.title() != "taken"
+    assert "<script>document.title='taken'</script>" in opened.page.locator("body").inner_text()
+    assert "\u202e" not in opened.page.content()
+    assert opened.page.locator("script").count() == opened.page.locator("style").count() == 1
+    assert [url for url in opened.requests if not url.startswith("data:")] == [pages[kind].as_uri()]
+    assert opened.complaints == []
 
 
 def test_no_other_script_may_run(browser: Browser, pages: dict[str, Path]) -> None:
@@ -189,35 +211,36 @@ def test_no_other_script_may_run(browser: Browser, pages: dict[str, Path]) -> No
         assert page.evaluate("window.taken") is None
 
 
+def violations(opened: Opened) -> list[tuple[str, str]]:
+    found = Axe().run(opened.page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
+
+
 @each_kind
+def test_axe_finds_nothing_on_a_desk(kind: str, on_a_desk: Callable[[str], Opened]) -> None:
+    assert violations(on_a_desk(kind)) == []
+
+
 @pytest.mark.parametrize(
-    "window",
-    [{"viewport": WIDE, "color_scheme": "light"}, {"viewport": NARROW, "color_scheme": "dark"}],
-    ids=["wide-light", "narrow-dark"],
+    "kind", ["report", "index", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS[2:])]
 )
-def test_axe_finds_nothing(kind: str, window: dict[str, Any], browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages[kind], **window) as page:
-        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        found = Axe().run(page).response["violations"]
-    assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found] == []
+def test_axe_finds_nothing_on_a_phone_at_night(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
+    assert violations(on_a_phone(kind)) == []
 
 
 @each_kind
-@pytest.mark.parametrize("viewport", [NARROW, PHONE], ids=["360", "320"])
-def test_nothing_but_tables_and_code_scrolls_sideways(
-    kind: str, viewport: Any, browser: Browser, pages: dict[str, Path]
-) -> None:
-    with opened(browser, pages[kind], viewport=viewport) as page:
-        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+def test_nothing_but_tables_and_code_scrolls_sideways(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
+    page = on_a_phone(kind).page
+    for viewport in (PHONE, NARROW):
+        page.set_viewport_size(viewport)  # type: ignore[arg-type]
         assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
 
 
 @each_kind
-def test_it_is_small(kind: str, browser: Browser, pages: dict[str, Path]) -> None:
+def test_it_is_small(kind: str, on_a_desk: Callable[[str], Opened], pages: dict[str, Path]) -> None:
     """What takes long to open is large: a page of all parts stays far below that."""
     assert pages[kind].stat().st_size < 1_500_000
-    with opened(browser, pages[kind]) as page:
-        assert page.evaluate("document.querySelectorAll('*').length") < 12_000
+    assert on_a_desk(kind).page.evaluate("document.querySelectorAll('*').length") < 12_000
 
 
 # ── colours ──────────────────────────────────────────────────────────────────────────────────────────────────────────

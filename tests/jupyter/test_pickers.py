@@ -13,9 +13,7 @@ from mountlab.core.errors import InputError, StoreError
 from mountlab.jupyter import pickers
 from mountlab.jupyter.pickers import KINDS, Explorer, Slice, browse, entries, explore
 from mountlab.plots import Plot
-from mountlab.plots.svg import INK
-from mountlab.report.execute import execute
-from mountlab.results import paths, store
+from mountlab.results import store
 from mountlab.results.info import read_info
 from mountlab.results.store import Run
 
@@ -204,16 +202,3 @@ def test_without_a_person_it_is_one_still_picture(run: Run) -> None:
 def test_a_run_without_derived_files_is_listed_all_the_same(results_dir: Path) -> None:
     shutil.copytree(TOUR, results_dir / "tour", ignore=shutil.ignore_patterns("raw", "*.csv", "*.parquet"))
     assert [each.path.name for each in entries(results_dir)] == ["tour"]
-
-
-@pytest.mark.slow
-def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "explore.ipynb"
-    execute(paths.NOTEBOOKS / "70_explore.ipynb", executed, {"run_path": str(TOUR), "metric": "read_bandwidth"})
-    text = executed.read_text()
-    assert "read_bandwidth under dd-read cache=cold: ramfs / tmpfs = " in text
-    assert "<svg" in text
-    assert "application/vnd.jupyter.widget" not in text
-    assert '"widgets"' not in text
-    assert "image/png" not in text, "seaborn's figure takes the colours of the theme as well"
-    assert INK not in text

@@ -139,6 +139,7 @@ def test_box_is_reached_by_the_library_only(path: Path) -> None:
         assert not names & {"fabric", "invoke", "os", "paramiko", "shutil", "subprocess"}
 
 
+@pytest.mark.slow
 def test_what_notebooks_use_of_the_library_exists(tmp_path: Path) -> None:
     """Without a box most notebooks cannot be run; a name that has moved shows without one."""
     for path in NOTEBOOKS:

@@ -1,99 +1,138 @@
-"""Notebooks that need no box, run from top to bottom."""
+"""Notebooks that need no box, run from top to bottom: in one kernel, which forgets all names between two of them."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from mountlab.core import disk
-from mountlab.core.errors import MountlabError
-from mountlab.report.execute import execute
+from mountlab.plots.svg import INK
+from mountlab.report.kernels import Kernels
 from mountlab.results import paths, store
+from nbconvert.preprocessors import CellExecutionError, ExecutePreprocessor
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
 pytestmark = [pytest.mark.slow]
+TOUR = disk.ROOT / "results" / "tour"
 
 
-def outputs(path: Path) -> list[Any]:
-    cells = nbformat.read(path, as_version=4).cells
-    return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
+class OneKernel:
+    """A kernel of this environment, as reports have it, and what papermill does to a notebook before it runs."""
+
+    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+        kernels = Kernels({"PYTHONSAFEPATH": "1", **environment})
+        self._manager = kernels.manager(directory / "kernel.json")()
+        self._cells = ExecutePreprocessor(timeout=600)
+        self.last = new_notebook()
+
+    def run(self, name: str, **parameters: Any) -> NotebookNode:
+        """Return the notebook with its outputs. Raises CellExecutionError; the notebook is then `last`."""
+        self._execute(new_notebook(cells=[new_code_cell("%reset -f")]))
+        read = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
+        self.last = parameterize_notebook(read, parameters, kernel_name="python3", language="python")
+        self._execute(self.last)
+        return self.last
+
+    def _execute(self, notebook: NotebookNode) -> None:
+        try:
+            self._cells.preprocess(notebook, {}, km=self._manager)
+        finally:
+            self._cells.kc.stop_channels()
+
+    def end(self) -> None:
+        self._cells._cleanup_kernel()
 
 
-def test_the_tour_runs_without_a_box(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "tour.ipynb"
-    execute(paths.NOTEBOOKS / "00_tour.ipynb", executed, {})
-    pages = [output.data["text/html"] for output in outputs(executed) if "text/html" in output.get("data", {})]
-    assert any("as fast as ext4" in page for page in pages)
-    assert any("<svg" in page for page in pages)
-    assert not [output for output in outputs(executed) if output.output_type == "error"]
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneKernel]:
+    """As in a fresh clone: results/ holds the tour, which is complete and alone."""
+    directory = tmp_path_factory.mktemp("clone")
+    shutil.copytree(TOUR, directory / "results" / "tour")
+    one = OneKernel(directory, {"MOUNTLAB_RESULTS": str(directory / "results")})
+    yield one
+    one.end()
 
 
-def test_what_n_would_have_told_runs_without_a_box_and_without_widgets(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "what.ipynb"
-    execute(paths.NOTEBOOKS / "60_what_would_n_have_told.ipynb", executed, {"kind": "gamma", "n": 4, "others": [12]})
-    found = outputs(executed)
-    assert not [output for output in found if output.output_type == "error"]
-    assert any("<svg" in output.get("data", {}).get("text/html", "") for output in found)
-    told = "".join(output.get("text", "") for output in found)
-    assert "n = 4, gamma: " in told
-    assert "n = 12, gamma: " in told
-    assert not any("widget" in kind for output in found for kind in output.get("data", {}))
+def outputs(notebook: NotebookNode) -> list[Any]:
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-def test_repeats_are_planned_without_a_box(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "plan.ipynb"
-    execute(paths.NOTEBOOKS / "40_plan_repeats.ipynb", executed, {})
-    shown = "".join(str(output) for output in outputs(executed))
-    assert "which has 9 of the 9 cells" in shown
-    assert "<svg" in shown
-    assert "5 blocks show a difference of" in shown
-    assert not [output for output in outputs(executed) if output.output_type == "error"]
+def pages(notebook: NotebookNode) -> str:
+    return "\n".join(output.get("data", {}).get("text/html", "") for output in outputs(notebook))
 
 
-def told(path: Path) -> str:
-    """All text that an executed notebook shows; it has no error."""
-    found = outputs(path)
-    assert not [output for output in found if output.output_type == "error"]
-    shown = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in found]
+def told(notebook: NotebookNode) -> str:
+    """All text that an executed notebook shows."""
+    shown = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs(notebook)]
     return "\n".join("".join(each) for each in shown)
 
 
-def test_trials_are_inspected_without_a_box(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "inspect.ipynb"
-    execute(paths.NOTEBOOKS / "30_inspect_trials.ipynb", executed, {"trial": "t0010"})
-    text = told(executed)
-    run = store.load_run(disk.ROOT / "results" / "tour")
-    files = store.raw_files(run, "t0010")
+def test_the_tour_runs_without_a_box(kernel: OneKernel) -> None:
+    shown = pages(kernel.run("00_tour"))
+    assert "as fast as ext4" in shown
+    assert "<svg" in shown
+
+
+def test_what_n_would_have_told_runs_without_a_box_and_without_widgets(kernel: OneKernel) -> None:
+    executed = kernel.run("60_what_would_n_have_told", kind="gamma", n=4, others=[12])
+    assert "<svg" in pages(executed)
+    assert "n = 4, gamma: " in told(executed)
+    assert "n = 12, gamma: " in told(executed)
+    assert not any("widget" in kind for output in outputs(executed) for kind in output.get("data", {}))
+
+
+def test_repeats_are_planned_without_a_box(kernel: OneKernel) -> None:
+    shown = "".join(str(output) for output in outputs(kernel.run("40_plan_repeats")))
+    assert "which has 9 of the 9 cells" in shown
+    assert "<svg" in shown
+    assert "5 blocks show a difference of" in shown
+
+
+def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
+    text = told(kernel.run("30_inspect_trials", trial="t0010"))
+    files = store.raw_files(store.load_run(TOUR), "t0010")
     assert files["argv"] in text, "what was run, word by word"
     assert files["stderr"].splitlines()[-1] in text, "what the tool printed"
     assert "t0010 took" in text
     assert "45 of 54 trials count" in text
 
 
-def test_a_trial_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MountlabError, match="cell of its notebook failed"):
-        execute(paths.NOTEBOOKS / "30_inspect_trials.ipynb", tmp_path / "e" / "o.ipynb", {"trial": "t9999"})
+def test_a_trial_that_the_run_does_not_have_is_an_error(kernel: OneKernel) -> None:
+    with pytest.raises(CellExecutionError, match="t9999"):
+        kernel.run("30_inspect_trials", trial="t9999")
 
 
-def test_file_systems_are_compared_without_a_box(tmp_path: Path) -> None:
-    executed = tmp_path / "executed" / "compare.ipynb"
-    parameters = {"workloads": ["dd-read"], "metric": "read_bandwidth"}
-    execute(paths.NOTEBOOKS / "45_compare_filesystems.ipynb", executed, parameters)
+def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
+    executed = kernel.run("45_compare_filesystems", workloads=["dd-read"], metric="read_bandwidth")
     text = told(executed)
     assert "For read bandwidth under dd-read cache=cold ramfs is the best" in text
     assert "under dd-write" not in text.rpartition("For read bandwidth")[2]
-    assert "<svg" in executed.read_text()
+    assert "<svg" in pages(executed)
 
 
-@pytest.mark.slow
-def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path: Path) -> None:
+def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
+    text = nbformat.writes(kernel.run("70_explore", run_path=str(TOUR), metric="read_bandwidth"))
+    assert "read_bandwidth under dd-read cache=cold: ramfs / tmpfs = " in text
+    assert "<svg" in text
+    assert "application/vnd.jupyter.widget" not in text
+    assert '"widgets"' not in text
+    assert "image/png" not in text, "seaborn's figure takes the colours of the theme as well"
+    assert INK not in text
+
+
+def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: OneKernel, tmp_path: Path) -> None:
     text = (disk.ROOT / "params" / "sweeps" / "tour.yml").read_text()
     (tmp_path / "s.yml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("baseline")))
-    executed = tmp_path / "o.ipynb"
-    execute(paths.NOTEBOOKS / "40_plan_repeats.ipynb", executed, {"sweep_file": str(tmp_path / "s.yml")})
-    assert "Nothing is compared: no baseline." in executed.read_text()
+    assert "Nothing is compared: no baseline." in told(
+        kernel.run("40_plan_repeats", sweep_file=str(tmp_path / "s.yml"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,15 +146,10 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(tmp_path
         ("80_batch", "there is no batch below"),
     ],
 )
-def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(
-    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its results/ holds the tour, which is complete and alone. The executed notebook shows the message and no more."""
-    monkeypatch.setenv("MOUNTLAB_RESULTS", str(tmp_path / "results"))
-    shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "results" / "tour")
-    with pytest.raises(MountlabError) as caught:
-        execute(paths.NOTEBOOKS / f"{name}.ipynb", tmp_path / "e" / "o.ipynb", {})
-    assert said in caught.value.got
-    (error,) = (each for each in outputs(tmp_path / "e" / "o.failed.ipynb") if each.output_type == "error")
+def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(name: str, said: str, kernel: OneKernel) -> None:
+    """The executed notebook shows the message and no more."""
+    with pytest.raises(CellExecutionError):
+        kernel.run(name)
+    (error,) = (each for each in outputs(kernel.last) if each.output_type == "error")
     assert said in error.traceback[0]
     assert len(error.traceback) <= 4

@@ -28,8 +28,10 @@ from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.publish import Wishes, publish
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
+from mountlab.results.imported import import_patterns
 from pages import Page
 from planted import KEPT, RUN_ID, SECRETS, planted_run
+from results.test_imported import dd, write
 
 pytestmark = pytest.mark.slow
 
@@ -273,6 +275,25 @@ def test_the_same_run_gives_the_same_bytes(run: Path, made: tuple[Path, Path], t
     assert hashlib.sha256(archive.read_bytes()).digest() == hashlib.sha256(made[1].read_bytes()).digest()
 
 
+def of_logs(place: Path) -> Path:
+    """A run of logs from elsewhere."""
+    write(place, {"ext4.txt": dd(0.3), "tmpfs.txt": dd(0.1)})
+    raw = {"question": "?", "tool": "dd", "files": [f"{place}/{{filesystem}}.txt"]}
+    return import_patterns(raw, results=place / "results")
+
+
+def test_a_run_of_logs_from_elsewhere_was_on_no_box_and_is_published_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_reports(monkeypatch)
+    folder, archive = publish([of_logs(tmp_path)], Wishes(to=tmp_path / "b"))
+    for place in (folder, archive):
+        with reproduce.opened(place) as opened:
+            checked = reproduce.check(opened)
+        assert checked.same
+        assert checked.figures > 0
+
+
 def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,8 +310,8 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
     (other / "run.json").write_text(info)
     seal_again(other)
-    folder, _ = publish([disk.ROOT / "results" / "tour", run, other], Wishes(to=tmp_path / "b"))
-    names = ("20261120T101902-sweep-box-1", "20261120T111902-sweep-box-1")
+    folder, _ = publish([of_logs(tmp_path), run, other], Wishes(to=tmp_path / "b"))
+    names = ("20261120T101902-sweep-box-2", "20261120T111902-sweep-box-2")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
     assert pages == [f"compare-{names[0]}-{names[1]}"]
     assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
@@ -310,7 +331,9 @@ def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
     assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
 
 
-@pytest.mark.parametrize("user", ["aria", "dark", "span", "figure", "python"])
+@pytest.mark.parametrize(
+    "user", ["span", "python", *(pytest.param(user, marks=pytest.mark.long) for user in ("aria", "dark", "figure"))]
+)
 def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, run: Path, tmp_path: Path) -> None:
     """On a page as ours are: the head stays, and so does the way in which the body is written."""
     page = (

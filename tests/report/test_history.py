@@ -33,11 +33,11 @@ from mountlab.report.history_text import (
 )
 from mountlab.report.page import page
 from mountlab.report.views import history as history_view
-from mountlab.results import catalog, listing
+from mountlab.results import listing
 from mountlab.results.histories import Wanted, histories_of, load_years
 from pages import Page
 from scipy import stats
-from years import SMALL, edit, run_of, small
+from years import SMALL, edit, run_of, small_with_catalog
 
 KEY = Key(sweep="nightly", box="db1", cell="ext4/dd", metric="write_bandwidth", unit="B/s")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,9 +46,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """From the ninth run on, one cell on box0 is slower by 30 %; only the kernel changes too, with the eleventh."""
-    path = small(tmp_path_factory.mktemp("years") / "results")
-    catalog.build(path)
-    return path
+    return small_with_catalog(tmp_path_factory)
 
 
 def made(values: Sequence[float], *, key: Key = KEY, facts: Sequence[dict[str, str]] = (), n: int = 5) -> History:

@@ -55,7 +55,9 @@ def test_each_report_has_a_new_kernel_of_one_server(
     assert kernels._server is not None
     kernels._server._process.kill()  # as when it had nothing to do for a minute
     kernels._server._process.wait()
-    assert said(tmp_path)[1] not in (first[1], third[1], os.getpid())
+    kernels.prepare()
+    assert kernels._server._process.pid not in (first[1], third[1])
+    assert kernels._server.is_fit
     assert capfd.readouterr().err == ""
 
 

@@ -49,17 +49,12 @@ def without_results() -> SyntheticRun:
 # --- every part -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@each_part
-def test_shows_something(part: Any) -> None:
-    assert len(repr(part(RUN))) > 20
-
-
 @each_part
 @pytest.mark.slow
-def test_keeps_hostile_text_as_text(part: Any) -> None:
-    run = synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>")
-    assert Page(part(run)._repr_html_()).active() == set()
+def test_shows_something_and_keeps_hostile_text_as_text(part: Any) -> None:
+    shown = part(synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>"))
+    assert Page(shown._repr_html_()).active() == set()
+    assert len(repr(shown)) > 20
 
 
 @pytest.mark.slow
@@ -75,7 +70,15 @@ def test_survives_a_single_block(part: Any) -> None:
     assert "nan" not in re.split(r"\W+", text.lower())
 
 
-@each_part
+OF_TRIALS = (sections.every_trial, sections.distributions, sections.latencies, sections.inside_trials,
+             sections.device_bytes, sections.bar_charts)  # fmt: skip
+"""Parts that show the same whatever a run says about itself."""
+
+
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, id=part.__name__, marks=pytest.mark.long if part in OF_TRIALS else ()) for part in PARTS],
+)
 @pytest.mark.slow
 def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
     bare = changed(

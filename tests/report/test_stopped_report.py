@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from mountlab import __main__
 from mountlab.core import disk, signals
@@ -22,7 +22,9 @@ from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from results.test_store import create, written
 
-KERNEL = ".20_report.kernel.json"
+PATIENCE_S = 300
+CONNECTION = ".20_report.kernel.json"
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 
 @pytest.fixture
@@ -31,14 +33,24 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(run: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """`mountlab report` of the run, as often as it is called; none outlives the test."""
+def started(run: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """`mountlab report` of the run, as often as it is called, with a notebook that has this one cell; none outlives the
+    test."""
     processes: list[subprocess.Popen[str]] = []
+    notebook = tmp_path / execute.NOTEBOOK.name
+    command = (
+        "import sys; from pathlib import Path; from mountlab import __main__; from mountlab.report import execute\n"
+        f"execute.write_report.__kwdefaults__.update(notebook=Path({str(notebook)!r}))\n"
+        f"sys.exit(__main__.main(['report', {str(run)!r}]))"
+    )
 
-    def start() -> subprocess.Popen[str]:
+    def start(source: str) -> subprocess.Popen[str]:
+        parameters = nbformat.v4.new_code_cell("# Parameters", metadata={"tags": ["parameters"]})
+        cells = [parameters, nbformat.v4.new_code_cell(source)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=KERNEL), notebook)
         processes.append(
             subprocess.Popen(
-                [sys.executable, "-m", "mountlab", "report", str(run)],
+                [sys.executable, "-c", command],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "MOUNTLAB_RESULTS": str(run.parent)},
                 stdout=subprocess.PIPE,
@@ -58,10 +70,10 @@ def started(run: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "waited for a minute"
+        assert process.poll() is None, "".join(process.communicate())
+        assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
 
 
@@ -71,17 +83,38 @@ def left(run: Path) -> list[str]:
     return sorted(str(path.relative_to(run)) for path in found)
 
 
+DERIVED, STARTS, RUNS = "estimates.csv", f"notebooks/{CONNECTION}", "cell"
+"""Files below the run that are there from the moment on at which files are derived, a kernel starts, a cell runs."""
+
+
+def long_cell(run: Path) -> str:
+    return f"import pathlib, time; pathlib.Path({str(run / RUNS)!r}).touch(); time.sleep(600)"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["while files are derived", "while the notebook runs"])
+@pytest.mark.parametrize(
+    ("begun", "number"),
+    [
+        (DERIVED, signal.SIGHUP),
+        (STARTS, signal.SIGTERM),
+        (RUNS, signal.SIGINT),
+        *(
+            pytest.param(begun, number, marks=pytest.mark.long)
+            for begun, number in (
+                *((DERIVED, other) for other in (signal.SIGTERM, signal.SIGINT)),
+                *((STARTS, other) for other in (signal.SIGHUP, signal.SIGINT)),
+                *((RUNS, other) for other in (signal.SIGHUP, signal.SIGTERM)),
+            )
+        ),
+    ],
+)
 def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
-    moment: str, number: signal.Signals, run: Path, started: Callable[[], subprocess.Popen[str]]
+    begun: str, number: signal.Signals, run: Path, started: Callable[[str], subprocess.Popen[str]]
 ) -> None:
-    process = started()
-    begun = run / ("estimates.csv" if moment == "while files are derived" else f"notebooks/{KERNEL}")
-    wait_for(begun.exists, process)
+    process = started(long_cell(run))
+    wait_for((run / begun).exists, process)
     os.kill(process.pid, number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
     assert f"make report RUN={run}" in said
     assert "what was measured is kept" in said
@@ -90,21 +123,19 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
 
 @pytest.mark.slow
 def test_a_report_that_is_killed_leaves_nothing_once_it_is_written(
-    run: Path, started: Callable[[], subprocess.Popen[str]]
+    run: Path, started: Callable[[str], subprocess.Popen[str]]
 ) -> None:
-    """At random moments of its way; what another process must see as a lock goes with the killed one."""
-    drawn, began = random.Random(16), time.monotonic()
-    process = started()
-    assert process.wait(120) == 0
-    took_s = time.monotonic() - began
-    for _ in range(8):
-        process = started()
-        time.sleep(drawn.uniform(0.05, 0.9) * took_s)
+    """What another process must see as a lock goes with the killed one. (At random moments: faults/test_kill9.py.)"""
+    for begun in (DERIVED, STARTS, RUNS):
+        process = started(long_cell(run))
+        wait_for((run / begun).exists, process)
         process.kill()
         process.wait()
         info.read_info(run)
         assert [name for name in left(run) if name in (".owner", ".reporting", ".deriving")] == []
-    assert started().wait(120) == 0
+    assert left(run) != [], "a kill leaves something"
+    last = started("1 + 1")
+    assert last.wait(PATIENCE_S) == 0, last.communicate()
     assert left(run) == []
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,22 @@ DERIVED: dict[str, tuple[Change, str]] = {
 }
 
 
+def some(kinds: Iterable[str], *kept: str) -> list[Any]:
+    """Names of changes; those that are not kept say the same again."""
+    return [kind if kind in kept else pytest.param(kind, marks=pytest.mark.long) for kind in kinds]
+
+
+COMMANDS = ("report", "reparse", "compare", "gate", "export", "fstab")
+PAIRS = [
+    # Each change and each command once or more; the others say the same again.
+    pytest.param(what, command, marks=() if place % len(COMMANDS) == other else pytest.mark.long)
+    for place, what in enumerate((*JOURNAL, *RAW))
+    for other, command in enumerate(COMMANDS)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["report", "reparse", "compare", "gate", "export", "fstab"])
-@pytest.mark.parametrize("what", [*JOURNAL, *RAW])
+@pytest.mark.parametrize(("what", "command"), PAIRS)
 def test_what_was_measured_and_altered_is_refused_by_every_command_with_what_to_do(
     what: str, command: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +138,7 @@ def test_what_was_measured_and_altered_is_refused_by_every_command_with_what_to_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", JOURNAL)
+@pytest.mark.parametrize("what", some(JOURNAL, "a status", "the last is gone", "a parameter"))
 def test_the_catalog_and_the_index_say_it_and_have_no_figure_of_it(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,7 +158,7 @@ def test_the_catalog_and_the_index_say_it_and_have_no_figure_of_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", RAW)
+@pytest.mark.parametrize("what", some(RAW, "what a tool printed", "raw output is gone"))
 def test_the_catalog_finds_raw_output_that_was_altered_where_it_is_asked_to(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +198,7 @@ def test_altered_derived_files_are_said_and_made_again_from_raw_output(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", DERIVED)
+@pytest.mark.parametrize("what", some(DERIVED, "measurements.parquet", "comparisons.csv"))
 def test_the_catalog_reads_raw_output_in_their_place_and_says_so_until_they_are_written_again(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,7 +264,13 @@ def test_a_kill_while_files_are_derived_is_no_alteration(results: Path, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [*JOURNAL, "what a tool printed", "evidence of a mount", "a file is added"])
+@pytest.mark.parametrize(
+    "what",
+    some(
+        [*JOURNAL, "what a tool printed", "evidence of a mount", "a file is added"],
+        *("a status", "the last is gone", "a parameter", "what a tool printed", "a file is added"),
+    ),
+)
 def test_an_altered_run_that_is_accepted_is_read_and_says_so(
     what: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

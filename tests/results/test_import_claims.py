@@ -317,7 +317,15 @@ def num2str(number: int, *, pow2: bool) -> str:
     return f"{number + (decimals[0] == '1')}.{decimals[2:]}{prefixes[place]}B"
 
 
-@pytest.mark.parametrize("seed", range(300))
+OTHER_SIZES = ("4K", "4kb", "4ki", "4KiB", "5000")
+
+
+def seeds(few: int, all_of: int) -> list[Any]:
+    """The first few in `make test`, the rest in `make test-all`."""
+    return [*range(few), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(few, all_of))]
+
+
+@pytest.mark.parametrize("seed", seeds(30, 300))
 def test_fio_s_line_of_a_job_states_what_it_was_printed_from(seed: int) -> None:
     rng = random.Random(seed)
     sizes = [rng.choice([512, 4096, 1000, 65536, 2**20, rng.randrange(1, 2**24)]) for _ in range(3)]
@@ -430,7 +438,9 @@ def test_jobs_of_one_log_that_differ_state_both(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
-@pytest.mark.parametrize("size", ["4k", "4K", "4kb", "4ki", "4kib", "4KiB", "8192b", "5000"])
+@pytest.mark.parametrize(
+    "size", ["4k", "4kib", "8192b", *(pytest.param(size, marks=pytest.mark.long) for size in OTHER_SIZES)]
+)
 @pytest.mark.parametrize("kb_base", ["1000", "1024"])
 def test_sizes_are_read_as_the_installed_fio_reads_them(size: str, kb_base: str, tmp_path: Path) -> None:
     words = ("--name=j", "--rw=write", f"--kb_base={kb_base}", f"--bs={size}", "--size=64k", "--filename=f")
@@ -455,7 +465,7 @@ def test_a_size_in_kib_units_is_not_taken_for_a_run_that_stopped(tmp_path: Path)
     assert moved == 8_000_000 // 4096 * 4096
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(15, 50))
 def test_fs_mark_s_header_states_what_it_was_printed_from(seed: int) -> None:
     """By print_run_info of fs_mark.c."""
     rng = random.Random(seed)

@@ -15,6 +15,7 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.analysis.cells import MEASUREMENT_COLUMNS, measurement_frame
 from mountlab.core import disk
+from mountlab.report import execute
 from mountlab.results import catalog, store, tables
 from mountlab.results.catalog import reading
 from mountlab.results.stamp import Stamp, figure_types, read_stamped, stamped, truth_of
@@ -72,19 +73,25 @@ KINDS: dict[str, Make] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=KINDS)
-def results(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def some(*kinds: str) -> list[Any]:
+    """The names of all kinds; tests of those that are not these say the same again."""
+    return [kind if kind in kinds else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with figures, which are derived."""
+    run = copy(tmp_path_factory.mktemp("good") / "good")
+    tables.derive(run)
+    return run
+
+
+@pytest.fixture
+def results(kind: str, good: Path, tmp_path: Path) -> Path:
     made = tmp_path / "results"
-    copy(made / "good")
-    tables.derive(made / "good")
-    KINDS[request.param](made / "empty")
+    shutil.copytree(good, made / "good")
+    KINDS[kind](made / "empty")
     return made
-
-
-@pytest.fixture(params=KINDS)
-def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    KINDS[request.param](tmp_path / "results" / "empty")
-    return tmp_path / "results"
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +100,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", some("all timed out", "an earlier version", "no trials"))
 def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +114,10 @@ def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
 
 
 @pytest.mark.slow
-def test_alone_it_is_a_catalog_too(alone: Path) -> None:
+@pytest.mark.parametrize("kind", some("derived", "an earlier version", "no trials"))
+def test_alone_it_is_a_catalog_too(kind: str, tmp_path: Path) -> None:
+    alone = tmp_path / "results"
+    KINDS[kind](alone / "empty")
     assert main(["catalog", str(alone)]) == 0
     sql = "SELECT count(*) AS n, count(*) FILTER (figures_from IS NULL) AS none FROM runs"
     assert main(["query", sql, "--results", str(alone)]) == 0
@@ -132,6 +143,7 @@ def test_a_history_of_time_limits_is_one_without_figures(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", some("all failed", "an earlier version"))
 def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> None:
     (results / "empty").rename(results.parent / "empty")
     catalog.build(results)
@@ -165,9 +177,11 @@ def test_compare_and_gate_say_why_they_cannot(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.slow
-def test_it_is_reported_published_and_checked(tmp_path: Path) -> None:
+def test_it_is_reported_published_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = failed(tmp_path / "run")
     assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_bytes()
+    monkeypatch.setattr(execute, "write_report", lambda run: disk.replace_file(run / "report.html", page))
     assert main(["publish", str(run), "--to", str(tmp_path / "bundle")]) == 0
     assert main(["reproduce", str(tmp_path / "bundle")]) == 0
 

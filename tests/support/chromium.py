@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import playwright
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = (
@@ -20,6 +21,18 @@ ARGUMENTS = (
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PHONE = {"width": 320, "height": 640}
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
+
+
+PATIENCE_MS = 300_000
+"""How long is waited at most for a page or a part of it: on an idle machine it takes less than a second."""
+
+
+@contextmanager
+def window(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
+    """A window of its own, offline, that is patient."""
+    with browser.new_context(offline=True, **options) as context:
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
 
 
 @contextmanager

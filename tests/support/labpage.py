@@ -14,10 +14,10 @@ from typing import Any
 import nbformat
 from mountlab.jupyter import lab
 from mountlab.results import paths
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import BrowserContext, Page
 
 WINDOW = {"width": 1280, "height": 900}
-START_S, CELL_S, END_S = 60.0, 180.0, 15.0
+START_S, CELL_S, END_S = 300.0, 600.0, 60.0
 """How long is waited at most: on an idle machine it takes seconds."""
 ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
 
@@ -44,16 +44,15 @@ class Server:
         self.root, self.address, self.token = root, address, token
 
     @contextmanager
-    def opened(self, browser: Browser, notebook: Path, **options: Any) -> Iterator[OpenNotebook]:
-        """A notebook in a window of its own, its kernel ready and its first cell selected."""
-        context = browser.new_context(viewport=WINDOW, **options)
-        page = context.new_page()
+    def opened(self, window: BrowserContext, name: str) -> Iterator[OpenNotebook]:
+        """A notebook below notebooks/ in a page of its own, its kernel ready and its first cell selected."""
+        page = window.new_page()
         page.set_default_timeout(CELL_S * 1000)
-        # A workspace of its own: JupyterLab would open again what was open in the last window.
-        place = f"workspaces/{notebook.stem}/tree/{notebook.relative_to(self.root).as_posix()}"
+        # A workspace of its own: JupyterLab would open again what was open on the last page.
+        place = f"workspaces/{Path(name).stem}/tree/notebooks/{name}"
         page.goto(f"{self.address}/lab/{place}?token={self.token}&reset")
         yield OpenNotebook(page)
-        context.close()
+        page.close()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def soon(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
+def soon(condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
     """Whether `condition` comes true within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():

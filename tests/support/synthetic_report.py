@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,35 @@ from unittest import mock
 
 import mountlab
 import nbformat
+import pytest
 from mountlab.report import execute
 from mountlab.results import store
 from mountlab.results.info import SCHEMA
 from nbformat.v4 import new_output
+from shared import shared
 from synthetic_run import synthetic_run
 
 LOADING = "the_run = store.load_run(run)"
+HOSTILE = (
+    "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
+)
+"""What would change the title of a page, were it more than text."""
+
+
+def hostile_report(factory: pytest.TempPathFactory) -> Path:
+    """The report of a run with hostile text wherever text can be, made once in a session: for those who read it. It is
+    written although the kernelspec `python3` that Jupyter finds first is of somebody else."""
+    return shared(factory, "hostile-report", _write_hostile) / "run" / "report.html"
+
+
+def _write_hostile(directory: Path) -> None:
+    spec = directory / "jupyter" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    foreign = {"argv": ["/nonexistent/python", "{connection_file}"], "display_name": "x", "language": "python"}
+    spec.write_text(json.dumps(foreign))
+    (directory / "run").mkdir()
+    with mock.patch.dict(os.environ, JUPYTER_PATH=str(directory / "jupyter")):
+        write_synthetic_report(directory / "run", hostile=HOSTILE)
 
 
 def write_synthetic_report(directory: Path, **options: object) -> Path:

@@ -111,7 +111,7 @@ def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
 
 def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
     found = [each for run in runs for each in run_identities(run.info, _texts(run.path))]
-    ssh = [box.ssh_names(read_box(run.path)) for run in runs]
+    ssh = [box.ssh_names(read_box(run.path)) for run in runs if not run.sweep.imported]  # that was on no box of ours
     told = {key: [name for each in ssh for name in each.get(key, ())] for key in ("host", "user")}
     found += control_identities(
         host=os.uname().nodename,

@@ -166,8 +166,9 @@ def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
 def _names(run: Path) -> list[str]:
     """What is used as the name of a file by whoever reads a run."""
     sweep = info.read_sweep(run).sweep
-    names = [name for trial in read_as_it_is(run).trials for name in (trial.trial_id, trial.mount)]
-    return list(dict.fromkeys([*names, *(fs.name for fs in sweep.filesystems)]))
+    trials = read_as_it_is(run).trials
+    mounts = [trial.mount for trial in trials if trial.mount or not sweep.imported]  # no mount of ours is in logs
+    return list(dict.fromkeys([*(trial.trial_id for trial in trials), *mounts, *(fs.name for fs in sweep.filesystems)]))
 
 
 def _check_names(run: Path, names: list[str]) -> None:

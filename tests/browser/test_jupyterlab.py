@@ -1,4 +1,5 @@
-"""The sweep notebook in a real JupyterLab on the local box: the live view moves, Stop stops, resume completes."""
+"""JupyterLab, started once, in a real browser and by keyboard: the tour, the explorer, and on the local box the sweep
+notebook, whose live view moves, whose Stop stops, and whose run resume completes."""
 
 from __future__ import annotations
 
@@ -11,22 +12,101 @@ import pytest
 import yaml
 from chromium import needs_chromium
 from chromium import started as chromium
-from labpage import ERRORS, OpenNotebook, copied, jupyterlab
+from labpage import ERRORS, WINDOW, OpenNotebook, Server, copied, jupyterlab
 from mountlab.box import care
 from mountlab.box.embedded import open_box
+from mountlab.core import disk
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
+from playwright.sync_api import BrowserContext
 from sweeps import DIR
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.box,
-    pytest.mark.slow,
-    pytest.mark.requires_program("fio"),
-    pytest.mark.requires_program("sshd"),
-    needs_chromium,
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    root = tmp_path_factory.mktemp("lab") / "root"
+    (root / "results").mkdir(parents=True)
+    (root / "live.yml").write_text(yaml.safe_dump(SWEEP))
+    copied("00_tour.ipynb", root)
+    copied("10_run_sweep.ipynb", root, sweep_file=str(root / "live.yml"))
+    copied("70_explore.ipynb", root, run_path=str(disk.ROOT / "results" / "tour"))
+    with jupyterlab(root, MOUNTLAB_RESULTS=str(root / "results")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[BrowserContext]:
+    """One for all notebooks: what JupyterLab itself consists of is loaded and compiled once."""
+    with chromium() as browser, browser.new_context(viewport=WINDOW) as context:
+        yield context
+
+
+# --- the tour and the explorer ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tour(server: Server, window: BrowserContext) -> Iterator[OpenNotebook]:
+    with server.opened(window, "00_tour.ipynb") as opened:
+        opened.run(opened.cells.count())
+        opened.wait()
+        yield opened
+
+
+def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
+    assert tour.errors() == []
+    prompts = tour.notebook.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()
+    *counted, appended = prompts  # Shift+Enter in the last cell makes a new one
+    assert counted == [f"[{number}]:" for number in range(1, len(prompts))]
+    assert appended == "[ ]:"
+    assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(run)")
+
+
+def test_its_kernel_and_settings_are_those_of_this_environment(tour: OpenNotebook) -> None:
+    assert "Jupyter news" not in (tour.page.locator("body").text_content() or ""), "our settings are in effect"
+    assert "Mountlab (.venv)" in (tour.page.locator(".jp-KernelName").text_content() or "")
+
+
+def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
+    boxes = []
+    for plot in tour.notebook.locator("figure svg").all():
+        plot.scroll_into_view_if_needed()
+        boxes.append(plot.bounding_box())
+    assert len(boxes) >= 3
+    assert all(box and box["width"] > 300 and box["height"] > 100 for box in boxes)
+
+
+def test_its_values_show_themselves(tour: OpenNotebook) -> None:
+    assert "Workloads" in tour.output_of("run.sweep")
+    assert "tmpfs / ext4" in tour.output_of("run.comparisons")
+    assert "n = 5" in tour.output_of("from scipy import stats")
+
+
+def test_another_pick_draws_another_plot(server: Server, window: BrowserContext) -> None:
+    with server.opened(window, "70_explore.ipynb") as opened:
+        opened.run(opened.cells.count())
+        opened.wait()
+        assert opened.errors() == []
+        picture = opened.notebook.locator(".widget-html-content figure")
+        before = picture.inner_html()
+        kind = opened.notebook.locator(".widget-dropdown select").first
+        kind.select_option("Ratios to the baseline")
+        opened.page.wait_for_function(
+            "before => document.querySelector('.widget-html-content figure').innerHTML !== before", arg=before
+        )
+        assert "faster" in picture.inner_text() + str(picture.locator("svg").get_attribute("aria-label"))
+
+
+# --- the sweep notebook -----------------------------------------------------------------------------------------------
+
+
+def on_the_box(test: Any) -> Any:
+    for mark in (pytest.mark.box, pytest.mark.requires_program("fio"), pytest.mark.requires_program("sshd")):
+        test = mark(test)
+    return test
+
 
 BOX = "local"
 SWEEP: dict[str, Any] = {
@@ -60,40 +140,26 @@ def wait_for_live(opened: OpenNotebook, pattern: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("lab") / "root" / "results"
-    path.mkdir(parents=True)
-    return path
-
-
-@pytest.fixture(scope="module")
-def notebook(results: Path) -> Iterator[OpenNotebook]:
+def notebook(server: Server, window: BrowserContext) -> Iterator[OpenNotebook]:
     """The sweep notebook, run up to where it measures."""
-    root = results.parent
-    sweep_file = root / "live.yml"
-    sweep_file.write_text(yaml.safe_dump(SWEEP))
-    path = copied("10_run_sweep.ipynb", root, sweep_file=str(sweep_file))
-    with (
-        jupyterlab(root, MOUNTLAB_RESULTS=str(results)) as server,
-        chromium() as browser,
-        server.opened(browser, path) as opened,
-    ):
+    with server.opened(window, "10_run_sweep.ipynb") as opened:
         sources = opened.cells.locator(".jp-InputArea").all_text_contents()
         opened.run(next(number for number, source in enumerate(sources, 1) if LAST_BEFORE_RUN in source))
         yield opened
 
 
 @pytest.fixture(scope="module")
-def run_path(notebook: OpenNotebook, results: Path) -> Path:
+def run_path(notebook: OpenNotebook, server: Server) -> Path:
     """The run, stopped by its button after two trials that counted."""
     wait_for_live(notebook, r"n = 2")
     notebook.page.get_by_role("button", name="Stop").click()
     notebook.wait_for_text("Stopped: everything on the box is undone")
     notebook.wait()
-    (file,) = results.glob("*/run.json")
+    (file,) = server.root.glob("results/*/run.json")
     return file.parent
 
 
+@on_the_box
 def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
     wait_for_live(notebook, r"[1-9] of 10 trials")
     first = PROGRESS.search(seen(notebook))
@@ -108,6 +174,7 @@ def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
     assert notebook.page.locator(".mountlab-live").count() == 1, "one view, which is drawn anew in its place"
 
 
+@on_the_box
 def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenNotebook, run_path: Path) -> None:
     info, journal = read_info(run_path), read_journal(run_path)
     assert info["status"] == "interrupted"
@@ -118,6 +185,7 @@ def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenN
         assert care.clean(connection, dry_run=True) == []
 
 
+@on_the_box
 def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
     notebook.run(1)
@@ -126,6 +194,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
     assert notebook.errors() == []
 
 
+@on_the_box
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)
     notebook.insert("run_path = mountlab.resume(run_path); run = mountlab.load_run(run_path)")
@@ -142,6 +211,7 @@ def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNoteboo
     assert (run_path / "report.html").exists()
 
 
+@on_the_box
 def test_what_is_saved_shows_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.page.keyboard.press("Control+s")
     saved = run_path.parents[1] / "notebooks" / "10_run_sweep.ipynb"
