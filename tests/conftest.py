@@ -35,8 +35,8 @@ HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKE
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 MADE_ONCE = {
-    "test_architecture", "test_report", "test_pages", "test_report_page", "test_lab_tour", "test_publish",
-    "test_reproduce", "test_compare_many", "test_catalog",
+    "test_architecture", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run", "test_publish",
+    "test_reproduce", "test_compare_many",
 }  # fmt: skip
 """Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
 OF_THE_MACHINE = {
