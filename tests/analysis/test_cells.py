@@ -459,14 +459,14 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
 
 
 @pytest.mark.slow
-def test_ten_thousand_cells_of_eight_metrics_take_seconds() -> None:
+def test_thousands_of_cells_of_eight_metrics_take_seconds() -> None:
     """`make bench` measures it; here only that it is not done cell by cell, which takes minutes. The time is that of
     this process, whatever else the machine does."""
-    cells = many_cells(10_000)
+    cells = many_cells(4_000)
     start = time.process_time()
-    assert len(estimate_frame(*cells, run_id="r", box="b")) == 80_000
-    assert len(comparisons(*cells)) == 70_000
-    assert time.process_time() - start < 30
+    assert len(estimate_frame(*cells, run_id="r", box="b")) == 32_000
+    assert len(comparisons(*cells)) == 28_000
+    assert time.process_time() - start < 20
 
 
 # --- latency percentiles ----------------------------------------------------------------------------------------------

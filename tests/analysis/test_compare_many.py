@@ -114,7 +114,7 @@ def test_equal_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("runs", "between"), others_long(product((3, 8), (0.0, 0.5, 1.0, 4.0)), kept={(3, 1.0), (8, 0.0), (8, 0.5)})
+    ("runs", "between"), others_long(product((3, 8), (0.0, 0.5, 1.0, 4.0)), kept={(3, 1.0), (8, 0.0)})
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: int) -> None:
     """Simulated: 1000 times 3 or 8 runs of 5 trials, spread between them as a multiple of that inside."""
@@ -163,7 +163,7 @@ def test_against_the_first_all_ratios_are_corrected_together(many: ManyRuns) -> 
     assert {each.verdict for each in known if each.candidate.endswith("in C")} == {"slower", "undecided"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
     """20 times four runs that are alike: a false verdict in at most 5 % of them, but for chance."""
     rng, false = np.random.default_rng(3), 0
