@@ -375,7 +375,7 @@ def test_what_has_no_logarithm_or_no_figures_gives_no_rows(workload: str, metric
     assert (list(found.columns), len(found)) == (list(COLUMNS), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_large_sweep_takes_a_second_or_so() -> None:
     """6,400 trials over 8 file systems, 8 and 10 levels, 10 blocks: by singular values of the design it took 8 s."""
     levels = crossed(block=10, filesystem=8, bs=8, rw=10)

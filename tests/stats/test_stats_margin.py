@@ -245,7 +245,7 @@ def shares(truth: float, n: int, *, figures: int = 10, cases: int = 400, cv: flo
     return fails, passes
 
 
-@pytest.mark.parametrize("n", [3, 10])
+@pytest.mark.parametrize("n", [3, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.slow
 def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int) -> None:
     """Where a figure lies just at the margin, either is a mistake: each in at most 5 % of cases."""
@@ -259,7 +259,7 @@ def test_nothing_that_has_not_changed_fails_beyond_what_is_said() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("looks", "most"), [("once", 0.95), ("any", 0.99)])
+@pytest.mark.parametrize(("looks", "most"), [pytest.param("once", 0.95, marks=pytest.mark.long), ("any", 0.99)])
 def test_as_many_as_are_said_to_be_needed_do_tell(looks: Looks, most: float) -> None:
     """One figure: a pilot of 5 says how many; a run with so many passes where nothing changed, and fails where it is
     twice the margin worse, about as often as the power that is promised, or more often where looks are far apart."""

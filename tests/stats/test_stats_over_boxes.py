@@ -84,7 +84,7 @@ def test_shares_at_their_ends() -> None:
     assert one.within_low < one.within < one.within_high
 
 
-@pytest.mark.parametrize("between", [0.0, 1.0])
+@pytest.mark.parametrize("between", [pytest.param(0.0, marks=pytest.mark.long), 1.0])
 @pytest.mark.slow
 def test_the_intervals_of_the_parts_hold_the_truth_as_often_as_they_say(between: float) -> None:
     rng = np.random.default_rng(12)
