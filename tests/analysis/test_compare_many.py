@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
 from pages import Page
+from repetition import others_long
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -111,8 +113,9 @@ def test_equal_values() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("between", [0.0, 0.5, 1.0, 4.0])
-@pytest.mark.parametrize("runs", [3, 8])
+@pytest.mark.parametrize(
+    ("runs", "between"), others_long(product((3, 8), (0.0, 0.5, 1.0, 4.0)), kept={(3, 1.0), (8, 0.0)})
+)
 def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: int) -> None:
     """Simulated: 1000 times 3 or 8 runs of 5 trials, spread between them as a multiple of that inside."""
     rng = np.random.default_rng(11)
@@ -160,7 +163,7 @@ def test_against_the_first_all_ratios_are_corrected_together(many: ManyRuns) -> 
     assert {each.verdict for each in known if each.candidate.endswith("in C")} == {"slower", "undecided"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
     """20 times four runs that are alike: a false verdict in at most 5 % of them, but for chance."""
     rng, false = np.random.default_rng(3), 0

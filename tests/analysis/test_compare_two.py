@@ -103,7 +103,7 @@ def test_the_interval_for_all_together_agrees_with_the_verdict() -> None:
             assert leaves_out_1 == (each.comparison.verdict in ("faster", "slower"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_runs_of_the_same_seldom_differ() -> None:
     """25 pairs of runs that are alike: a false verdict in at most 5 % of them, but for chance."""
     false = 0

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.made import OPEN, roots_script
 from mountlab.sweep.clients import opening
+from repetition import others_long
 
 RUN, OWNER = "20260101T000000-test-local", "here 1/2 20260101T000000-test-local"
 OTHER = "20260202T000000-test-local"
@@ -91,14 +94,13 @@ class Machine:
         return Path(FAMILIES["dir"].root_of(fs, place)), step.undo
 
 
-@pytest.fixture(params=["dash", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bash", "busybox"))])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
-    shell = SHELLS[request.param]
+def machine_of(name: str, path: Path) -> Machine:
+    shell = SHELLS[name]
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
     programs = ""
-    if request.param == "busybox":
-        (tmp_path / "bin").mkdir()
+    if name == "busybox":
+        (path / "bin").mkdir()
         for name in (
             "awk",
             "cat",
@@ -114,10 +116,21 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
             "tr",
             "readlink",
         ):
-            (tmp_path / "bin" / name).symlink_to(str(shutil.which("busybox")))
-        programs = f"{tmp_path / 'bin'}:"
-    (tmp_path / "data").mkdir()
-    return Machine(tmp_path, shell, programs)
+            (path / "bin" / name).symlink_to(str(shutil.which("busybox")))
+        programs = f"{path / 'bin'}:"
+    (path / "data").mkdir()
+    return Machine(path, shell, programs)
+
+
+@pytest.fixture(
+    params=[
+        "dash",
+        pytest.param("busybox", marks=pytest.mark.slow),
+        pytest.param("bash", marks=pytest.mark.long),  # of what differs between shells `killed` tests the most
+    ]
+)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    return machine_of(request.param, tmp_path)
 
 
 def full(machine: Machine) -> Machine:
@@ -141,6 +154,30 @@ def full(machine: Machine) -> Machine:
     return machine
 
 
+@pytest.fixture(scope="module")
+def once_killed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Machine, Path]]:
+    """For each shell a machine with a killed run, and a copy of all of it beside."""
+
+    @cache
+    def made(shell: str) -> tuple[Machine, Path]:
+        place = tmp_path_factory.mktemp(shell)
+        (place / "box").mkdir()
+        machine = full(machine_of(shell, place / "box"))
+        shutil.copytree(machine.path, place / "kept", symlinks=True)
+        return machine, place / "kept"
+
+    return made
+
+
+@pytest.fixture(params=SHELLS)
+def killed(request: pytest.FixtureRequest, once_killed: Callable[[str], tuple[Machine, Path]]) -> Machine:
+    """A machine with a run that has made one of everything, and was killed: as it was made, whatever was done to it."""
+    machine, kept = once_killed(request.param)
+    shutil.rmtree(machine.path)
+    shutil.copytree(kept, machine.path, symlinks=True)
+    return machine
+
+
 def gone(machine: Machine) -> bool:
     return not machine.mount_root.exists() and not machine.output_root.exists() and not list(machine.data.iterdir())
 
@@ -158,25 +195,23 @@ def test_an_opened_run_holds_both_roots_and_closing_leaves_nothing(machine: Mach
 
 
 @pytest.mark.slow
-def test_all_that_a_run_makes_is_removed_by_clean(machine: Machine) -> None:
-    full(machine)
-    assert machine.look().returncode == 0
-    found = machine.clean()
+def test_all_that_a_run_makes_is_removed_by_clean(killed: Machine) -> None:
+    assert killed.look().returncode == 0
+    found = killed.clean()
     assert [each for each in found if not each.removed or each.kind == "foreign"] == []
-    assert gone(machine)
-    assert machine.clean() == []
+    assert gone(killed)
+    assert killed.clean() == []
 
 
 @pytest.mark.slow
-def test_all_but_directories_elsewhere_is_removed_by_close(machine: Machine) -> None:
-    full(machine)
-    _, undo = machine.data, machine.directory("x", machine.data)[1]
-    assert machine.do(undo).returncode == 0
-    done = machine.close()
+def test_all_but_directories_elsewhere_is_removed_by_close(killed: Machine) -> None:
+    _, undo = killed.directory("x", killed.data)
+    assert killed.do(undo).returncode == 0
+    done = killed.close()
     assert "mountlab-20260101T000000-test-local-d could not be removed" in done.stderr
-    assert (machine.run_dir / "elsewhere").exists(), "by this clean finds it"
-    assert all(each.removed for each in machine.clean())
-    assert gone(machine)
+    assert (killed.run_dir / "elsewhere").exists(), "by this clean finds it"
+    assert all(each.removed for each in killed.clean())
+    assert gone(killed)
 
 
 @pytest.mark.slow
@@ -235,23 +270,48 @@ ACTIONS: dict[str, Callable[[Machine], object]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", list(PLACES))
-def test_a_users_file_survives_everything(machine: Machine, place: str) -> None:
-    file = PLACES[place](full(machine))
+INSIDE = "in a measured directory"
+BY_DASH = {("dash", place) for place in PLACES}
+
+
+def put(machine: Machine, place: str) -> Path:
+    """A file of the user's."""
+    file = PLACES[place](machine)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(PRECIOUS)
+    return file
+
+
+@pytest.mark.slow
+def test_a_file_in_every_place_survives_everything(killed: Machine) -> None:
+    files = [put(killed, place) for place in PLACES]
     for name, action in ACTIONS.items():
-        action(machine)
+        action(killed)
+        assert [file for file in files if not file.exists() or file.read_bytes() != PRECIOUS] == [], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("killed", "place"),
+    others_long(product(SHELLS, PLACES), kept={("dash", INSIDE), ("dash", "in the mount root")}),
+    indirect=["killed"],
+)
+def test_a_users_file_survives_everything(killed: Machine, place: str) -> None:
+    """Alone: nothing else on this machine makes an action stop before it comes to the file."""
+    file = put(killed, place)
+    for name, action in ACTIONS.items():
+        action(killed)
         assert file.read_bytes() == PRECIOUS, name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", list(PLACES))
-def test_it_is_named_before_a_run_touches_anything_and_by_clean(machine: Machine, place: str) -> None:
-    file = PLACES[place](full(machine))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(PRECIOUS)
+@pytest.mark.parametrize(
+    ("killed", "place"),
+    others_long(product(SHELLS, PLACES), kept=BY_DASH | {("bash", INSIDE), ("busybox", INSIDE)}),
+    indirect=["killed"],
+)
+def test_it_is_named_before_a_run_touches_anything_and_by_clean(killed: Machine, place: str) -> None:
+    machine, file = killed, put(killed, place)
     before = sorted(machine.path.rglob("*"))
     for refused in (machine.look(), machine.open(OTHER)):
         assert refused.returncode == 1
@@ -456,13 +516,12 @@ def test_the_same_run_resumed_elsewhere_is_not_closed_by_the_first(machine: Mach
 
 
 @pytest.mark.slow
-def test_a_lease_cleans_only_what_its_owner_still_holds(machine: Machine) -> None:
-    full(machine)
-    (machine.output_root / "lock").write_text("there 3/4 x\n")
-    assert all(each.removed for each in machine.clean(owner=OWNER))
-    assert not machine.mount_root.exists()
-    assert (machine.out_dir / "job.1").exists()
-    assert machine.clean(owner=OWNER) == []
+def test_a_lease_cleans_only_what_its_owner_still_holds(killed: Machine) -> None:
+    (killed.output_root / "lock").write_text("there 3/4 x\n")
+    assert all(each.removed for each in killed.clean(owner=OWNER))
+    assert not killed.mount_root.exists()
+    assert (killed.out_dir / "job.1").exists()
+    assert killed.clean(owner=OWNER) == []
 
 
 # --- what the control side makes of it --------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
 from mountlab.core.errors import ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
 from mountlab.sweep.plan import PlannedTrial
+from repetition import others_long
 from sweep.test_trial_script import Machine, left, opened
 
 GOOD = f"exec {shutil.which('dd')} if=/dev/zero of=/dev/null bs=64K count=2"
@@ -34,7 +36,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
 
 
 def with_each(hows: Iterable[str], with_busybox: Iterable[str]) -> pytest.MarkDecorator:
-    other = (pytest.param("busybox", how, marks=pytest.mark.slow) for how in with_busybox)
+    other = (("busybox", how) for how in with_busybox)
     each = [*(("dash", how) for how in hows), *other]
     return pytest.mark.parametrize(("machine", "how"), each, indirect=["machine"])
 
@@ -102,8 +104,11 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", ["dash", "busybox"], indirect=True)
-@pytest.mark.parametrize("piped", [True, False])
+@pytest.mark.parametrize(
+    ("machine", "piped"),
+    others_long(product(("dash", "busybox"), (True, False)), kept={("dash", False), ("busybox", True)}),
+    indirect=["machine"],
+)
 def test_of_a_directory_that_floods_the_beginning_comes_back(machine: Machine, piped: bool) -> None:
     """Into a file the kernel ends it, into a pipe `head`: the same bytes."""
     machine.piped = piped

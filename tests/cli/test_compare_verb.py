@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from mountlab import __main__
 from mountlab.core import disk
-from mountlab.report.execute import execute
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from pages import Page
@@ -90,9 +89,3 @@ def test_compare_as_data(faster: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_compare_refuses_a_run_and_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["compare", str(TOUR), str(TOUR)]) == 2
     assert "error: a run is not compared with itself" in capsys.readouterr().err
-
-
-def test_the_notebook_runs_by_papermill_alone(faster: Path, tmp_path: Path) -> None:
-    executed = tmp_path / "out" / "compare.ipynb"
-    execute(paths.NOTEBOOKS / "50_compare_runs.ipynb", executed, {"run_a": str(TOUR), "run_b": str(faster)})
-    assert "99.1" in executed.read_text()

@@ -25,7 +25,7 @@ def test_run_directories_are_as_those_that_were_measured(tmp_path: Path) -> None
     assert (built.problems, built.from_raw) == ({}, ()), "the stamp holds"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_row_is_measured(tmp_path: Path) -> None:
     found = list(bench_catalog.rows(1, tmp_path, Years(sweeps=1, boxes=1, runs=12, blocks=2, changed_at=6)))
     assert len(found) == 8

@@ -1,6 +1,7 @@
 """Logs that were cut, torn, mixed up or changed: the documented error or honest figures, and never anything else.
 
-Bounded in `make test`. `make fuzz` tries every prefix of every recording, and some hundred times as many damages.
+A few damages of each in `make test`, and some hundreds of prefixes of every recording in `make test-all`. `make fuzz`
+tries every prefix, and some hundred times as many damages.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ ONCE = [name for name in RECORDINGS if "status-interval" not in name]
 # Lines of terse output have no header, and beside other reports they are those of the same run in another format.
 WITH_HEADER = {tool: [name for name in names if "terse" not in name] for tool, names in BY_TOOL.items()}
 SMALL = 4000
-"""Up to so many bytes every prefix of a recording is tried in `make test` too."""
+"""Up to so many bytes every prefix of a recording is tried in `make test-all` too."""
+FEW = 15
+"""Prefixes of each recording in `make test`."""
 
 recordings = st.sampled_from(list(RECORDINGS))
 once = st.sampled_from(ONCE)
@@ -107,14 +110,24 @@ def ends(data: bytes) -> list[int]:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ONCE)
-def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
+def assert_figures_or_none(name: str, cuts: list[int]) -> None:
     data = RECORDINGS[name]
     whole = [output.measurements for output in outputs(name, data)]
-    for end in ends(data):
+    for end in cuts:
         for number, output in enumerate(outputs(name, data[:end])):
             assert output.problem or output.measurements == whole[number], f"cut at byte {end}"
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
+    cuts = ends(RECORDINGS[name])
+    assert_figures_or_none(name, random.Random(name).sample(cuts, min(FEW, len(cuts))))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ONCE)
+def test_wherever_a_recording_is_cut_its_beginning_gives_its_figures_or_none(name: str) -> None:
+    assert_figures_or_none(name, ends(RECORDINGS[name]))
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import ast
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -68,18 +69,30 @@ def heat(estimates: pd.DataFrame) -> Plot:
     return plots.plot_heat(estimates, "read_bandwidth", ("bs", "numjobs"), workload="fio", filesystems=NAMES)
 
 
-PLOTS = {
-    "response": response(),
-    "heat": heat(with_factors(RUN)),
-    "ratio heat": plots.plot_ratio_heat(RUN.comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"),
-    "percentiles": plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER),
-    "latencies": plots.plot_latencies(LATENCIES, "read latency", filesystems=NAMES),
-    "distribution": plots.plot_distribution(RUN.measurements, "read_bandwidth", **ORDER),
-    "series": plots.plot_series(COURSES, "read_bandwidth", "B/s", filesystems=NAMES, workloads=["fio bs=4KiB"]),
-    "bytes": plots.plot_bytes(DELIVERED, filesystems=["ext4", "xfs"], workloads=["r cache=cold", "r cache=warm"]),
-    "bars": plots.plot_bars(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER),
+DRAW: dict[str, Callable[[], Plot]] = {
+    "response": response,
+    "heat": lambda: heat(with_factors(RUN)),
+    "ratio heat": lambda: plots.plot_ratio_heat(RUN.comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"),
+    "percentiles": lambda: plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER),
+    "latencies": lambda: plots.plot_latencies(LATENCIES, "read latency", filesystems=NAMES),
+    "distribution": lambda: plots.plot_distribution(RUN.measurements, "read_bandwidth", **ORDER),
+    "series": lambda: plots.plot_series(COURSES, "read_bandwidth", "B/s", filesystems=NAMES, workloads=["fio bs=4KiB"]),
+    "bytes": lambda: plots.plot_bytes(
+        DELIVERED, filesystems=["ext4", "xfs"], workloads=["r cache=cold", "r cache=warm"]
+    ),
+    "bars": lambda: plots.plot_bars(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER),
 }
-each_plot = pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+each_plot = pytest.mark.parametrize("plot", DRAW, indirect=True)
+
+
+@cache
+def drawn(name: str) -> Plot:
+    return DRAW[name]()
+
+
+@pytest.fixture(name="plot")
+def _plot(request: pytest.FixtureRequest) -> Plot:
+    return drawn(request.param)
 
 
 def texts(plot: Plot) -> list[str]:
@@ -167,7 +180,7 @@ def test_no_plot_computes_an_interval() -> None:
 def test_the_same_data_give_the_same_text() -> None:
     again = response()
     assert again.svg() == response().svg()
-    assert plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER).svg() == PLOTS["percentiles"].svg()
+    assert plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER).svg() == drawn("percentiles").svg()
 
 
 @pytest.mark.slow
@@ -334,7 +347,7 @@ def squares(plot: Plot) -> list[mpl.patches.Rectangle]:
 
 
 def test_a_map_has_a_number_in_each_cell() -> None:
-    plot = PLOTS["heat"]
+    plot = drawn("heat")
     own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
     wanted = [numbers.mean_figures(mean, math.nan, math.nan, factor=1e9).value for mean in own["mean"]]
     written = [text.get_text() for axes in plot.figure.axes for text in axes.texts]
@@ -347,7 +360,7 @@ def test_cells_without_a_figure_are_hatched_and_said() -> None:
     plot = heat(estimates[~((estimates.filesystem == "ext4") & (estimates.bs == "4KiB"))])
     assert sum(square.get_hatch() is not None for square in squares(plot)) == 2
     assert "2 cells without a figure, hatched." in plot.alt
-    assert all(square.get_hatch() is None for square in squares(PLOTS["heat"]))
+    assert all(square.get_hatch() is None for square in squares(drawn("heat")))
 
 
 def test_a_map_of_ratios_marks_what_is_undecided() -> None:
@@ -387,7 +400,7 @@ def test_a_map_of_one_cell() -> None:
 
 
 def test_percentiles_and_their_band_are_those_of_the_frame() -> None:
-    plot, label = PLOTS["percentiles"], SWEPT[0].label
+    plot, label = drawn("percentiles"), SWEPT[0].label
     own = RUN.percentiles[(RUN.percentiles.cell == f"ext4/{label}")]
     (axes,) = [axes for axes in plot.figure.axes if axes.get_title(loc="left").startswith(label[:20])][:1]
     (line,) = [line for line in axes.lines if line.get_color() == colour("ext4")]
@@ -407,7 +420,7 @@ def test_a_percentile_without_an_interval_has_no_band() -> None:
 
 
 def test_the_distribution_of_latencies_ends_at_all_of_them() -> None:
-    plot = PLOTS["latencies"]
+    plot = drawn("latencies")
     for line in lines(plot, colour("ext4")):
         heights = [y for _, y in line]
         assert heights[0] == 0
@@ -429,7 +442,7 @@ def test_a_histogram_of_one_io_is_drawn() -> None:
 
 
 def test_the_distribution_has_a_step_for_each_trial() -> None:
-    plot = PLOTS["distribution"]
+    plot = drawn("distribution")
     own = RUN.measurements[(RUN.measurements.cell == f"ext4/{SWEPT[0].label}") & ~RUN.measurements.warmup]
     values = sorted(own[own.metric == "read_bandwidth"].value / 1e9)
     steps = [line for line in lines(plot, colour("ext4")) if line[-1][0] == pytest.approx(values[-1])]
@@ -438,7 +451,7 @@ def test_the_distribution_has_a_step_for_each_trial() -> None:
 
 
 def test_bars_begin_at_zero_and_hide_no_trial() -> None:
-    plot = PLOTS["bars"]
+    plot = drawn("bars")
     (axes,) = plot.figure.axes
     own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
     assert axes.get_xlim()[0] == 0
@@ -473,7 +486,7 @@ def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
         assert svg.count("<image") >= 1
         assert "data:image/png;base64" in svg
         assert len(svg) < 200_000
-    assert "<image" not in PLOTS["bars"].svg()
+    assert "<image" not in drawn("bars").svg()
 
 
 def test_run_order_names_its_blocks() -> None:
@@ -485,11 +498,11 @@ def test_run_order_names_its_blocks() -> None:
 
 
 def test_a_course_that_was_not_steady_is_dotted() -> None:
-    (axes,) = PLOTS["series"].figure.axes
+    (axes,) = drawn("series").figure.axes
     styles = {line.get_color(): line.get_linestyle() for line in axes.lines}
     assert styles == {colour("tmpfs"): "-", colour("ramfs"): "-", colour("ext4"): ":"}
-    assert "2 of 3 were steady" in PLOTS["series"].title
-    assert "ext4, fio bs=4KiB: 1 of 1 not steady" in PLOTS["series"].alt
+    assert "2 of 3 were steady" in drawn("series").title
+    assert "ext4, fio bs=4KiB: 1 of 1 not steady" in drawn("series").alt
 
 
 def test_whether_it_was_steady_may_be_unknown() -> None:
@@ -512,7 +525,7 @@ def test_long_courses_are_thinned_to_the_means_of_their_windows() -> None:
 
 
 def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
-    plot = PLOTS["bytes"]
+    plot = drawn("bytes")
     two = ["ext4", "xfs"]
     assert sorted(x for cloud in lines(plot, colour("ext4", two), joined=False) for x, _ in cloud) == pytest.approx(
         [0, 100, 102]
@@ -524,7 +537,7 @@ def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
 
 
 def test_far_more_bytes_than_asked_for_end_at_an_arrowhead() -> None:
-    (axes,) = PLOTS["bytes"].figure.axes
+    (axes,) = drawn("bytes").figure.axes
     heads = [line for line in axes.lines if line.get_marker() == ">"]
     assert [float(line.get_xdata()[0]) for line in heads] == [axes.get_xlim()[1]]
     assert axes.get_xlim()[1] < 300
@@ -543,7 +556,7 @@ def test_without_a_cache_the_title_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "name"), [("svg", "response"), ("png", "heat"), ("pdf", "series")])
 def test_a_figure_for_a_paper_is_the_same_bytes_each_time(form: Any, name: str) -> None:
-    plot = PLOTS[name]
+    plot = drawn(name)
     before = plot.svg()
     made = plot.save_bytes(form, width_in=3.3)
     assert made == plot.save_bytes(form, width_in=3.3)
@@ -553,29 +566,29 @@ def test_a_figure_for_a_paper_is_the_same_bytes_each_time(form: Any, name: str) 
 
 @pytest.mark.slow
 def test_a_figure_for_a_paper_is_black_on_white_and_as_wide_as_asked() -> None:
-    svg = PLOTS["response"].save_bytes("svg", width_in=3.3).decode()
+    svg = drawn("response").save_bytes("svg", width_in=3.3).decode()
     assert f'width="{3.3 * 72:g}pt"' in svg
     assert "#010203" not in svg
     assert "<text" not in svg, "text is drawn as paths"
-    pixels = mpl.image.imread(io.BytesIO(PLOTS["response"].save_bytes("png", width_in=3.3)))
+    pixels = mpl.image.imread(io.BytesIO(drawn("response").save_bytes("png", width_in=3.3)))
     assert pixels.shape[1] == pytest.approx(3.3 * 300, abs=2)
     assert pixels[0, 0][:3].tolist() == [1, 1, 1]
 
 
 @pytest.mark.slow
 def test_keys_of_the_page_are_drawn_into_the_figure() -> None:
-    with_keys = PLOTS["series"].save_bytes("svg")
+    with_keys = drawn("series").save_bytes("svg")
     assert all(f"<!-- {name} -->".encode() in with_keys for name in NAMES)
-    plain = plots.Plot(PLOTS["series"].figure, "t", "a").save_bytes("svg")
+    plain = plots.Plot(drawn("series").figure, "t", "a").save_bytes("svg")
     assert b"<!-- ext4 -->" not in plain
 
 
 def test_other_forms_and_widths_are_refused() -> None:
     with pytest.raises(InputError, match="a figure is saved as one of these") as caught:
-        PLOTS["bars"].save_bytes("gif")
+        drawn("bars").save_bytes("gif")
     assert caught.value.allowed == "svg, png, pdf"
     with pytest.raises(InputError, match="fits on a page"):
-        PLOTS["bars"].save_bytes("svg", width_in=0.1)
+        drawn("bars").save_bytes("svg", width_in=0.1)
 
 
 @pytest.mark.parametrize("draw", [plots.plot_trials, plots.plot_bars])

@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -31,6 +32,7 @@ from mountlab.stats import sequential
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.sweep_file import Resolved, resolve
+from repetition import others_long
 from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive
 from scipy.stats import t
 from sweeps import DD_WRITE, TMPFS, Silent
@@ -250,8 +252,13 @@ def interrupted(the_sweep: Resolved, seconds: Seconds, results: Path, after: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fresh", ["block", "cell", "never"])
-@pytest.mark.parametrize("after", [0, 1, 5, 11, 12, 13, 15, 17])
+@pytest.mark.parametrize(
+    ("after", "fresh"),
+    others_long(
+        product((0, 1, 5, 11, 12, 13, 15, 17), ("block", "cell", "never")),
+        kept={(0, "block"), (5, "never"), (11, "cell"), (12, "block"), (13, "cell"), (17, "never")},
+    ),
+)
 def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: str, results: Path) -> None:
     """Stopped in the first block, before a look, just after it, and in the blocks that follow."""
     the_sweep = resolved(workloads=("w", "v"), fresh_filesystem=fresh)

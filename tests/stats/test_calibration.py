@@ -41,7 +41,21 @@ METHODS = Path(__file__).parents[2] / "METHODS.md"
 TEXT = METHODS.read_text()
 TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4, gates=1)
 
+CHEAP = (
+    "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
+    "trials_needed", "over_few_boxes", "missing_blocks", "rounded_means", "figures_with_limits",
+    "made_once_or_in_each_block",
+)  # fmt: skip
+"""Tables whose short form takes half a second at most. What the others say is simulated beside the functions that hold
+it, too: in test_stats_comparisons, _margin, _changes, _over_boxes and _power, test_sequential, _histograms, _rounding,
+_shape and test_timeouts."""
+
 each_table = pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+each_short_table = pytest.mark.parametrize(
+    "make",
+    [each if each.__name__ in CHEAP else pytest.param(each, marks=pytest.mark.long) for each in TABLES],
+    ids=lambda make: make.__name__,
+)
 each_process = pytest.mark.parametrize("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)
 
 
@@ -77,7 +91,7 @@ def test_methods_has_the_tables_of_this_code(make: tables.Maker) -> None:
 
 
 @pytest.mark.slow
-@each_table
+@each_short_table
 def test_a_short_calibration_gives_the_figures_of_methods_but_for_chance(make: tables.Maker) -> None:
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = make(SHORT)
@@ -446,23 +460,26 @@ def test_a_place_that_is_not_there_once_is_an_error(text: str, places: int) -> N
 # --- the verb ---------------------------------------------------------------------------------------------------------
 
 
+SOME = tuple(make for make in TABLES if make.__name__ in CHEAP)
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tables of few cases each: that each table has a place is tested above."""
     for name in ("FULL", "SHORT"):
         monkeypatch.setattr(f"mountlab.stats.calibration.{name}", TINY)
+    monkeypatch.setattr("mountlab.stats.calibration.TABLES", SOME)
 
 
-@pytest.mark.slow
 def test_the_short_form_only_shows_its_tables(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "ROOT", tmp_path)
     assert main(["calibrate", "--short"]) == 0
-    assert capsys.readouterr().out.count("simulated for each figure.") == len(TABLES)
+    assert capsys.readouterr().out.count("simulated for each figure.") == len(SOME)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_the_long_form_puts_them_into_methods(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -470,7 +487,7 @@ def test_the_long_form_puts_them_into_methods(
     (tmp_path / "METHODS.md").write_text(TEXT)
     assert main(["calibrate"]) == 0
     made = (tmp_path / "METHODS.md").read_text()
-    for table in (make(TINY) for make in TABLES):
+    for table in (make(TINY) for make in SOME):
         figures = read(put(TEXT, [table], where=""), table.name)
         assert read(made, table.name) == figures, "the same seeds give the same tables"
         assert put(TEXT, [table], where="") != TEXT

@@ -16,6 +16,7 @@ from mountlab.core.model import Until
 from mountlab.stats import look_level, sequential
 from mountlab.stats.estimates import estimate
 from numpy.typing import NDArray
+from repetition import others_long
 from scipy import stats
 
 Array = NDArray[np.float64]
@@ -94,8 +95,17 @@ def refuted(hits: NDArray[np.bool_], promised: float) -> bool:
 # --- coverage ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("least", "most"), RULES)
-@pytest.mark.parametrize("shape", SHAPES)
+REPRESENTATIVE = {
+    *((shape, 5, 40) for shape in SHAPES if shape.endswith(("low tail", "normal 0.05", "lognormal 0.3"))),
+    *((shape, *each) for shape in ("normal 0.05", "exponential, cv 5 %") for each in RULES),
+}
+"""Every rule for the calmest and for the worst shape, and the usual rule for the shapes between."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "least", "most"),
+    others_long([(shape, *each) for shape in SHAPES for each in RULES], kept=REPRESENTATIVE),
+)
 @pytest.mark.slow
 def test_every_shape_is_covered_as_often_as_is_said_at_every_ratio_of_half_width_to_spread(
     shape: str, least: int, most: int
@@ -123,7 +133,7 @@ def test_without_the_correction_the_same_rule_covers_less_than_is_claimed() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.99])
+@pytest.mark.parametrize("confidence", others_long([0.8, 0.9, 0.99], kept=[0.8]))
 def test_other_confidences_are_kept_too(confidence: float) -> None:
     until = rule(confidence=confidence)
     values = normal(0.05)(np.random.default_rng(2), (10_000, 1, 40))
@@ -132,7 +142,9 @@ def test_other_confidences_are_kept_too(confidence: float) -> None:
         assert not refuted(hits, confidence)
 
 
-@pytest.mark.parametrize("spreads", [(1, 1, 1), (1, 0.5, 0.25), (1, 1.5, 3)])
+@pytest.mark.parametrize(
+    "spreads", [(1, 0.5, 0.25), *(pytest.param(each, marks=pytest.mark.long) for each in [(1, 1, 1), (1, 1.5, 3)])]
+)
 @pytest.mark.slow
 def test_cells_that_leave_together_are_each_covered(spreads: tuple[float, ...]) -> None:
     """The last one to be precise decides, which no cell can do alone: the worst is a cell whose neighbours are calm."""
@@ -235,7 +247,7 @@ def stopping_paths(looked: float, least: int, most: int, ratio: float, paths: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("looked", [0.98, 0.999, 0.9999])
+@pytest.mark.parametrize("looked", others_long([0.98, 0.999, 0.9999], kept=[0.999]))
 def test_the_correction_for_ratios_holds_however_deep_the_intervals_are_that_the_rule_looks_at(looked: float) -> None:
     """A rule that looks at intervals for many comparisons together errs most often in p values about as deep."""
     until = replace(rule(3, 10), of="comparisons")
@@ -274,7 +286,9 @@ def test_the_grid_keeps_mass_and_mean() -> None:
     assert (step @ nodes)[low] == pytest.approx(nodes[low] + 1, abs=1e-6)
 
 
-@pytest.mark.parametrize("until", [rule(), rule(3, 10), rule(10, 200, confidence=0.99)])
+@pytest.mark.parametrize(
+    "until", [rule(), rule(3, 10), pytest.param(rule(10, 200, confidence=0.99), marks=pytest.mark.long)]
+)
 @pytest.mark.slow
 def test_the_real_p_is_larger_than_the_nominal_one_and_rises_with_it(until: Until) -> None:
     p = np.geomspace(1e-15, 1, 400)

@@ -124,7 +124,7 @@ def test_sums_of_squares_add_up_where_nothing_is_missing() -> None:
     ]
 
 
-@settings(deadline=None)  # on a busy machine
+@settings(deadline=None, max_examples=20)
 @given(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3), st.randoms(use_true_random=False))
 @pytest.mark.slow
 def test_neither_a_unit_nor_the_order_of_trials_changes_a_share(factor: float, shift: float, random: Any) -> None:
@@ -168,18 +168,33 @@ def test_what_was_put_in_is_found() -> None:
     assert ours.loc["residual", "share"] == pytest.approx(0.03, abs=0.01)
 
 
+NONE, OF_FEW, OF_MANY = [(0.0, 4)], [(0.5, 4), (1.0, 4), (3.0, 4)], [(1.0, 12)]
+"""Distances between three groups in standard deviations, and how many values each has."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("effect", "n"), [(0.0, 4), (0.5, 4), (1.0, 4), (1.0, 12), (3.0, 4)])
-def test_the_interval_of_a_share_covers_the_true_share_95_times_in_100(effect: float, n: int) -> None:
-    """Of three groups: the share of the variance between them in all variance, as the noncentrality means it."""
-    offsets, rng, missed = effect * np.array([-1.0, 0.0, 1.0]), np.random.default_rng(n), 0
-    groups = [name for name in range(3) for _ in range(n)]
-    size = float(np.sum(n * offsets**2))
-    truth = size / (size + 3 * n)
-    for _ in range(1000):
-        row = variance_table(rng.normal(size=3 * n) + np.repeat(offsets, n), {"group": groups}).iloc[0]
-        missed += not row["low"] - 1e-12 <= truth <= row["high"] + 1e-12
-    assert missed <= allowed_misses(1000, 0.05)
+@pytest.mark.parametrize(
+    ("effects", "times"),
+    [
+        pytest.param(NONE + OF_FEW + OF_MANY, 100, id="small and large together"),
+        *(pytest.param([each], 1000, marks=pytest.mark.long) for each in NONE + OF_FEW + OF_MANY),
+    ],
+)
+def test_the_interval_of_a_share_covers_the_true_share_95_times_in_100(
+    effects: list[tuple[float, int]], times: int
+) -> None:
+    """Of three groups: the share of the variance between them in all variance, as the noncentrality means it. Of 500
+    intervals 41 may miss, of 1,000 73: more do in one of 1,000 cases where 95 % are covered."""
+    missed = 0
+    for effect, n in effects:
+        offsets, rng = effect * np.array([-1.0, 0.0, 1.0]), np.random.default_rng(n)
+        groups = [name for name in range(3) for _ in range(n)]
+        size = float(np.sum(n * offsets**2))
+        truth = size / (size + 3 * n)
+        for _ in range(times):
+            row = variance_table(rng.normal(size=3 * n) + np.repeat(offsets, n), {"group": groups}).iloc[0]
+            missed += not row["low"] - 1e-12 <= truth <= row["high"] + 1e-12
+    assert missed <= allowed_misses(times * len(effects), 0.05)
 
 
 def test_the_interval_is_the_published_one() -> None:
@@ -211,15 +226,15 @@ def test_identical_file_systems_are_found_to_differ_in_5_percent_of_runs_though_
     """Taking the residual for the error of file systems would raise the alarm in most runs."""
     levels, rng, alarms, careless = crossed(block=5, filesystem=3, bs=4), np.random.default_rng(9), 0, 0
     turns = np.array(levels["block"]) * 3 + np.array(levels["filesystem"])
-    for _ in range(400):
+    for _ in range(150):
         values = rng.normal(0, 0.02, len(turns)) + rng.normal(0, 0.1, 15)[turns]
         table = by_effect(values, levels)
         alarms += table.loc["filesystem", "p"] < 0.05
         mean_square = table.loc["filesystem", "sum_sq"] / 2
         error = table.loc["residual", "sum_sq"] / table.loc["residual", "df"]
         careless += stats.f.sf(mean_square / error, 2, table.loc["residual", "df"]) < 0.05
-    assert alarms <= allowed_misses(400, 0.05)
-    assert careless > 200
+    assert alarms <= allowed_misses(150, 0.05)
+    assert careless > 75
 
 
 def test_the_mean_squares_of_a_balanced_split_plot_give_its_variances() -> None:
@@ -249,7 +264,7 @@ def test_the_mean_squares_of_a_balanced_split_plot_give_its_variances() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize("missing", [pytest.param(0.0, marks=pytest.mark.long), 0.15])
 def test_blocks_that_do_nothing_are_not_given_what_turns_do(missing: float) -> None:
     """Turns of 5 %, trials of 2 %: 86 % of the variance lies between turns, none between blocks."""
     rng, alarms, shares, held, runs = np.random.default_rng(21), 0, [], np.zeros(2), 100
@@ -360,7 +375,7 @@ def test_what_has_no_logarithm_or_no_figures_gives_no_rows(workload: str, metric
     assert (list(found.columns), len(found)) == (list(COLUMNS), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_large_sweep_takes_a_second_or_so() -> None:
     """6,400 trials over 8 file systems, 8 and 10 levels, 10 blocks: by singular values of the design it took 8 s."""
     levels = crossed(block=10, filesystem=8, bs=8, rw=10)

@@ -125,7 +125,7 @@ def test_figures_that_correlate() -> None:
 @pytest.mark.slow
 def test_a_fall_of_5_percent_is_reported_within_six_runs() -> None:
     rng, delays = np.random.default_rng(11), []
-    for _ in range(100):
+    for _ in range(50):
         values = rng.normal(0, SD, 90) + np.where(np.arange(90) >= 50, math.log(0.95), 0)
         found = [each for each in find_changes([plain(values)])[0] if each.reported >= 50]
         delays.append(found[0].reported - 49)
@@ -181,7 +181,7 @@ def test_the_fewest_runs_can_show_a_huge_change_and_one_less_cannot(family: int)
 def test_the_smallest_change_is_reported_in_four_of_five_cases() -> None:
     rng = np.random.default_rng(13)
     hits = []
-    for _ in range(150):
+    for _ in range(80):
         values = rng.normal(0, SD, 58)
         visible = dict(smallest_changes(plain(values[:50]), 0, 1))
         values[50:] -= visible[8]

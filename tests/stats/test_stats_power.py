@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.stats import power
+from repetition import others_long
 from scipy import stats
 from scipy.integrate import quad
+
+SIZES, LEVELS = (2, 3, 5, 10, 40, 200), (0.90, 0.95, 1 - 0.05 / 40)
 
 
 def by_quadrature(effect: float, n: int, level: float) -> float:
@@ -24,8 +28,10 @@ def by_quadrature(effect: float, n: int, level: float) -> float:
     return float(quad(given_share, 0, 1, limit=400)[0])
 
 
-@pytest.mark.parametrize("level", [0.90, 0.95, 1 - 0.05 / 40])
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 40, 200])
+@pytest.mark.parametrize(
+    ("n", "level"),
+    others_long(product(SIZES, LEVELS), kept=set(zip(SIZES, LEVELS * 2, strict=True))),
+)
 @pytest.mark.slow
 def test_power_is_what_integrating_over_the_spread_gives(n: int, level: float) -> None:
     for wanted in (0.3, 0.5, 0.9):
@@ -57,8 +63,10 @@ def test_power_as_in_statsmodels() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("wanted", "level"),
+    others_long(product((0.5, 0.8, 0.95), (0.5, 0.95, 0.999)), kept={(0.8, 0.95), (0.5, 0.999), (0.95, 0.5)}),
+)
 def test_needed_blocks_are_the_fewest(wanted: float, level: float) -> None:
     for effect in (0.15, 0.5, 1.0, 3.0, 40.0):
         n = int(power.needed_blocks(math.exp(effect), 1.0, power=wanted, level=level))

@@ -30,6 +30,7 @@ from mountlab.sweep.sweep_file import Resolved
 from sweep.test_plan import FACTS
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE", "150"))
+few_and_many = pytest.mark.parametrize("many", [30, pytest.param(MANY, marks=pytest.mark.long)])
 SLOWEST_S = 30.0
 """Of a processor, with room for a machine that is busy."""
 MOST_MIB = 600
@@ -132,10 +133,10 @@ def plans(seed: int, many: int, place: Path) -> Iterator[tuple[str, Plan | Mount
         yield text, outcome
 
 
-@pytest.mark.slow
-def test_hostile_box_files_are_read_or_refused(tmp_path: Path) -> None:
+@few_and_many
+def test_hostile_box_files_are_read_or_refused(many: int, tmp_path: Path) -> None:
     hostile, boxes, refused = Hostile(11), 0, 0
-    for _ in range(MANY):
+    for _ in range(many):
         text = hostile.box()
         path = write(tmp_path / "hostile.yml", text)
         with nothing_is_touched(), soon():
@@ -151,16 +152,16 @@ def test_hostile_box_files_are_read_or_refused(tmp_path: Path) -> None:
         assert not box.host.startswith("-")
         assert not set(box.host + (box.user or "") + (box.mount_root or "")) & set(" ;$`'\"|&<>*?(){}!\n")
         assert all(re.fullmatch(r"(/dev/|memory:)[\w:./+-]+", each.device) for each in box.scratch)
-    assert boxes > MANY / 50
-    assert refused > MANY / 2
+    assert boxes > many / 50
+    assert refused > many / 2
 
 
-@pytest.mark.slow
-def test_hostile_sweeps_are_planned_or_refused(tmp_path: Path) -> None:
+@few_and_many
+def test_hostile_sweeps_are_planned_or_refused(many: int, tmp_path: Path) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outcomes = Counter(type(outcome).__name__ for _, outcome in plans(7, MANY, tmp_path))
-    assert outcomes["Plan"] > MANY / 20, f"too few get as far as a plan for this to mean anything: {outcomes}"
-    assert outcomes["ParameterError"] > MANY / 4
+    outcomes = Counter(type(outcome).__name__ for _, outcome in plans(7, many, tmp_path))
+    assert outcomes["Plan"] > many / 20, f"too few get as far as a plan for this to mean anything: {outcomes}"
+    assert outcomes["ParameterError"] > many / 4
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024 < MOST_MIB
     assert not list(tmp_path.rglob(f"*{CANARY}*"))
     assert not Path(CANARY).exists()
