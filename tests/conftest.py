@@ -249,20 +249,14 @@ def _bytes(path: Path) -> bytes:
 
 
 class LeftoverGuard:
-    """Fails a session that used the box and left something that it has made."""
+    """Fails a session that has left something that it has made."""
 
-    def __init__(self) -> None:
-        self.left: list[str] = []
-        self.box_was_used = False
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.box_was_used |= "box" in report.keywords  # xdist's controller, which runs no test, sees this too
+    left: Sequence[str] = ()
 
     @pytest.hookimpl(trylast=True)  # after xdist has ended its workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.box_was_used:
-            base = session.config._tmp_path_factory.getbasetemp()  # as pytest-xdist asks for it
-            self.left = self._wait((workers.PLACE.name, str(base)))
+        base = session.config._tmp_path_factory.getbasetemp()  # as pytest-xdist asks for it
+        self.left = self._wait((workers.PLACE.name, str(base)))
         if self.left and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
