@@ -166,6 +166,7 @@ def test_the_results_are_kept_outside_of_the_box(runs: Runs) -> None:
     assert (Path(runs.of(SHORT[0]).path) / "trials.jsonl").exists()
 
 
+@pytest.mark.long
 def test_the_report_says_that_figures_of_an_emulated_box_are_emulated(runs: Runs) -> None:
     run = runs.of(SHORT[0])
     page = write_report(run.path).read_text()
