@@ -70,8 +70,8 @@ def cache_served(run: Run) -> dict[str, str]:
 
 
 def served_if_undisturbed(filesystem: dict[str, Any], read: dict[str, Any], results: Path) -> dict[str, str]:
-    """Of `disk/warm`, this read from a warm cache. What others read from the same disk meanwhile is counted too, and what they drop is
-    read again: then once more, up to three times without a drop of theirs."""
+    """Of `disk/warm`, this read from a warm cache. What others read from the same disk meanwhile is counted too, and
+    what they drop is read again: then once more, up to three times without a drop of theirs."""
     warm, undisturbed = {**read, "cache": "warm"}, 0
     for _ in range(8):
         before = caches_dropped()
