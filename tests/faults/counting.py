@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SETTLE_S = 15.0
+SETTLE_S = 60.0
 """How long processes that were told to go may take: what a killed Mountlab started is ended by a watchdog."""
 CHANGES = {"started_at", "elapsed_s", "status", "reason"}
 """Fields of a trial that may differ from one execution of the same trial to another."""

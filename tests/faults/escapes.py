@@ -16,8 +16,9 @@ from mountlab.sweep.sweep_file import Resolved, resolve
 SCRIPT = r"""#!/bin/sh
 # $1: the way; $2: the directory of the trial. The word that a daemon carries names the mount point: so it is counted.
 mountpoint=${2%/*}
-head -c 4096 /dev/zero >"$2/x"
-wc -c <"$2/x"
+file=$2/NAME
+head -c 4096 /dev/zero >"$file"
+wc -c <"$file"
 daemon() {
     env -i setsid sh -c 'env -i setsid sh -c "while :; do sleep 1; done" "$0" &' "$mountpoint" \
         </dev/null >/dev/null 2>&1
@@ -28,7 +29,7 @@ busy) daemon ;;
 umount) cd / && umount "$mountpoint" ;;
 over) cd / && mount -t tmpfs none "$mountpoint" ;;
 read-only) cd / && mount -o remount,ro "$mountpoint" ;;
-loop) losetup --find "$2/x" ;;
+loop) losetup --find "$file" ;;
 shutdown) xfs_io -x -c shutdown "$mountpoint" ;;
 esac
 """
@@ -36,7 +37,6 @@ DAEMONS = ("daemon", "busy")
 """Ways that leave a process without environment, in a session of its own."""
 SPOILERS = ("umount", "over", "read-only", "loop")
 """Ways that change what is mounted, or keep it busy without a process."""
-LOOPED = re.compile(r"/t\d{4}/x( \(deleted\))?\Z")
 WORLDS = {"v2": ("unified",), "v1": ("freezer", "pids", "systemd"), "none": ()}
 """What a box has of cgroups: directories of this machine's, as a hybrid has them."""
 HELD = {"v2": "cgroup v2", "v1": "cgroup v1 (freezer)", "none": "PID namespace", "bare": "environment"}
@@ -63,16 +63,17 @@ def groups(run: str) -> tuple[str, ...]:
     return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob(f"mountlab-{run}.*"))
 
 
-def loops() -> tuple[str, ...]:
-    """Loop devices on the file `x` of a trial whose mount namespace is gone: its name shows nothing of the scene."""
+def loops(home: Path) -> tuple[str, ...]:
+    """Loop devices on the file of a trial whose mount namespace is gone: of the scene its path shows the name only."""
+    looped = re.compile(rf"/t\d{{4}}/{re.escape(home.name)}( \(deleted\))?\Z")
     files = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
-    return tuple(f"loop {name} on {file}" for name, file in files.items() if LOOPED.match(file))
+    return tuple(f"loop {name} on {file}" for name, file in files.items() if looped.match(file))
 
 
 def program(home: Path) -> Path:
     """The tool, in `home`."""
     path = home / "escape"
-    path.write_text(SCRIPT)
+    path.write_text(SCRIPT.replace("NAME", home.name))
     path.chmod(0o755)
     return path
 

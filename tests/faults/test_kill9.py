@@ -124,6 +124,13 @@ def reports(killer: Killer, times: int, report: Report) -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("killer", [(1, 1)], indirect=True)
+def test_two_kills(killer: Killer, report: Report) -> None:
+    kill(killer, times=2, in_one_run=2, report=report)
+
+
+@pytest.mark.long
+@pytest.mark.faults
 @pytest.mark.parametrize("killer", [(1, 2)], indirect=True)
 def test_six_kills(killer: Killer, report: Report) -> None:
     kill(killer, times=6, in_one_run=6, report=report)

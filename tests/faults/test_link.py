@@ -96,6 +96,12 @@ def sabotage(report: Report, *, times: int, in_one_run: int, longest_s: float, r
 
 
 @pytest.mark.faults
+def test_two_faults_of_the_link(report: Report) -> None:
+    sabotage(report, times=2, in_one_run=2, longest_s=1.0, repeats=1, seed=3)
+
+
+@pytest.mark.long
+@pytest.mark.faults
 def test_five_faults_of_the_link(report: Report) -> None:
     sabotage(report, times=5, in_one_run=5, longest_s=1.0, repeats=2, seed=3)
 

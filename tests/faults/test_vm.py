@@ -113,6 +113,7 @@ def guard_is_right(host: Control, sweep: Path) -> None:
     assert over_ssh(config, look) == before
 
 
+@pytest.mark.long
 @pytest.mark.faults
 def test_one_press_of_the_button(vm_box: Box, report: Report) -> None:
     with stage(vm_box, seed=5) as button:

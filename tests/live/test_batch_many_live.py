@@ -17,13 +17,13 @@ from processes import soon
 from rack import Rack, rack, scheduler, worker
 from sweeps import DIR
 
-pytestmark = [pytest.mark.box, pytest.mark.faults, pytest.mark.slow, pytest.mark.requires_program("sshd")]
+pytestmark = [pytest.mark.box, pytest.mark.faults, pytest.mark.requires_program("sshd")]
 
 BOXES = ("db1", "db2", "db3", "db4")
 LOST, HANGS = "db3", "db4"
 WAIT_S = 240.0
 """For what takes ten seconds where nobody else is at work."""
-BLOCKS = 12
+BLOCKS = 5
 SWEEP = {
     "question": "Is memory faster than the disk?",
     "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},

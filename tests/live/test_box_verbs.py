@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def test_clean_lists_and_then_removes_a_directory_that_a_crash_has_left_elsewher
     """A file system of type dir has its directory outside of our roots."""
     with open_box(paths.load_box("local")) as connection:
         mount_root, _ = roots(connection)
-    left = Path("/dev/shm") / f"mountlab-{tmp_path.name}-shm"
+    left = Path("/dev/shm") / f"mountlab-{os.getpid()}-{tmp_path.name}-shm"
     run = Path(mount_root) / f"20200101T000000-{tmp_path.name}"
     run.mkdir(parents=True)
     (run.parent / ".mountlab").touch()

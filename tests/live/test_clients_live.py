@@ -197,6 +197,7 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_a_client_that_is_slow_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is held back by a rate in its job that nobody asked for, as a slow network would."""
     real = fio_clients.files

@@ -51,6 +51,7 @@ def test_the_demo_prints_the_answer_and_the_path_of_the_report_and_leaves_nothin
         assert care.clean(connection, dry_run=True) == []
 
 
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from mountlab.publish.publish import Wishes, publish
 from mountlab.report import execute, export
 from mountlab.results import paths, store, tables
 from mountlab.runner import workflow
+from ownbox import output_root
 from paramiko import Ed25519Key, Transport
 from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, ChannelException, SSHException
 from sweeps import DD_WRITE, DIR, sweep
@@ -29,7 +31,8 @@ from sweeps import DD_WRITE, DIR, sweep
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
 
 LOCAL = Box(name="local", host="", embedded="loopback")
-PASSPHRASE = "planted-passphrase-7f3a"
+PASSPHRASE = f"planted-passphrase-{uuid4().hex}"
+"""Of this session: another one on this machine plants its own."""
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +198,7 @@ def lab(endpoint: Endpoint, locked_key: Path, tmp_path: Path, monkeypatch: pytes
     (ssh / "known_hosts").write_text(endpoint.known_hosts.read_text())
     boxes = tmp_path / "params" / "boxes"
     boxes.mkdir(parents=True)
-    roots = {"mount_root": f"{tmp_path}/mountlab-root", "output_root": f"/dev/shm/mountlab-test-{tmp_path.name}"}
+    roots = {"mount_root": f"{tmp_path}/mountlab-root", "output_root": output_root(tmp_path)}
     (boxes / "lab.yml").write_text(yaml.safe_dump({"host": "lab", **roots}))
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
     monkeypatch.setenv("HOME", str(tmp_path))

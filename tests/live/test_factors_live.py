@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,20 @@ CELLS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    own_box(tmp_path, monkeypatch)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """One run, on a box that the tests of this file share."""
+    place = tmp_path_factory.mktemp("factors")
     resolved = sweep(
-        filesystems=FILESYSTEMS, workloads=WORKLOADS, exclude=EXCLUDE, baseline="disk", design={"repeats": 3}
+        filesystems=FILESYSTEMS,
+        workloads=WORKLOADS,
+        exclude=EXCLUDE,
+        baseline="disk",
+        design={"repeats": 3, "drop_caches": False},
     )
-    return store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    with pytest.MonkeyPatch.context() as patch:
+        own_box(place, patch)
+        yield store.load_run(workflow.run(resolved, results=place / "results"))
 
 
 def test_only_what_the_sweep_has_is_measured_compared_and_reported(measured: Run) -> None:
@@ -61,7 +69,9 @@ def test_only_what_the_sweep_has_is_measured_compared_and_reported(measured: Run
 
 def test_the_plan_shows_cells_and_prediction(measured: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "next.yml"
-    file.write_text(yaml.safe_dump({**measured.info["parameters"], "design": {"repeats": 10, "warmup": 1}}))
+    file.write_text(
+        yaml.safe_dump({**measured.info["parameters"], "design": {"repeats": 10, "warmup": 1, "drop_caches": False}})
+    )
     assert __main__.main(["plan", str(file), "--pilot", str(measured.path)]) == 0
     text = capsys.readouterr().out
     assert "8 cells x 10 blocks" in text
@@ -83,7 +93,8 @@ def test_two_runs_of_one_sweep_on_one_box_differ_in_nothing_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_box(tmp_path, monkeypatch)
-    resolved = sweep(filesystems=FILESYSTEMS, baseline="disk", design={"repeats": 3, "seed": None})
+    alike = {"repeats": 3, "seed": None, "drop_caches": False}
+    resolved = sweep(filesystems=FILESYSTEMS, baseline="disk", design=alike)
     a, b = (store.load_run(workflow.run(resolved, results=tmp_path / "results")) for _ in range(2))
     found = compare_runs(a, b)
     assert found.differences == ()

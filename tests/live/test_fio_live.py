@@ -89,7 +89,7 @@ def places_and_data(trial: PlannedTrial, place: Path) -> tuple[list[str], bytes]
     return offsets, b"".join(file.read_bytes() for file in sorted(place.glob("mountlab*")))
 
 
-@pytest.mark.parametrize("rw", ["randread", "randwrite"])
+@pytest.mark.parametrize("rw", ["randwrite", pytest.param("randread", marks=pytest.mark.long)])
 def test_blocks_differ_in_places_and_data_and_cells_of_a_block_do_not(rw: str, tmp_path: Path) -> None:
     resolved = sweep(filesystems={"a": TMPFS, "b": EXT4}, workloads={"w": {**SMALL, "rw": rw}})
     the_plan = make_plan(resolved.sweep, BOX, FACTS, run_id="r", owner="me", seed=7)

@@ -253,11 +253,10 @@ def test_one_guard_within_another_serves_a_file_system_on_two_partitions_of_a_di
     assert [command("blkid", "-p", "-o", "value", "-s", "TYPE", each) for each in (device, journal)] == ["ext2"] * 2
 
 
-def test_marking_a_large_device_takes_no_time(made: Disks) -> None:
+def test_marking_a_large_device_writes_little(made: Disks) -> None:
     device = made.loop(size=2**40)
-    began = time.monotonic()
     command(*mark_argv(device))
-    assert time.monotonic() - began < 2
+    assert made.images[-1].stat().st_blocks * 512 < MIB, "next to nothing was written"
     assert f"{device} (1 TiB) holds ext2 of Mountlab's own" in guard(device).stderr
 
 

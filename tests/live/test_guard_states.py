@@ -20,7 +20,47 @@ pytestmark = [
     pytest.mark.requires_program("wipefs"),
 ]
 
-ALL = [pytest.param(state, id=f"{group}: {name}") for group, states in STATES.items() for name, state in states.items()]
+EACH_BRANCH = {
+    "blank": {"zeros from end to end", "zeros, a partition"},
+    "data without a signature": {
+        "one byte inside", "one byte at the end", "zeros, a partition beside a mounted one",
+    },
+    "somebody's data": {
+        "ext4", "ext4, labelled mountlab", "btrfs", "GPT", "GPT whose partitions the kernel knows",
+        "GPT, only the second copy", "md member over ext4", "ZFS member",
+    },
+    "claimed": {
+        "claimed", "claimed, then used raw", "claimed, then ext4 of a sweep", "claimed, then btrfs of a sweep",
+        "claimed, then external log of an xfs", "copy of a claimed device", "claimed, then grown",
+    },
+    "of an earlier version": {
+        "marked", "external log", "partition beside a mounted one", "mark, and an ext4 inside of its area",
+    },
+    "claimed, and beside the mark": {
+        "LVM label in sector 0, from another sector", "MBR beside an ext4 of ours",
+        "btrfs, over which the mark was written", "btrfs, only its second super block", "one byte inside of its area",
+        "ext4 inside of its area", "LVM label on an ext4 of ours",
+    },
+    "in use": {
+        "mounted", "mounted in another namespace", "second device of a mounted btrfs", "external journal", "swap",
+        "below a loop device", "a loop device on a block device", "file with two loop devices",
+        "disk of a mounted partition", "partition of a mounted disk", "open by another node of its number",
+        "mapped by another node of its number", "disk with an open partition", "read-only",
+    },
+}  # fmt: skip
+"""States of which each takes another way through guard.sh, claim.sh and device.sh. The others are `long`: the same way
+with another signature, or another reason to be in use."""
+
+
+def level(group: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if name in EACH_BRANCH[group] else (pytest.mark.long,)
+
+
+ALL = [
+    pytest.param(state, id=f"{group}: {name}", marks=level(group, name))
+    for group, states in STATES.items()
+    for name, state in states.items()
+]
 
 
 @pytest.fixture
@@ -94,6 +134,11 @@ def erases(device: str, state: State, made: Disks, before: list[str]) -> None:
     done = claim(device, permit)
     assert done.stdout.startswith(f"claimed {device} "), done.stderr
     assert "holds ext2 of Mountlab's own" in guard(device).stderr
+
+
+def test_each_branch_is_one_of_the_states() -> None:
+    assert all(names <= STATES[group].keys() for group, names in EACH_BRANCH.items())
+    assert EACH_BRANCH.keys() == STATES.keys()
 
 
 def test_the_table_of_the_safety_page_is_made_of_these_states() -> None:

@@ -10,7 +10,7 @@ from mountlab.box.connection import BoxConnection, Completed
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read_refusal
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
+pytestmark = [pytest.mark.box, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64")]
 
 NVDIMM = "6d6f756e-746c-6162-0000-6e766469006d"
 DISKS = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from mountlab.analysis.memory_use import Use
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.core.units import MIB
@@ -12,6 +16,7 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from sweeps import EXT4, sweep
+from whole_machine import only_session
 
 pytestmark = [
     pytest.mark.box,
@@ -28,20 +33,54 @@ MEMORY = {
     "shmfs": {"type": "shmfs", "size": "128MiB"}, "hugetlbfs": {"type": "hugetlbfs", "size": "128MiB"},
     "zram": {"type": "ext4", "zram": "256MiB"},
 }  # fmt: skip
+TRIES = 3
 MAPPED = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "ioengine": "mmap", "end_fsync": True}
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    with only_session():
+        yield
+
+
+def far_off(found: Mapping[str, Use]) -> dict[str, tuple[float, float]]:
+    """What is taken and kept where that is not near to what it should be."""
+    kept = {name: SIZE if name == "zram" else 0 for name in found}
+    return {
+        name: (use.taken, use.kept)
+        for name, use in found.items()
+        if abs(use.taken - SIZE) >= NEAR or abs(use.kept - kept[name]) >= NEAR
+    }
+
+
+def moved_by_others() -> int:
+    """How far the available memory goes up and down in ten seconds in which this test does nothing."""
+    seen = []
+    for _ in range(40):
+        (kib,) = re.findall(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        seen.append(int(kib) * 1024)
+        time.sleep(0.25)
+    return max(seen) - min(seen)
 
 
 def test_files_take_their_size_and_a_zram_device_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)
-    resolved = sweep(filesystems={**MEMORY, "disk": EXT4}, workloads={"w": MAPPED}, design={"repeats": 3, "warmup": 0})
-    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
-    assert {*run.trials["reason"]} == {""}
-    found = {use.cell.filesystem.name: use for use in run.memory}
-    assert set(found) == set(MEMORY), "nothing is said of a disk"
-    assert {name: use.files for name, use in found.items()} == dict.fromkeys(MEMORY, SIZE)
-    for name, use in found.items():
-        assert abs(use.taken - SIZE) < NEAR, name
-        assert abs(use.kept - (SIZE if name == "zram" else 0)) < NEAR, name
-    assert {name for name, use in found.items() if use.huge_pages} == {"hugetlbfs"}
+    design = {"repeats": 3, "warmup": 0, "drop_caches": False}
+    filesystems = {**MEMORY, "disk": EXT4}
+    for _ in range(TRIES):
+        resolved = sweep(filesystems=filesystems, workloads={"w": MAPPED}, design=design)
+        run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+        assert {*run.trials["reason"]} == {""}
+        found = {use.cell.filesystem.name: use for use in run.memory}
+        assert set(found) == set(MEMORY), "nothing is said of a disk"
+        assert {name: use.files for name, use in found.items()} == dict.fromkeys(MEMORY, SIZE)
+        assert {name for name, use in found.items() if use.huge_pages} == {"hugetlbfs"}
+        if not (far := far_off(found)):
+            break
+        filesystems = {name: filesystems[name] for name in MEMORY}
+    else:
+        moved = moved_by_others()
+        assert moved > NEAR, far
+        pytest.skip(f"others change the memory of this machine by {moved / MIB:.0f} MiB in a few seconds")
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []

@@ -256,7 +256,7 @@ def in_the_guest(request_: Request) -> bool:
 
 
 CASES = [pytest.param("local", each, id=f"local-{each}") for each in REQUESTS]
-CASES += [pytest.param("vm", each, id=f"vm-{each}", marks=pytest.mark.slow) for each in REQUESTS if in_the_guest(each)]
+CASES += [pytest.param("vm", each, id=f"vm-{each}", marks=pytest.mark.long) for each in REQUESTS if in_the_guest(each)]
 
 
 @pytest.mark.parametrize(("bench", "request_"), CASES, indirect=["bench"])

@@ -136,4 +136,4 @@ def test_plan_changes_nothing_and_names_everything(parameters: Path, capsys: pyt
     text = capsys.readouterr().out
     assert "trials       1: 1 cells x 1 blocks" in text
     assert "formats      nothing" in text
-    assert not Path("/var/tmp/mountlab-root").exists()
+    assert not Path(str(paths.load_box("local").mount_root)).exists()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import ownbox
 import pytest
 import yaml
 from faults import counting
@@ -48,11 +49,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The mount root of a box of the test's own."""
     made = own_box(tmp_path, monkeypatch)
     yield made
-    shutil.rmtree(f"/dev/shm/mountlab-test-{tmp_path.name}", ignore_errors=True)
+    shutil.rmtree(output_root(made), ignore_errors=True)
 
 
 def output_root(root: Path) -> Path:
-    return Path(f"/dev/shm/mountlab-test-{root.parent.name}")
+    return Path(ownbox.output_root(root.parent))
 
 
 def after(number: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -246,7 +247,7 @@ def meanwhile(resolved: Any, results: Path) -> Iterator[Path]:
     assert set(store.load_run(path).trials["status"]) == {"ok"}
 
 
-@pytest.mark.parametrize("shared", ["mount_root", "output_root"])
+@pytest.mark.parametrize("shared", [pytest.param("mount_root", marks=pytest.mark.long), "output_root"])
 def test_a_second_box_with_the_same_root_is_refused_meanwhile(
     shared: str, root: Path, tmp_path: Path, results_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -257,7 +258,7 @@ def test_a_second_box_with_the_same_root_is_refused_meanwhile(
         "tool": "command", "argv": "sh -c 'sleep 1; echo 5 >$1/x; cat $1/x' seen {directory}", "space": "1MiB",
         "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
     }  # fmt: skip
-    long = sweep(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 6})
+    long = sweep(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 4})
     with meanwhile(long, results_dir) as path:
         with pytest.raises(BoxInUse, match=f"run {path.name} is running on this box") as caught:
             workflow.run(given(), box="second", results=results_dir)
@@ -273,30 +274,34 @@ def test_a_second_box_with_the_same_root_is_refused_meanwhile(
 # --- the lease --------------------------------------------------------------------------------------------------------
 
 
-def leases() -> list[str]:
-    """Processes of a lease, by the end of their command lines."""
+def leases(results: Path) -> list[str]:
+    """Processes of the lease of a run in here, by the end of their command lines."""
+    runs = [f"MOUNTLAB_LEASE={path.name}".encode() for path in results.glob("2*")]
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if b"MOUNTLAB_LEASE=" in (process / "environ").read_bytes():
+            environment = (process / "environ").read_bytes()
+            if any(run in environment for run in runs):
                 found.append((process / "cmdline").read_text()[-100:])
         except OSError:
             continue
     return found
 
 
-@pytest.mark.parametrize("fault", ["reset", "drop", "stall"])
+@pytest.mark.parametrize(
+    "fault", [*(pytest.param(name, marks=pytest.mark.long) for name in ("reset", "drop")), "stall"]
+)
 def test_no_lease_outlives_its_run_whatever_became_of_the_connection(fault: str) -> None:
     with linked("60s") as (place, wire), control(place) as host:
-        assert leases() == []
         keys = place.keys(repeats=2)
         keys["workloads"] = {"seen": place.seen(0.3)}
         host.start("run", place.put_sweep(**keys))
         assert soon(place.witness.exists, 60), host.said()
+        assert leases(place.results) != [], "it is there while the run goes on"
         getattr(wire, fault)()
         if fault == "stall":
             threading.Event().wait(3)
             wire.flow()
         assert host.wait() == 0, host.said()
-        assert soon(lambda: leases() == [], 2), leases()
+        assert soon(lambda: leases(place.results) == [], 60), leases(place.results)
         assert place.left().left == ()

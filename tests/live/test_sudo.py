@@ -22,7 +22,7 @@ pytestmark = [
 
 def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
     with ordinary_user() as user:
-        rule = Path("/etc/sudoers.d/mountlab-sudo-test")
+        rule = Path(f"/etc/sudoers.d/mountlab-sudo-{user.name}")
         rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
         rule.chmod(0o440)
         try:

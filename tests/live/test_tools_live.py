@@ -27,7 +27,7 @@ from mountlab.runner import workflow
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from ownbox import own_box
-from processes import processes_with
+from processes import mapped, processes_with
 from sweeps import DD_WRITE, EXT4, RAMFS, TMPFS, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -153,8 +153,9 @@ def ran(place: Path, part: str, filesystems: Mapping[str, Any], **more: Any) -> 
 
 
 def elsewhere() -> set[Path]:
-    """What tools leave outside of their directory."""
-    return {path for live in LIVE.values() if live.leaves for path in Path("/tmp").glob(live.leaves)}
+    """What tools leave outside of their directory: what a process has mapped is of a tool that is at work."""
+    found = {path for live in LIVE.values() if live.leaves for path in Path("/tmp").glob(live.leaves)}
+    return {path for path in found if not mapped(path)}
 
 
 def of(run: Run, tool: Tool) -> Workload:

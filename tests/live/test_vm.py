@@ -19,13 +19,9 @@ from mountlab.box.embedded import guest, vm
 from mountlab.box.ssh import connect
 from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box
-from mountlab.report.execute import write_report
-from mountlab.results import store
-from mountlab.runner import workflow
 from ordinary import ordinary_user
 from processes import processes_with
 from processes import soon as soon_after
-from sweeps import sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -77,6 +73,7 @@ def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnectio
     assert vm_connection.run(("modprobe", "--dry-run", module)).ok
 
 
+@pytest.mark.long
 def test_processes_that_nobody_waits_for_are_reaped(vm_connection: BoxConnection) -> None:
     sh(vm_connection, "for i in 1 2 3; do (sleep 0.1 &) ; done")
     counted = "grep -l '^State:.Z' /proc/[0-9]*/status | wc -l"
@@ -96,7 +93,7 @@ def mounted(box: BoxConnection, device: str, options: str) -> Iterator[str]:
         sh(box, "umount /run/m")
 
 
-@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", "mkfs.xfs -q -f"])
+@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", pytest.param("mkfs.xfs -q -f", marks=pytest.mark.long)])
 def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str) -> None:
     sh(vm_connection, f"{mkfs} {PMEM}")
     try:
@@ -121,6 +118,7 @@ def test_ext4_refuses_dax_on_a_disk_and_the_kernel_says_why(vm_connection: BoxCo
 # --- members of arrays and volume groups ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_array_and_a_volume_group_can_be_made_of_its_disks(vm_connection: BoxConnection) -> None:
     make = "mdadm --quiet --create /dev/md0 --run --level=1 --raid-devices=2 $(readlink -f {}) missing"
     sh(vm_connection, make.format(JOURNAL))
@@ -134,6 +132,7 @@ def test_an_array_and_a_volume_group_can_be_made_of_its_disks(vm_connection: Box
 # --- it reaches nobody, and only the right one is reached -------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_guest_cannot_reach_this_machine(vm_connection: BoxConnection) -> None:
     with socket.create_server((vm.HOST, 0)) as server:
         server.settimeout(0.5)
@@ -145,6 +144,7 @@ def test_the_guest_cannot_reach_this_machine(vm_connection: BoxConnection) -> No
             server.accept()[0].close()
 
 
+@pytest.mark.long
 def test_a_second_one_beside_it_whose_host_key_is_checked(
     vm_connection: BoxConnection, vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +174,7 @@ def test_a_second_one_beside_it_whose_host_key_is_checked(
 # --- starting, rebooting, stopping ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -> None:
     devices = (SCRATCH, JOURNAL, PMEM)
     with vm.virtual_box(vm_box) as endpoint:
@@ -195,6 +196,7 @@ def beginning(connection: BoxConnection, device: str) -> str:
     return sh(connection, f"head -c 8 {device} | tr '\\0' .")
 
 
+@pytest.mark.long
 def test_it_goes_with_us_even_when_we_are_killed_outright(vm_box: Box) -> None:
     code = """
 import time
@@ -215,7 +217,10 @@ with virtual_box(paths.load_box("vm")) as endpoint:
 
 @pytest.mark.parametrize(
     ("part", "got"),
-    [("root.squashfs", "mountlab: gives up: no root image"), ("initrd", "Kernel panic")],
+    [
+        pytest.param("root.squashfs", "mountlab: gives up: no root image", marks=pytest.mark.long),
+        ("initrd", "Kernel panic"),
+    ],
 )
 def test_a_guest_that_does_not_boot_shows_its_console(
     vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, got: str
@@ -236,25 +241,10 @@ def test_a_guest_that_does_not_boot_shows_its_console(
     assert list(tmp_path.glob("mountlab-vm-*")) == []
 
 
-# --- a sweep on it ----------------------------------------------------------------------------------------------------
-
-
-def test_every_report_says_that_figures_of_an_emulated_box_are_emulated(
-    vm_runs: BoxConnection, results_dir: Path
-) -> None:
-    small = sweep(filesystems={"ext4": {"type": "ext4", "image": "64MiB"}}, design={"repeats": 1})
-    run = store.load_run(workflow.run(small, box="vm", results=results_dir))
-    assert list(run.trials["status"]) == ["ok"]
-    emulated = "accelerator=tcg" in sh(vm_runs, "cat /proc/cmdline")
-    assert ("emulated" in {caveat.code for caveat in run.caveats}) is emulated
-    page = write_report(run.path).read_text()
-    assert ("the box is emulated" in page) is emulated
-
-
 # --- an ordinary user -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")

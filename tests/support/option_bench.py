@@ -176,10 +176,10 @@ class Bench:
         return 0, {"mount.txt": mount.out, "evidence.txt": evidence.out}
 
     def _unmount(self) -> None:
-        """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one."""
-        gone = 'umount $1; i=0; while [ -n "$(ls -d /sys/fs/*/$2 2>/dev/null)" ] && [ $i -lt 100 ]; do sleep 0.05;'
-        name = self.device.removeprefix("/dev/")
-        assert self.run("sh", "-c", f"{gone} i=$((i + 1)); done", "sh", self.mountpoint, name).status == 0
+        """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one, with
+        the old options: the device is free when it can be opened exclusively, as wipefs does."""
+        self.must("umount", self.mountpoint)
+        patiently(self.run, "wipefs", "--all", "--no-act", "--quiet", self.device)
 
 
 def local(*argv: str) -> Done:

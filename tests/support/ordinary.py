@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import mountlab
 import pytest
+
+LOCKED_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Ordinary:
 def ordinary_user() -> Iterator[Ordinary]:
     """A new user, removed again afterwards. Skips where no Python of our version is for everybody to run."""
     name = f"mlab{os.getpid()}"
-    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True, capture_output=True)
+    _patiently("useradd", "--create-home", "--shell", "/bin/sh", name)
     try:
         account = pwd.getpwnam(name)
         places = [Path(mountlab.__file__).parents[2], Path(sysconfig.get_path("purelib")), Path(sys.prefix, "share")]
@@ -40,7 +43,16 @@ def ordinary_user() -> Iterator[Ordinary]:
                 name, Path(account.pw_dir), (*_become(account), *_python(account, repository / "lib", packages, share))
             )
     finally:
-        subprocess.run(["userdel", "--remove", name], check=True, capture_output=True)
+        _patiently("userdel", "--remove", name)
+
+
+def _patiently(*argv: str) -> None:
+    """Again, as long as somebody else is writing the list of users."""
+    until = time.monotonic() + LOCKED_S
+    while (done := subprocess.run(argv, capture_output=True, text=True, check=False)).returncode:
+        assert "lock" in done.stderr, done.stderr
+        assert time.monotonic() < until, done.stderr
+        time.sleep(0.5)
 
 
 @contextmanager

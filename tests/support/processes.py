@@ -25,6 +25,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def mapped(path: Path) -> bool:
+    """Whether a process on this machine has the file mapped."""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            if str(path) in maps.read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def processes_with(text: str) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):

@@ -38,12 +38,17 @@ forget() { # the last line about it
         END { for (i = 1; i <= NR; i++) if (i != last) print line[i] }' "$record" >"$record.new" && mv "$record.new" "$record"
 }
 
+# Until this script ends: nobody else who borrows changes the file between our reading and our writing.
+lock() { ! command -v flock >/dev/null || { exec 7<"$1" && flock 7; }; }
+
 set_value() { # FILE VALUE
     file=$(file_of "$1")
     [ -w "$file" ] || refuse "the kernel has no setting $file"
+    case $2 in +*) lock "$file" ;; esac
     before=$(value_of "$file") || refuse "$file cannot be read"
-    value=$2
-    case $value in +*) value=$((before + ${value#+})) ;; esac
+    value=$2 saved=$before
+    # What others borrow meanwhile stays theirs: what was added is taken away again, and not the earlier value written.
+    case $value in +*) value=$((before + ${value#+})) saved=$2 ;; esac
     # With another scheduler the kernel sets these anew, and would not set them back with the old one.
     case $file in
     */queue/scheduler)
@@ -51,7 +56,7 @@ set_value() { # FILE VALUE
             if [ -f "$other" ] && [ -w "$other" ] && now=$(cat "$other" 2>/dev/null); then remember beside "$other" "$now"; fi
         done ;;
     esac
-    remember setting "$file" "$before"
+    remember setting "$file" "$saved"
     { printf '%s\n' "$value" >"$file"; } 2>/dev/null || { forget setting "$file"; refuse "the kernel does not take $value for $file"; }
 }
 
@@ -65,7 +70,7 @@ hugepages() {
     set_value "huge:$2" "+$pages"
     [ "$(cat "$file")" -ge $((before + pages)) ] || {
         got=$(($(cat "$file") - before))
-        give_back setting "$file"
+        printf '%s\n' "$before" >"$file" && forget setting "$file"
         refuse "the kernel could reserve only $got of $pages huge pages of $size bytes"
     }
 }
@@ -121,11 +126,23 @@ end_nfsd() {
     done
 }
 
+put_back() { # FILE SAVED, which is '+N' where so much was added
+    case $2 in
+    +*)
+        lock "$1"
+        left=$(($(cat "$1") - ${2#+}))
+        [ "$left" -ge 0 ] || left=0
+        printf '%s\n' "$left" >"$1"
+        ;;
+    *) printf '%s\n' "$2" >"$1" ;;
+    esac
+}
+
 give_back() { # KIND NAME; what was written down before the box was started again is given back already
     if saved=$(awk -F '\t' -v k="$1" -v n="$2" -v b="$boot" '$1 == b && $2 == k && $3 == n { v = $4; found = 1 }
         END { print v; exit !found }' "$record"); then
         case $1 in
-        setting | beside) [ ! -e "$2" ] || printf '%s\n' "$saved" >"$2" ;;
+        setting | beside) [ ! -e "$2" ] || put_back "$2" "$saved" ;;
         zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
         module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
         export) exportfs -u "$2" ;;
