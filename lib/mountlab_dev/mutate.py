@@ -54,7 +54,7 @@ def hit(number):
         with contextlib.suppress(OSError), open(%r, "a") as file:
             print(hit, file=file)
 """
-"""Writes down which file of tests reaches a place; none where it is reached while tests are collected."""
+"""Writes down which file of tests reaches a place; '' while tests are collected."""
 
 
 @dataclass(frozen=True)
@@ -261,8 +261,8 @@ class Copy:
         hits = [line.split(" ") for line in told.read_text().splitlines()] if told.exists() else []
         for number in noticed:
             files = {file for hit, file in hits if int(hit) == number}
-            if "" not in files:
-                self.reached[mutations[number]] = sorted(files)
+            while_collected = {f"tests/{mutations[number].room}"} if "" in files else set()
+            self.reached[mutations[number]] = sorted(files - {""} | while_collected)
 
     def judge(self, mutation: Mutation, *, slow: bool = False) -> Mutation:
         """With the first test that fails by it: of the files that reach it, else of its room and then of all."""
@@ -280,11 +280,11 @@ class Copy:
 
     def leave_out(self, tests: set[str]) -> set[str]:
         """Which of these tests fail without a mutation, too: they are asked no more."""
-        names = sorted(name for name in tests if ".py" in name)
-        said = self._pytest(names, ALL, limit_s=None).stdout if names else ""
-        wrong = set(_FAILED.findall(said)) & tests
+        functions = {name: name.partition("[")[0] for name in tests if ".py" in name}
+        said = self._pytest(sorted(set(functions.values())), ALL, limit_s=None).stdout if functions else ""
+        wrong = {name.partition("[")[0] for name in _FAILED.findall(said)}
         self.fails_anyway |= wrong
-        return wrong
+        return {name for name, function in functions.items() if function in wrong}
 
     def _stages(self, mutation: Mutation, *, slow: bool) -> Iterator[tuple[list[str], str]]:
         """Which tests to ask, one after the other: first the one that caught it before."""
