@@ -29,7 +29,14 @@ def parser() -> argparse.ArgumentParser:
     audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
     audit.add_argument("--database", type=Path, help="an export of OSV for PyPI (all.zip), in the place of its service")
     audit.add_argument("--offline", action="store_true", help="ask nobody")
-
+    mutate = verb(verbs, "mutate", _mutate, "break the product in a few places, and see which tests notice")
+    mutate.add_argument("--number", type=int, default=30, help="how many places, one of each room first")
+    mutate.add_argument("--seed", type=int, default=19, help="other places with another")
+    mutate.add_argument("--tree", type=Path, default=disk.ROOT, help="another tree, whose last commit is judged")
+    mutate.add_argument("--workers", type=int, default=2, help="tests at a time")
+    mutate.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="what takes longer is caught")
+    mutate.add_argument("--record", type=Path, help="also write what is found here, a line of JSON each")
+    mutate.add_argument("--again", type=Path, metavar="RECORD", help="only what was caught according to this record")
     return made
 
 
@@ -89,6 +96,31 @@ def _audit(arguments: Arguments) -> int:
     for outcome in outcomes:
         print(outcome)
     return 1 if any(outcome.findings for outcome in outcomes) else 0
+
+
+def _mutate(arguments: Arguments) -> int:
+    import tempfile
+
+    from mountlab_dev.mutate import Copy, Mutation, judge_all, note, places, read, sample
+
+    def say(judged: Mutation) -> None:
+        print(judged, flush=True)
+        if arguments.record:
+            note(judged, arguments.record)
+
+    with tempfile.TemporaryDirectory(prefix="mountlab-mutate-") as place:
+        copy = Copy(Path(place), arguments.workers, arguments.limit)
+        copy.prepare(arguments.tree)
+        found = places(copy.tree)
+        drawn = read(arguments.again) if arguments.again else sample(found, arguments.number, arguments.seed)
+        if not arguments.again:
+            copy.look(drawn)
+        print("| place | mutation | change | caught by |\n|---|---|---|---|", flush=True)
+        missed = judge_all(judge_all(drawn, copy, say), copy, say, slow=True)
+    for test in sorted(copy.fails_anyway):
+        print(f"fails without a mutation, too, and was not asked: {test}")
+    print(f"{len(drawn)} mutations of {sum(map(len, found.values()))} possible ones, {len(missed)} not caught")
+    return 1 if missed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

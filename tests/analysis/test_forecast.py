@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -317,6 +317,13 @@ def test_the_text_has_a_line_for_each_workload_and_says_how_to_read_it() -> None
         line = next(line for line in lines if line.startswith(f"{workload} ") and line != head)
         assert difference(of(found, workload).smallest_ratio) in line
     assert any("corrected for 3 comparisons" in line for line in lines)
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, ""), (2, ", corrected for 2 comparisons")])
+def test_it_is_corrected_for_comparisons_from_two_on(count: int, said: str) -> None:
+    found = replace(forecast(planned(), run(planned())), comparisons=count)
+    (line,) = [line for line in forecast_text(found, planned()).splitlines() if line.startswith("shows: ")]
+    assert line.endswith(f", at 95\u00a0%{said}.")
 
 
 def test_json_has_null_for_what_is_not_known_or_beyond_counting() -> None:

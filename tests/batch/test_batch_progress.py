@@ -9,7 +9,7 @@ import pytest
 from mountlab.batch import board, progress
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, parse_batch
 from mountlab.batch.board import BoardRow
-from mountlab.batch.progress import Log, Page, Screen, Watch
+from mountlab.batch.progress import Page, Screen, Watch
 from mountlab.batch.queue import Queue, Task
 from mountlab.batch.store import BatchDirectory, held_batch
 from mountlab.batch.view import Planned
@@ -133,10 +133,8 @@ def test_a_screen_is_drawn_over_and_what_is_said_stays_above(capsys: Any) -> Non
     assert drawn.count("\n") == 1
 
 
-def test_a_log_has_a_line_for_what_begins_ends_and_waits(
-    made: Batch, directory: BatchDirectory, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setattr(progress, "_screen", Log)
+def test_a_log_has_a_line_for_what_begins_ends_and_waits(made: Batch, directory: BatchDirectory, capsys: Any) -> None:
+    """Standard error is no terminal here."""
     one = made.items[0]
     task = Task((one,), "db1", "m1")
     with Watch(_queue(made), ["db1"], directory, directory.path.parent) as watch:

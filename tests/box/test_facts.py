@@ -288,6 +288,14 @@ def test_lsblk_of_older_versions_with_partitions() -> None:
     assert (devices[0]["mountpoints"], devices[1]["mountpoints"]) == ([], ["/boot"])
 
 
+def test_where_there_is_no_lsblk_the_same_is_told_of_a_disk() -> None:
+    (device,) = fact_parsers.parse_block_devices("sda\t4096\t1\t0\t4096\t512\tnone [mq-deadline]\t Q \tS1\n")
+    assert device.keys() == fact_parsers.parse_block_devices(recorded("lsblk_b.json"))[0].keys()
+    told = {"name": "sda", "path": "/dev/sda", "type": "disk", "size_bytes": 4096 * 512, "rotational": True}
+    told |= {"read_only": False, "model": "Q", "serial": "S1", "logical_sector_bytes": 512, "scheduler": "mq-deadline"}
+    assert {key: device[key] for key in told} == told
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

@@ -30,6 +30,12 @@ def test_bytes_written_as_text_are_read_back_exactly(n: int) -> None:
     assert parse_bytes(format_bytes(n)) == n
 
 
+@pytest.mark.parametrize(("n", "text"), [(0, "0B"), (1023, "1023B"), (5 << 10, "5KiB"), (3 << 20, "3MiB"),
+                                       (7 << 30, "7GiB"), (3 << 40, "3TiB"), (1 << 50, "1024TiB")])  # fmt: skip
+def test_bytes_are_written_in_the_largest_unit_that_keeps_them_exact(n: int, text: str) -> None:
+    assert format_bytes(n) == text
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

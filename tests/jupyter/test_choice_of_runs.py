@@ -50,6 +50,15 @@ def test_the_newest_that_shares_a_cell_is_compared(results_dir: Path) -> None:
     assert api.newest_of_one_sweep(results_dir) == [first, second]
 
 
+def test_over_boxes_the_newest_run_of_each_is_taken(results_dir: Path) -> None:
+    add(results_dir, "a", 1, box={"name": "db1"})
+    other = add(results_dir, "b", 2, box={"name": "db2"})
+    newest = add(results_dir, "c", 3, box={"name": "db1"})
+    parameters = json.loads((TOUR / "run.json").read_text())["parameters"]
+    add(results_dir, "d", 4, box={"name": "db1"}, parameters={**parameters, "name": "on-one-box"})
+    assert api.newest_over_boxes(results_dir) == [other, newest]
+
+
 def test_where_nothing_fits_it_is_said_what_to_name(results_dir: Path) -> None:
     add(results_dir, "a", 1)
     for ask, said in (
@@ -58,6 +67,7 @@ def test_where_nothing_fits_it_is_said_what_to_name(results_dir: Path) -> None:
             "no interrupted run below .*name one in `run`",
         ),
         (lambda: api.newest_of_one_sweep(results_dir), "name some in `runs`"),
+        (lambda: api.newest_over_boxes(results_dir), "no sweep has runs on two boxes below"),
         (lambda: batch_store.newest_batch(results_dir), "name one in `batch`"),
     ):
         with pytest.raises(StoreError, match=said):

@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import ipywidgets
 import pytest
 from mountlab.core import disk
 from mountlab.core.errors import InputError, StoreError
 from mountlab.jupyter import pickers
-from mountlab.jupyter.pickers import KINDS, Explorer, Slice, browse, entries, explore
+from mountlab.jupyter.pickers import KINDS, Slice, browse, entries, explore
 from mountlab.plots import Plot
 from mountlab.results import store
 from mountlab.results.info import read_info
@@ -66,46 +67,73 @@ def test_where_there_is_no_run_the_next_step_is_told(results_dir: Path) -> None:
     assert caught.value.next_step == "make demo"
 
 
-def test_without_a_person_it_is_a_table_in_which_text_stays_text(results: Path) -> None:
+class Screen:
+    """What is displayed, before a person or nobody; its fields are found by the words beside or in them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, person: bool) -> None:
+        monkeypatch.setattr(pickers, "person_is_there", lambda: person)
+        monkeypatch.setattr(pickers, "show", self._show)
+        self.parts: list[Any] = []
+
+    def _show(self, shown: Any) -> None:
+        self.parts = [shown]
+        for part in self.parts:
+            self.parts += getattr(part, "children", ())
+
+    def field(self, words: str) -> Any:
+        texts = ("description", "placeholder")
+        (found,) = [each for each in self.parts if any(words in getattr(each, text, "") for text in texts)]
+        return found
+
+    @property
+    def listed(self) -> Any:
+        (found,) = [each for each in self.parts if isinstance(each, ipywidgets.Select)]
+        return found
+
+    @property
+    def text(self) -> str:
+        texts = (each.value if isinstance(each, ipywidgets.HTML) else getattr(each, "text", "") for each in self.parts)
+        return "".join(texts)
+
+
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    return Screen(monkeypatch, person=True)
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    return Screen(monkeypatch, person=False)
+
+
+def test_without_a_person_it_is_a_table_in_which_text_stays_text(results: Path, nobody: Screen) -> None:
     browser = browse(results)
-    assert browser._widget is None
-    page = browser._page().text
-    assert page.count("<tr") == 4
-    assert "&lt;b&gt;Which?" in page
+    browser._ipython_display_()
+    assert nobody.text.count("<tr") == 4
+    assert "&lt;b&gt;Which?" in nobody.text
     assert repr(browser).splitlines()[0].startswith("* b  2026-03-01")
 
 
-def test_a_person_narrows_the_list_and_chooses(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickers, "person_is_there", lambda: True)
+def test_a_person_narrows_the_list_and_chooses(results: Path, person: Screen) -> None:
     browser = browse(results)
-    search, listed, about = browser._widget.children
+    browser._ipython_display_()
+    search, listed = person.field("Search"), person.listed
     assert len(listed.options) == 3
     search.value = "which local"
     assert [path.name for _, path in listed.options] == ["c"]
     listed.value = results / "c"
     assert browser.chosen.path.name == "c"
-    assert "&lt;b&gt;Which?" in about.value
+    assert "&lt;b&gt;Which?" in person.text
     search.value = "nobody asked this"
     assert [line for line, _ in listed.options] == ["No run matches. Still chosen: c"]
     assert browser.chosen.path.name == "c"
-    assert "not derived yet" in about.value
-    search.value = "undecided"
-    assert [path.name for _, path in listed.options] == ["b"]
-    search.value = ""
-    assert len(listed.options) == 3
-
-
-def test_all_of_the_question_and_the_name_are_searched(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line in the list has room for the beginning of a question only."""
-    monkeypatch.setattr(pickers, "person_is_there", lambda: True)
-    browser = browse(results)
-    search, listed, _ = browser._widget.children
-    first = browser.entries[0]
-    last = first.question.split()[-1]
-    assert last not in first.line
-    search.value = last
-    assert [path.name for _, path in listed.options] == ["b", "a"]
-    assert [each.searched.split()[0] for each in browser.entries] == ["b", "c", "a"]
+    assert "not derived yet" in person.text
+    # The line in the list has room for the beginning of a question only; all of it is searched.
+    last = browser.entries[0].question.split()[-1]
+    assert last not in browser.entries[0].line
+    for words, names in (("undecided", ["b"]), (last, ["b", "a"]), ("", ["b", "c", "a"])):
+        search.value = words
+        assert [path.name for _, path in listed.options] == names
 
 
 # --- the explorer -----------------------------------------------------------------------------------------------------
@@ -149,31 +177,20 @@ def test_names_that_the_run_has_not_are_told(run: Run) -> None:
         explore(run, kind="pie")
 
 
-def person(monkeypatch: pytest.MonkeyPatch, run: Run) -> tuple[Explorer, Any, Any]:
-    monkeypatch.setattr(pickers, "person_is_there", lambda: True)
+@pytest.mark.slow
+def test_every_pick_draws_anew_and_nothing_picked_is_said(run: Run, person: Screen) -> None:
     explorer = explore(run)
-    left, drawn = explorer._widget.children
-    return explorer, left.children, drawn
-
-
-@pytest.mark.slow
-def test_every_pick_draws_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    explorer, (kind, metric, names, labels), drawn = person(monkeypatch, run)
-    first = drawn.value
-    kind.value = "Ratios to the baseline"
-    assert drawn.value != first
-    metric.value = "read_bandwidth"
-    names.value = ("tmpfs",)
-    labels.value = ("dd-read cache=cold",)
+    explorer._ipython_display_()
+    first = person.text
+    person.field("Plot").value = "Ratios to the baseline"
+    assert person.text != first
+    person.field("Metric").value = "read_bandwidth"
+    person.field("File systems").value = ("tmpfs",)
+    person.field("Workloads").value = ("dd-read cache=cold",)
     assert explorer.slice == Slice(run, "read_bandwidth", ("tmpfs",), ("dd-read cache=cold",))
-    assert explorer.plot().alt in drawn.value
-
-
-@pytest.mark.slow
-def test_nothing_picked_is_said_and_no_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, (_, _, names, _), drawn = person(monkeypatch, run)
-    names.value = ()
-    assert "Nothing to draw" in drawn.value
+    assert explorer.plot().alt in person.text
+    person.field("File systems").value = ()
+    assert "Nothing to draw" in person.text
 
 
 def test_a_slice_without_data_says_so_where_its_figures_are_asked_for(run: Run) -> None:
@@ -190,10 +207,10 @@ def test_a_slice_is_shown_in_a_unit_that_fits(run: Run) -> None:
     assert part.scale.unit in {"MB/s", "GB/s"}
 
 
-def test_without_a_person_it_is_one_still_picture(run: Run) -> None:
+def test_without_a_person_it_is_one_still_picture(run: Run, nobody: Screen) -> None:
     explorer = explore(run)
-    assert explorer._widget is None
-    assert "<svg" in explorer._drawn().text
+    explorer._ipython_display_()
+    assert "<svg" in nobody.text
     assert repr(explorer) == (
         "Every trial: write_bandwidth of tmpfs, ramfs, ext4; dd-write, dd-read cache=cold, dd-read cache=warm"
     )

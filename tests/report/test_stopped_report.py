@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -20,7 +22,7 @@ from mountlab.report import execute
 from mountlab.results import info
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from results.test_store import create, written
+from results.test_store import BEFORE, create, the_plan, written
 
 PATIENCE_S = 300
 CONNECTION = ".20_report.kernel.json"
@@ -161,16 +163,18 @@ def test_it_is_said_wherever_a_report_is_written(
 def test_a_run_that_is_stopped_while_it_ends_says_what_is_left_to_do(
     status: str, verb: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = create(results_dir)
+    run = create(results_dir, BEFORE).path
+    session = SimpleNamespace(plan=the_plan(), facts=BEFORE)
+    monkeypatch.setattr(workflow, "planned", lambda *_, **__: nullcontext(session))
 
-    def ends(_session: object, writer: RunWriter, _measured: object) -> Path:
-        writer.finish(status)
+    def ends(*_: object, **__: object) -> None:
+        RunWriter(run).finish(status)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workflow, "_measured", ends)
+    monkeypatch.setattr(workflow, "watched", ends)
     with pytest.raises(workflow.Stopped) as caught:
-        workflow._measure(None, writer)  # type: ignore[arg-type]
-    assert caught.value.next_step.endswith(f"make {verb} RUN={writer.path}")
+        workflow.resume(run)
+    assert caught.value.next_step.endswith(f"make {verb} RUN={run}")
 
 
 def _send_myself(*numbers: signal.Signals) -> None:

@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -58,13 +60,16 @@ SECONDS = {
     "tmpfs/r cache=warm": 0.018,
 }
 
+BEFORE = {**FACTS, "hostname": "b", "kernel": "6.1", "programs": {"fio": {"version": "fio-3"}}}
+"""Facts of the box of a run that may be resumed: those of its programs too."""
+
 
 def the_plan() -> Plan:
     return make_plan(RESOLVED.sweep, BOX, FACTS, run_id="r1", owner="me", seed=7)
 
 
-def create(results: Path) -> RunWriter:
-    return RunWriter.create(the_plan(), RESOLVED, FACTS, results=results)
+def create(results: Path, facts: dict[str, Any] = FACTS) -> RunWriter:
+    return RunWriter.create(the_plan(), RESOLVED, facts, results=results)
 
 
 def seconds(planned: PlannedTrial) -> float:
@@ -546,14 +551,17 @@ def test_a_run_whose_every_trial_failed_can_still_be_read(results_dir: Path) -> 
         ({"programs": {}}, "fio: None"),
     ],
 )
-def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(change: dict[str, Any], got: str) -> None:
+def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(
+    change: dict[str, Any], got: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """'Does not matter much' is what people say when the two sides differ in more than the factor."""
-    before = {"hostname": "b", "kernel": "6.1", "machine": "x", "rights": "root", "programs": {"fio": {"version": "3"}}}
-    workflow._check_same_box(before, dict(before), "results/r")
+    run = create(results_dir, BEFORE).path
+    session = SimpleNamespace(facts={**BEFORE, **change})
+    monkeypatch.setattr(workflow, "planned", lambda *_, **__: nullcontext(session))
     with pytest.raises(PlanError, match="the box is not as it was when the run began") as caught:
-        workflow._check_same_box(before, {**before, **change}, "results/r")
+        workflow.resume(run)
     assert caught.value.got == got
-    assert caught.value.where == "results/r/run.json: facts"
+    assert caught.value.where == f"{run}/run.json: facts"
 
 
 # --- trials that the user excludes ------------------------------------------------------------------------------------
