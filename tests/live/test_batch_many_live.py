@@ -92,6 +92,7 @@ def strike(place: Rack, waiting: dict[str, Callable[[str], None]]) -> dict[str, 
     return waiting
 
 
+@pytest.mark.long
 def test_a_lost_box_and_one_that_hangs_delay_no_other(place: Rack) -> None:
     file = place.put_batch({"title": "Four", "groups": {"each": EACH, "any": ANY}})
     running = place.begin("batch", str(file))

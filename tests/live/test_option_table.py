@@ -255,7 +255,17 @@ def in_the_guest(request_: Request) -> bool:
     return bool(request_.note) or request_ is next(each for each in REQUESTS if each.kind == request_.kind)
 
 
-CASES = [pytest.param("local", each, id=f"local-{each}") for each in REQUESTS]
+def repeats(request_: Request) -> bool:
+    """Whether the same type and the same states of its options have been asked for before it."""
+    alike = [each for each in REQUESTS if (each.kind, each.states) == (request_.kind, request_.states)]
+    return request_ is not alike[0] and not request_.note
+
+
+def marks(request_: Request) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.long,) if repeats(request_) else ()
+
+
+CASES = [pytest.param("local", each, id=f"local-{each}", marks=marks(each)) for each in REQUESTS]
 CASES += [pytest.param("vm", each, id=f"vm-{each}", marks=pytest.mark.long) for each in REQUESTS if in_the_guest(each)]
 
 
