@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's
 
 # A grammar of IRIs that jsonschema loads for 1.6 s where it is installed; no test needs it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-# How long an example takes says nothing on a machine that others use.
-settings.register_profile("mountlab", deadline=None)
+# How long an example takes says nothing on a machine that others use. `make fuzz` tries more of them.
+settings.register_profile("mountlab", deadline=None, max_examples=40)
 settings.load_profile("mountlab")
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
@@ -76,7 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000, 50, 100)  # thousands of tests hold much that never becomes garbage: a fifth of the time
     if _is_worker(config):
         return
-    config.pluginmanager.register(LeftoverGuard())
+    if workers.MADE_HERE:  # else tests of a test: what the others of its session use is not left behind
+        config.pluginmanager.register(LeftoverGuard())
     config.pluginmanager.register(Rows(PAGE if _soak(config) else None))
     config.stash[_old_environment] = dict(os.environ)
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.

@@ -23,6 +23,8 @@ from mountlab.core.errors import CommandError, UnsafeError
 ALL, FAST = "not (box or browser or long)", "not (box or browser or long or slow)"
 SLOW = "slow and not (box or browser or long)"
 ROOMS, SCRIPTS = Path("lib/mountlab"), "scripts"
+_OF_OTHERS = ("MOUNTLAB_", "PYTEST_")
+"""Variables that would lead the tests of the copy to places outside of it."""
 _NOT_JUDGES = ("tests/live", "tests/browser", "tests/project/test_architecture.py")
 """Tests that need a box or a browser, and those that read the source: they see a mutation, and not what it does."""
 _TURNED: dict[type[Any], type[Any]] = {
@@ -325,7 +327,7 @@ class Copy:
         return subprocess.run(
             [*closed, "sh", "-c", _CLOSED_OFF, str(self.place), *command],
             cwd=self.tree,
-            env=os.environ | own,
+            env={name: value for name, value in os.environ.items() if not name.startswith(_OF_OTHERS)} | own,
             timeout=limit_s,
             capture_output=True,
             text=True,

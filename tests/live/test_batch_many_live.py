@@ -135,6 +135,7 @@ def runs(place: Rack, box: str, blocks: int) -> list[list[dict[str, Any]]]:
     return [[json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()] for path in found]
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_and_another_goes_on_with_its_runs(place: Rack) -> None:
     file = place.put_batch({"title": "Two", "groups": {"each": {**EACH, "box": list(BOXES[:2])}}})
     with scheduler(place) as address, worker(place, address), worker(place, address) as second:

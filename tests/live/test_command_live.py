@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,41 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
     assert "better" in (run.path / "comparisons.csv").read_text().splitlines()[0]
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
+
+
+ATTACHES = """#!/bin/sh
+# Attaches a loop device to $2, which lies in another directory of the same file system, and one to a file in $1.
+head -c 65536 /dev/zero > "$1/file"
+losetup --find "$2"
+[ "$3" = keeps ] || losetup --find "$1/file"
+echo 1
+"""
+
+
+@pytest.mark.parametrize(("own", "status"), [("keeps", "ok"), ("leaves", "failed")])
+def test_of_a_bind_mount_only_loop_devices_on_files_below_it_are_detached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, status: str
+) -> None:
+    """The rest of its file system is somebody else's, who may attach a loop device there at any time."""
+    own_box(tmp_path, monkeypatch)
+    program, foreign = tmp_path / "attaches", tmp_path / "foreign.img"
+    program.write_text(ATTACHES)
+    program.chmod(0o755)
+    foreign.write_bytes(bytes(65536))
+    tool = {"tool": "command", "argv": f"{program} {{directory}} {foreign} {own}", "space": "1MiB",
+            "version": "true", "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}}  # fmt: skip
+    resolved = sweep(
+        filesystems={"bind": {"type": "bind"}}, workloads={"mine": tool}, design={"repeats": 1, "warmup": 0}
+    )
+    attached = ["losetup", "--noheadings", "--output", "NAME", "--associated", str(foreign)]
+    try:
+        run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+        still = subprocess.run(attached, capture_output=True, text=True, check=True).stdout.split()
+        assert len(still) == 1
+    finally:
+        for device in subprocess.run(attached, capture_output=True, text=True, check=True).stdout.split():
+            subprocess.run(["losetup", "--detach", device], check=True)
+    (reason,) = run.trials["reason"]
+    assert [*run.trials["status"]] == [status], reason
+    assert still[0] not in reason
+    assert ("left loop devices on its files" in reason) is (own == "leaves")

@@ -26,9 +26,9 @@ COVERED_BY = [
     (r"make resume RUN=\S+", "tests/live/test_make.py", '"resume"'),
     (r"make report RUN=\S+", "tests/live/test_make.py", '"report"'),
     (r"make plan SWEEP=\S+( BOX=\S+)? ARGS=\"--pilot \S+\"", "tests/live/test_factors_live.py", '"--pilot"'),
-    (r"make compare A=\S+ B=\S+", "tests/project/test_makefile.py", '"compare", "A=results/x"'),
+    (r"make compare A=\S+ B=\S+", "tests/project/test_makefile.py", '"compare", f"A={RUN}"'),
     (r"make bench", "tests/project/test_makefile.py", '"bench"'),
-    (r"make batch BATCH=\S+", "tests/project/test_makefile.py", '"batch", "BATCH='),
+    (r"make batch BATCH=\S+", "tests/project/test_makefile.py", '"batch", f"BATCH='),
     (r"make batch BATCH=\S+ SCHEDULER=\S+", "tests/project/test_makefile.py", '"SCHEDULER=tcp://'),
     (
         r"\.venv/bin/python -m mountlab gate \S+ --against \S+ --worse-than \S+",

@@ -418,8 +418,8 @@ def test_in_the_terminal(results: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.fixture
 def own(results: Path, tmp_path: Path) -> Path:
-    """Results of its own that can be changed."""
-    shutil.copytree(results, tmp_path / "results")
+    """Results of its own that can be changed, without the lock of another worker that looks at the shared ones."""
+    shutil.copytree(results, tmp_path / "results", ignore=shutil.ignore_patterns(".cataloguing"))
     return tmp_path / "results"
 
 

@@ -95,13 +95,17 @@ exit "$status"' contained "$mount_before" "$look_at_mount" "$mountpoint" "$out"
 in_use() { set -- /sys/block/loop*/loop && loops=$*; }
 
 # Loop devices that the tool has left on files of the file system, which they keep busy: from a mount namespace that is
-# gone they do so where nobody sees it.
+# gone they do so where nobody sees it. A bind mount shares its file system with others, whose files are not below it.
 detach_loops() {
     before=$loops number=${mount_before#* }
     in_use
     [ "$loops" != "$before" ] && [ -n "$number" ] || return 0
-    losetup -n -l -O NAME,BACK-MAJ:MIN | while read -r device on; do
-        [ "$on" = "${number%% *}" ] && losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
+    number=${number%% *}
+    shared=$(awk -v n="$number" -v m="$mountpoint" '$3 == n && $5 != m' /proc/self/mountinfo)
+    losetup -n -l -O NAME,BACK-MAJ:MIN,BACK-INO | while read -r device on inode; do
+        case "$on $before " in "$number "*"/${device##*/}/"*) continue ;; "$number "*) ;; *) continue ;; esac
+        [ -z "$shared" ] || [ -n "$(find "$mountpoint" -xdev -inum "$inode")" ] || continue
+        losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
     done
 } 2>/dev/null
 
