@@ -150,6 +150,19 @@ def test_what_differs_between_two_makings_without_the_option_proves_nothing() ->
     assert told("btrfs", "--made-up", larger, plain, again)[0][1:] == ("in effect", "shown as sectorsize: 8192")
 
 
+def test_a_flag_that_the_kernel_writes_with_its_next_commit_proves_nothing() -> None:
+    """mkfs.btrfs sets 0x341; the kernel adds BIG_METADATA when it mounts, and a sync of anybody writes it."""
+    made = {
+        "dump-super": "fsid 1-1\nincompat_flags 0x341\n\t\t( MIXED_BACKREF |\n\t\t EXTENDED_IREF |\n\t\t NO_HOLES )\n"
+    }
+    text = made["dump-super"]
+    synced = {"dump-super": text.replace("0x341", "0x361").replace(" EXT", " BIG_METADATA |\n\t\t EXT")}
+    assert told("btrfs", "--nodiscard", synced, made, made) == [("--nodiscard", "not visible", "nothing")]
+    larger = {"dump-super": synced["dump-super"].replace("NO_HOLES", "RAID1C34")}
+    ((_, state, says),) = told("btrfs", "--made-up", larger, made, made)
+    assert (state, says) == ("in effect", "shown as features: EXTENDED_IREF RAID1C34")
+
+
 def test_a_control_that_was_made_once_proves_no_difference() -> None:
     """Runs of earlier versions have no second making: it is said, and nothing fails."""
     plain, now = {"dumpe2fs": "Some thing: 1"}, {"dumpe2fs": "Some thing: 7"}

@@ -319,6 +319,8 @@ _BTRFS_KEYS = {
 }  # fmt: skip
 _BTRFS_FEATURE_LISTS = ("-O", "-R", "--features", "--runtime-features")
 _BTRFS_PROFILES = {"-d": "data", "--data": "data", "-m": "metadata", "--metadata": "metadata"}
+_SET_BY_KERNEL = ("BIG_METADATA", "COMPRESS_LZO", "COMPRESS_ZSTD", "MIXED_BACKREF")
+"""Set in memory by open_ctree, and on the device with the next commit: by then if anybody on the machine calls sync."""
 _BTRFS_FEATURES = {"extref": "extended_iref", "mixed-bg": "mixed_groups", "squota": "simple_quota"}
 
 
@@ -327,7 +329,7 @@ def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) ->
     dump, plain, second = (_super(each.get("dump-super", "")) for each in (parts, control, again))
     profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
     everything = asked_of(words, lists=_LISTS["btrfs"])
-    changes = differences(dump, plain, second)
+    changes = differences(_of_mkfs(dump), _of_mkfs(plain), _of_mkfs(second))
     return [
         (each, _btrfs_quota(each, parts) or _btrfs_one(each, dump, profiles) or differs(each, changes, everything))
         for each in everything
@@ -343,6 +345,12 @@ def _btrfs_quota(asked: MkfsSetting, parts: Parts) -> Found | None:
         return NOTHING
     on = stated == "1"
     return ("in effect" if on == (asked.key == "quota") else "ignored", f"qgroups/enabled: {stated or 'absent'}")
+
+
+def _of_mkfs(dump: Mapping[str, str]) -> Mapping[str, str]:
+    """A super block without the flags that the kernel sets when it mounts."""
+    features = [each for each in dump.get("features", "").split() if each not in _SET_BY_KERNEL]
+    return dump and {**dump, "incompat_flags": "", "features": " ".join(features)}
 
 
 def _super(dump: str) -> dict[str, str]:
