@@ -11,7 +11,7 @@ PY := .venv/bin/python
 SCRIPTS := .ci/run lib/env.sh
 # Sent to the box with their variables set in front of them, which shellcheck cannot know (SC2154).
 FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
-# As many as the tests were timed with; tests on the box share one worker, so that one never disturbs another (tests/conftest.py).
+# As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py).
 WORKERS := 2
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet
 NOT_FAST := box or browser or slow or long
@@ -105,13 +105,11 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
-# Tests on the box mostly wait. Three groups of them run beside each other (tests/conftest.py: BOXES), each in one worker,
-# with the rest between them.
-test: WORKERS := 4
+# Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
+test test-all: WORKERS := 4
 test: env lint ## linters, types, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-all: WORKERS := 4
 test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
 	@$(PYTEST) -m long $(ARGS)
 

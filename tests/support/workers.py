@@ -21,9 +21,8 @@ ROOTS = ("/var/tmp", "/dev/shm")
 """What lies below the mount root and the output root of `local`, as without a file of the user's."""
 
 if MADE_HERE:
-    os.environ.setdefault(
-        "PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir()
-    )  # pytest keeps those of its last three sessions
+    # pytest keeps the temporary directories of its last three sessions there.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     os.environ[NAME] = tempfile.mkdtemp(prefix="mountlab-tests-")
 PLACE = Path(os.environ[NAME])
 """Of the session; its name is in the path of all that the session makes, but for pytest's own temporary directories."""

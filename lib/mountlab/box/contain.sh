@@ -103,7 +103,8 @@ detach_loops() {
     number=${number%% *}
     shared=$(awk -v n="$number" -v m="$mountpoint" '$3 == n && $5 != m' /proc/self/mountinfo)
     losetup -n -l -O NAME,BACK-MAJ:MIN,BACK-INO | while read -r device on inode; do
-        case "$on $before " in "$number "*"/${device##*/}/"*) continue ;; "$number "*) ;; *) continue ;; esac
+        [ "$on" = "$number" ] || continue
+        case $before in *"/${device##*/}/"*) continue ;; esac
         [ -z "$shared" ] || [ -n "$(find "$mountpoint" -xdev -inum "$inode")" ] || continue
         losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
     done
