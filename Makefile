@@ -27,7 +27,7 @@ EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test test-all \
-	fuzz soak audit lint lock docs clean-env
+	fuzz soak audit lint style lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -105,9 +105,10 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
+# Types are checked by a test of the notebooks, which reads both: beside the others, as it takes half a minute in a fresh clone.
 # Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
 test test-all: WORKERS := 4
-test: env lint ## linters, types, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
+test: env style ## linters, types, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
 	@$(PYTEST) -m "not long" $(ARGS)
 
 test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
@@ -122,10 +123,12 @@ soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the t
 audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
 	@$(PY) -m mountlab_dev audit $(ARGS)
 
-lint: env
+lint: style
+	@$(PY) -m mypy --no-error-summary
+
+style: env
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
-	@$(PY) -m mypy --no-error-summary
 	@said=$$(.venv/bin/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 	@if ! command -v shellcheck >/dev/null; then echo "shellcheck is not installed: scripts are not checked"; else \
 		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi

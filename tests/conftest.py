@@ -36,9 +36,10 @@ HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKE
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 MADE_ONCE = {
     "test_architecture", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run", "test_publish",
-    "test_reproduce", "test_compare_many",
+    "test_reproduce", "test_compare_many", "test_notebooks",
 }  # fmt: skip
-"""Tests whose pages, bundles and syntax trees take seconds to make: one worker makes them and runs all of a file."""
+"""Tests whose pages, bundles, syntax trees and types take seconds: one worker makes them and runs all of a file. Groups
+begin first, so that what takes long does not begin last."""
 OF_THE_MACHINE = {
     "test_borrow", "test_filesystems_live", "test_helper", "test_memory_live", "test_sudo",
 }  # fmt: skip

@@ -458,7 +458,7 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_thousands_of_cells_of_eight_metrics_take_seconds() -> None:
     """`make bench` measures it; here only that it is not done cell by cell, which takes minutes. The time is that of
     this process, whatever else the machine does."""

@@ -22,9 +22,11 @@ from mountlab.batch.view import Planned
 from mountlab.core import disk
 from mountlab.core.errors import BoxError, ParameterError, PlanError, StoreError
 from mountlab.jupyter import api
+from mountlab.report import execute
 from mountlab.results import paths, store
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
 from pages import Page
+from synthetic_report import execute_here
 
 TOUR = disk.ROOT / "results" / "tour"
 SWEEP: dict[str, Any] = {
@@ -232,6 +234,7 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
     assert "Without b: there are no figures of it" in said
     (directory,) = boxes.glob("batch-s-*")
     monkeypatch.setattr(commands, "write_page", write_page)
+    monkeypatch.setattr(execute, "execute", execute_here)
     assert __main__.main(["resume", str(directory)]) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
     assert "Over 3 boxes, each counting alike: " in said

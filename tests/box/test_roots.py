@@ -125,8 +125,8 @@ def machine_of(name: str, path: Path) -> Machine:
 @pytest.fixture(
     params=[
         "dash",
-        pytest.param("busybox", marks=pytest.mark.slow),
-        pytest.param("bash", marks=pytest.mark.long),  # of what differs between shells `killed` tests the most
+        # Of what differs between shells `killed` tests the most.
+        *(pytest.param(shell, marks=pytest.mark.long) for shell in ("busybox", "bash")),
     ]
 )
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
@@ -169,7 +169,7 @@ def once_killed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tup
     return made
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=["dash", *(pytest.param(shell, marks=pytest.mark.long) for shell in ("busybox", "bash"))])
 def killed(request: pytest.FixtureRequest, once_killed: Callable[[str], tuple[Machine, Path]]) -> Machine:
     """A machine with a run that has made one of everything, and was killed: as it was made, whatever was done to it."""
     machine, kept = once_killed(request.param)
@@ -195,6 +195,7 @@ def test_an_opened_run_holds_both_roots_and_closing_leaves_nothing(machine: Mach
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", others_long(SHELLS, kept={"dash", "busybox"}), indirect=True)
 def test_all_that_a_run_makes_is_removed_by_clean(killed: Machine) -> None:
     assert killed.look().returncode == 0
     found = killed.clean()
@@ -283,6 +284,7 @@ def put(machine: Machine, place: str) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", SHELLS, indirect=True)
 def test_a_file_in_every_place_survives_everything(killed: Machine) -> None:
     files = [put(killed, place) for place in PLACES]
     for name, action in ACTIONS.items():
@@ -307,7 +309,7 @@ def test_a_users_file_survives_everything(killed: Machine, place: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("killed", "place"),
-    others_long(product(SHELLS, PLACES), kept=BY_DASH | {("bash", INSIDE), ("busybox", INSIDE)}),
+    others_long(product(SHELLS, PLACES), kept=BY_DASH | {("busybox", INSIDE)}),
     indirect=["killed"],
 )
 def test_it_is_named_before_a_run_touches_anything_and_by_clean(killed: Machine, place: str) -> None:

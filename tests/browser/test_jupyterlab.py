@@ -12,14 +12,14 @@ import pytest
 import yaml
 from chromium import needs_chromium
 from chromium import started as chromium
-from labpage import ERRORS, WINDOW, OpenNotebook, Server, copied, jupyterlab
+from labpage import ERRORS, POLL_MS, WINDOW, OpenNotebook, Server, copied, jupyterlab
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.core import disk
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import Page
 from sweeps import DIR
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
@@ -38,21 +38,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def window() -> Iterator[BrowserContext]:
+def page() -> Iterator[Page]:
     """One for all notebooks: what JupyterLab itself consists of is loaded and compiled once."""
-    with chromium() as browser, browser.new_context(viewport=WINDOW) as context:
-        yield context
+    with chromium() as browser, browser.new_page(viewport=WINDOW) as page:  # type: ignore[arg-type]
+        yield page
 
 
 # --- the tour and the explorer ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def tour(server: Server, window: BrowserContext) -> Iterator[OpenNotebook]:
-    with server.opened(window, "00_tour.ipynb") as opened:
-        opened.run(opened.cells.count())
-        opened.wait()
-        yield opened
+def tour(server: Server, page: Page) -> OpenNotebook:
+    opened = server.opened(page, "00_tour.ipynb")
+    opened.run(opened.cells.count())
+    opened.wait()
+    return opened
 
 
 def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
@@ -66,7 +66,7 @@ def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
 
 def test_its_kernel_and_settings_are_those_of_this_environment(tour: OpenNotebook) -> None:
     assert "Jupyter news" not in (tour.page.locator("body").text_content() or ""), "our settings are in effect"
-    assert "Mountlab (.venv)" in (tour.page.locator(".jp-KernelName").text_content() or "")
+    assert "Mountlab (.venv)" in (tour.panel.locator(".jp-KernelName").text_content() or "")
 
 
 def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
@@ -84,19 +84,20 @@ def test_its_values_show_themselves(tour: OpenNotebook) -> None:
     assert "n = 5" in tour.output_of("from scipy import stats")
 
 
-def test_another_pick_draws_another_plot(server: Server, window: BrowserContext) -> None:
-    with server.opened(window, "70_explore.ipynb") as opened:
-        opened.run(opened.cells.count())
-        opened.wait()
-        assert opened.errors() == []
-        picture = opened.notebook.locator(".widget-html-content figure")
-        before = picture.inner_html()
-        kind = opened.notebook.locator(".widget-dropdown select").first
-        kind.select_option("Ratios to the baseline")
-        opened.page.wait_for_function(
-            "before => document.querySelector('.widget-html-content figure').innerHTML !== before", arg=before
-        )
-        assert "faster" in picture.inner_text() + str(picture.locator("svg").get_attribute("aria-label"))
+@pytest.mark.long
+def test_another_pick_draws_another_plot(server: Server, page: Page) -> None:
+    opened = server.opened(page, "70_explore.ipynb")
+    opened.run(opened.cells.count())
+    opened.wait()
+    assert opened.errors() == []
+    picture = opened.notebook.locator(".widget-html-content figure")
+    before = picture.inner_html()
+    kind = opened.notebook.locator(".widget-dropdown select").first
+    kind.select_option("Ratios to the baseline")
+    opened.page.wait_for_function(
+        "before => document.querySelector('.widget-html-content figure').innerHTML !== before", arg=before
+    )
+    assert "faster" in picture.inner_text() + str(picture.locator("svg").get_attribute("aria-label"))
 
 
 # --- the sweep notebook -----------------------------------------------------------------------------------------------
@@ -114,7 +115,15 @@ SWEEP: dict[str, Any] = {
     "box": BOX,
     "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
     "workloads": {
-        "fio-read": {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "time_based": True, "runtime": "1s"}
+        "fio-read": {
+            "tool": "fio",
+            "rw": "read",
+            "bs": "64KiB",
+            "size": "4MiB",
+            "rate_iops": 500,
+            "time_based": True,
+            "runtime": "1s",
+        }
     },
     "design": {"repeats": 4, "warmup": 1, "seed": 7},
     "baseline": "disk",
@@ -122,6 +131,7 @@ SWEEP: dict[str, Any] = {
 TRIALS = 2 * 5
 LAST_BEFORE_RUN = "run_path = mountlab.run(sweep)"
 SHOWS_TRIALS = "run = mountlab.load_result(run_path)"
+UNSAVED = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current.jp-mod-dirty"
 PROGRESS = re.compile(r"(\d+) of 10 trials")
 
 
@@ -135,17 +145,18 @@ def wait_for_live(opened: OpenNotebook, pattern: str) -> None:
         """([pattern, errors]) => document.querySelector(errors) ||
             new RegExp(pattern).test([...document.querySelectorAll('.mountlab-live')].at(-1)?.textContent)""",
         arg=[pattern, ERRORS],
+        polling=POLL_MS,
     )
     assert opened.errors() == []
 
 
 @pytest.fixture(scope="module")
-def notebook(server: Server, window: BrowserContext) -> Iterator[OpenNotebook]:
+def notebook(server: Server, page: Page) -> OpenNotebook:
     """The sweep notebook, run up to where it measures."""
-    with server.opened(window, "10_run_sweep.ipynb") as opened:
-        sources = opened.cells.locator(".jp-InputArea").all_text_contents()
-        opened.run(next(number for number, source in enumerate(sources, 1) if LAST_BEFORE_RUN in source))
-        yield opened
+    opened = server.opened(page, "10_run_sweep.ipynb")
+    sources = opened.cells.locator(".jp-InputArea").all_text_contents()
+    opened.run(next(number for number, source in enumerate(sources, 1) if LAST_BEFORE_RUN in source))
+    return opened
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +210,7 @@ def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNoteboo
     before = read_journal(run_path)
     notebook.insert("run_path = mountlab.resume(run_path); run = mountlab.load_run(run_path)")
     wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of 10 trials")
-    notebook.run(notebook.cells.count())
+    notebook.run_rest()
     notebook.wait()
     assert notebook.errors() == []
     journal = read_journal(run_path)
@@ -215,7 +226,7 @@ def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNoteboo
 def test_what_is_saved_shows_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.page.keyboard.press("Control+s")
     saved = run_path.parents[1] / "notebooks" / "10_run_sweep.ipynb"
-    notebook.page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    notebook.page.wait_for_selector(UNSAVED, state="detached")
     text = saved.read_text()
     assert "10 of 10 trials" in text
     assert "application/vnd.jupyter.widget-view" not in text, "a still picture has taken its place"

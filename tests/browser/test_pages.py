@@ -169,6 +169,21 @@ def on_a_phone(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[s
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 
+@pytest.fixture(scope="module")
+def once(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
+    """The report, opened once."""
+    with opened(browser, pages["report"], color_scheme="light") as page:
+        yield page
+
+
+@pytest.fixture
+def report(once: Page) -> Page:
+    """The report in a wide light window, on the screen."""
+    once.emulate_media(media="screen", color_scheme="light")
+    once.locator("label", has_text="Auto").click()
+    return once
+
+
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -216,13 +231,15 @@ def violations(opened: Opened) -> list[tuple[str, str]]:
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
 
 
-@each_kind
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind == "many runs" else kind for kind in KINDS]
+)
 def test_axe_finds_nothing_on_a_desk(kind: str, on_a_desk: Callable[[str], Opened]) -> None:
     assert violations(on_a_desk(kind)) == []
 
 
 @pytest.mark.parametrize(
-    "kind", ["report", "index", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS[2:])]
+    "kind", [kind if kind == "index" else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
 )
 def test_axe_finds_nothing_on_a_phone_at_night(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
     assert violations(on_a_phone(kind)) == []
@@ -270,27 +287,27 @@ def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: dict[s
         assert page.locator("#theme-light").is_checked()
 
 
-def test_paper_is_white(browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["report"], color_scheme="dark") as page:
-        page.locator("label", has_text="Dark").click()
-        page.emulate_media(media="print")
-        assert page.evaluate(BACKGROUND) == LIGHT
-        assert page.evaluate("getComputedStyle(document.querySelector('svg text')).fill") == "rgb(0, 0, 0)"
+def test_paper_is_white(report: Page) -> None:
+    report.emulate_media(color_scheme="dark")
+    report.locator("label", has_text="Dark").click()
+    assert report.evaluate(BACKGROUND) == DARK
+    report.emulate_media(media="print")
+    assert report.evaluate(BACKGROUND) == LIGHT
+    assert report.evaluate("getComputedStyle(document.querySelector('svg text')).fill") == "rgb(0, 0, 0)"
 
 
 # ── contents ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_contents_stand_beside_the_text_and_follow_it(browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["report"]) as page:
-        contents = page.get_by_role("navigation", name="Contents")
-        assert contents.bounding_box()["x"] < page.locator("main").bounding_box()["x"]  # type: ignore[index]
-        contents.get_by_role("link", name="The box").click()
-        assert 0 <= page.locator("h2", has_text="The box").bounding_box()["y"] < WIDE["height"]  # type: ignore[index]
-        assert contents.get_by_role("link", name="All trials").bounding_box()["y"] >= 0  # type: ignore[index]
-        current = contents.locator("[aria-current]")
-        current.filter(has_text="The box").wait_for()
-        assert current.count() == 1
+def test_contents_stand_beside_the_text_and_follow_it(report: Page) -> None:
+    contents = report.get_by_role("navigation", name="Contents")
+    assert contents.bounding_box()["x"] < report.locator("main").bounding_box()["x"]  # type: ignore[index]
+    contents.get_by_role("link", name="The box").click()
+    assert 0 <= report.locator("h2", has_text="The box").bounding_box()["y"] < WIDE["height"]  # type: ignore[index]
+    assert contents.get_by_role("link", name="All trials").bounding_box()["y"] >= 0  # type: ignore[index]
+    current = contents.locator("[aria-current]")
+    current.filter(has_text="The box").wait_for()
+    assert current.count() == 1
 
 
 def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Browser, pages: dict[str, Path]) -> None:
@@ -302,11 +319,11 @@ def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Brows
         assert page.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
 
 
-def test_contents_are_not_printed(browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["report"]) as page:
-        page.emulate_media(media="print")
-        assert not page.locator(".contents").is_visible()
-        assert not page.locator("header").is_visible()
+def test_contents_are_not_printed(report: Page) -> None:
+    places = report.locator(".contents"), report.locator("header")
+    assert all(place.is_visible() for place in places)
+    report.emulate_media(media="print")
+    assert not any(place.is_visible() for place in places)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,21 +357,27 @@ def rows_of(table: Locator) -> list[int]:
     return [int(text[1:]) for text in table.locator("tbody tr:not(.group) th").all_inner_texts()]
 
 
-@pytest.mark.parametrize("column", SORTED)
-def test_a_table_is_sorted_by_value(column: str, browser: Browser, table: Path) -> None:
+@pytest.fixture(scope="module")
+def sorting(browser: Browser, table: Path) -> Iterator[Page]:
+    """The tables, opened once: each test of a column leaves them as they were."""
     with opened(browser, table) as page:
-        first = page.locator("table").first
-        head, button = first.locator("th", has_text=column).first, first.get_by_role("button", name=column)
-        expected = SORTED[column][1]
-        button.click()
-        assert rows_of(first) == expected
-        assert head.get_attribute("aria-sort") == "ascending"
-        button.press("Enter")
-        assert rows_of(first) == [*reversed(expected[:-1]), expected[-1]]
-        assert head.get_attribute("aria-sort") == "descending"
-        button.press("Space")
-        assert rows_of(first) == list(range(7)), "as it was"
-        assert head.get_attribute("aria-sort") is None
+        yield page
+
+
+@pytest.mark.parametrize("column", SORTED)
+def test_a_table_is_sorted_by_value(column: str, sorting: Page) -> None:
+    first = sorting.locator("table").first
+    head, button = first.locator("th", has_text=column).first, first.get_by_role("button", name=column)
+    expected = SORTED[column][1]
+    button.click()
+    assert rows_of(first) == expected
+    assert head.get_attribute("aria-sort") == "ascending"
+    button.press("Enter")
+    assert rows_of(first) == [*reversed(expected[:-1]), expected[-1]]
+    assert head.get_attribute("aria-sort") == "descending"
+    button.press("Space")
+    assert rows_of(first) == list(range(7)), "as it was"
+    assert head.get_attribute("aria-sort") is None
 
 
 def test_groups_stay_together(browser: Browser, table: Path) -> None:
@@ -382,13 +405,11 @@ def test_without_a_script_a_table_is_whole_and_has_no_dead_button(browser: Brows
         assert rows_of(page.locator("table").first) == list(range(7))
 
 
-def test_every_table_of_a_report_can_be_sorted(browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["report"]) as page:
-        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        before = page.locator("tbody tr").count()
-        for button in page.locator("thead button").all():
-            button.evaluate("button => button.click()")
-        assert page.locator("tbody tr").count() == before
+def test_every_table_of_a_report_can_be_sorted(report: Page) -> None:
+    before = report.locator("tbody tr").count()
+    report.evaluate("document.querySelectorAll('thead button').forEach(button => button.click())")
+    assert report.locator("tbody tr").count() == before
+    assert report.locator("thead [aria-sort]").count() == report.locator("table:has(thead button)").count() > 10
 
 
 # ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,6 +430,13 @@ def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, P
         assert page.get_by_role("searchbox").evaluate("node => node === document.activeElement")
 
 
+@pytest.fixture(scope="module")
+def filtering(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
+    """The index, opened once."""
+    with opened(browser, pages["index"]) as page:
+        yield page
+
+
 @pytest.mark.parametrize(
     ("name", "value", "count"),
     [
@@ -420,10 +448,11 @@ def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, P
         ("Kind", "comparisons", 1),
     ],
 )
-def test_the_index_is_filtered(name: str, value: str, count: int, browser: Browser, pages: dict[str, Path]) -> None:
-    with opened(browser, pages["index"]) as page:
-        page.get_by_label(name, exact=True).select_option(label=value)
-        assert len(shown(page)) == count
+def test_the_index_is_filtered(name: str, value: str, count: int, filtering: Page) -> None:
+    filtering.get_by_label(name, exact=True).select_option(label=value)
+    assert len(shown(filtering)) == count
+    filtering.get_by_role("button", name="Show all").click()
+    assert len(shown(filtering)) == 6
 
 
 @pytest.fixture(scope="module")

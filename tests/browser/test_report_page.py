@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ pytestmark = [
 
 CONTRASTS = """() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgb = colour => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-                          return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const drawn = colour => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+                            return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const known = new Map(), rgb = colour => known.get(colour) || known.set(colour, drawn(colour)).get(colour);
   const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
   const behind = node => { for (; node; node = node.parentElement) {
@@ -71,44 +73,59 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture
-def opened(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The report in a window of its own, offline; parametrize indirectly with options of the context."""
-    options = {"viewport": WIDE, **getattr(request, "param", {})}
-    with window(browser, **options) as context:
+@contextmanager
+def opened(browser: Browser, report: Path, **options: Any) -> Iterator[Page]:
+    """The report in a window of its own, offline."""
+    with window(browser, **{"viewport": WIDE, **options}) as context:
         page = context.new_page()
         page.goto(report.as_uri())
         yield page
 
 
-def in_window(*options: dict[str, Any]) -> pytest.MarkDecorator:
-    names = ["-".join(str(value) for value in option.values()) for option in options]
-    return pytest.mark.parametrize("opened", options, indirect=True, ids=names)
+@pytest.fixture(scope="module")
+def on_a_desk(browser: Browser, report: Path) -> Iterator[Page]:
+    """Opened once, since it takes a second of two processors."""
+    with opened(browser, report, color_scheme="light") as page:
+        yield page
+
+
+@pytest.fixture
+def desk(on_a_desk: Page) -> Page:
+    """The report in a wide light window, at its beginning, all that is folded open. Its code is not shown."""
+    on_a_desk.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    on_a_desk.emulate_media(color_scheme="light")
+    on_a_desk.locator("#show-code").uncheck()
+    on_a_desk.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    on_a_desk.evaluate("scrollTo(0, 0)")
+    return on_a_desk
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Browser, report: Path) -> Iterator[Page]:
+    with opened(browser, report, viewport=NARROW) as page:
+        yield page
 
 
 # --- on a desk --------------------------------------------------------------------------------------------------------
 
 
-def test_the_plots_are_there(opened: Page) -> None:
-    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    boxes = [plot.bounding_box() for plot in opened.locator("figure svg").all()]
+def test_the_plots_are_there(desk: Page) -> None:
+    boxes = [plot.bounding_box() for plot in desk.locator("figure svg").all()]
     assert len(boxes) > 10
     assert [box for box in boxes if not box or box["width"] < 300 or box["height"] < 50] == []
-    assert opened.get_by_role("img", name="Ratios to ext4 with").is_visible()
+    assert desk.get_by_role("img", name="Ratios to ext4 with").is_visible()
 
 
-def test_the_first_screen_has_question_answer_and_plot(opened: Page) -> None:
-    assert opened.title().startswith("How much faster?")
+def test_the_first_screen_has_question_answer_and_plot(desk: Page) -> None:
+    assert desk.title().startswith("How much faster?")
     for selector in ("h1", ".answer", ".alert", "figure svg", "table"):
-        box = opened.locator(selector).first.bounding_box()
+        box = desk.locator(selector).first.bounding_box()
         assert box
         assert box["y"] < WIDE["height"], selector
 
 
-def test_plot_and_table_stand_side_by_side_on_a_desk(opened: Page) -> None:
-    plot, table = (
-        opened.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in ("figure", "table")
-    )
+def test_plot_and_table_stand_side_by_side_on_a_desk(desk: Page) -> None:
+    plot, table = (desk.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in ("figure", "table"))
     assert plot
     assert table
     assert plot["x"] + plot["width"] <= table["x"]
@@ -117,30 +134,27 @@ def test_plot_and_table_stand_side_by_side_on_a_desk(opened: Page) -> None:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_but_tables_and_code_scrolls_sideways(opened: Page) -> None:
-    opened.locator("#show-code").check()
-    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+def test_nothing_but_tables_and_code_scrolls_sideways(desk: Page) -> None:
+    desk.locator("#show-code").check()
     for viewport in (WIDE, {"width": 768, "height": 1024}, NARROW, PHONE):
-        opened.set_viewport_size(viewport)  # type: ignore[arg-type]
-        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), viewport
-        assert set(opened.evaluate(SCROLLING)) <= {"DIV scroll", "PRE ", "PRE source"}, viewport
+        desk.set_viewport_size(viewport)  # type: ignore[arg-type]
+        assert desk.evaluate("document.documentElement.scrollWidth <= innerWidth"), viewport
+        assert set(desk.evaluate(SCROLLING)) <= {"DIV scroll", "PRE ", "PRE source"}, viewport
 
 
-@in_window({"viewport": NARROW})
-def test_text_in_plots_can_be_read_on_a_phone(opened: Page) -> None:
-    heights = opened.evaluate(
+def test_text_in_plots_can_be_read_on_a_phone(phone: Page) -> None:
+    heights = phone.evaluate(
         "[...document.querySelectorAll('figure svg text')].map(n => n.getBoundingClientRect().height)"
     )
     assert min(heights) > 8
 
 
-@in_window({"viewport": NARROW})
-def test_wide_tables_can_be_scrolled_by_keyboard(opened: Page) -> None:
-    wide = opened.locator(".scroll").nth(1)
+def test_wide_tables_can_be_scrolled_by_keyboard(phone: Page) -> None:
+    wide = phone.locator(".scroll").nth(1)
     wide.focus()
     for _ in range(50):  # a busy machine scrolls late, and drops a key that comes before the first frame
-        opened.keyboard.press("ArrowRight")
-        opened.wait_for_timeout(100)
+        phone.keyboard.press("ArrowRight")
+        phone.wait_for_timeout(100)
         if wide.evaluate("table => table.scrollLeft") > 0:
             return
     pytest.fail("the table did not scroll")
@@ -149,56 +163,50 @@ def test_wide_tables_can_be_scrolled_by_keyboard(opened: Page) -> None:
 # --- by keyboard, and without scripts ---------------------------------------------------------------------------------
 
 
-@in_window({"java_script_enabled": False})
-def test_code_is_shown_by_keyboard_without_scripts(opened: Page) -> None:
-    code = opened.locator("pre.source").first
-    assert not code.is_visible()
-    opened.keyboard.press("Tab")
-    opened.keyboard.press("Tab")
-    opened.keyboard.press("Space")
-    assert code.is_visible()
-    opened.keyboard.press("Space")
-    assert not code.is_visible()
+def test_code_is_shown_by_keyboard_without_scripts(browser: Browser, report: Path) -> None:
+    with opened(browser, report, java_script_enabled=False) as page:
+        code = page.locator("pre.source").first
+        assert not code.is_visible()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        assert code.is_visible()
+        page.keyboard.press("Space")
+        assert not code.is_visible()
 
 
-def test_the_first_key_leads_past_the_header(opened: Page) -> None:
-    opened.keyboard.press("Tab")
-    assert opened.locator(".skip:focus").bounding_box()["x"] >= 0  # type: ignore[index]
-    opened.keyboard.press("Enter")
-    assert opened.evaluate("document.activeElement.id") == "report"
+def test_the_first_keys_show_where_they_are_and_lead_past_the_header(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.keyboard.press("Tab")
+        assert page.locator(".skip:focus").bounding_box()["x"] >= 0  # type: ignore[index]
+        page.keyboard.press("Tab")
+        style = "getComputedStyle(document.activeElement)"
+        assert page.evaluate("document.activeElement.id") == "show-code"
+        assert page.evaluate(f"{style}.outlineStyle") == "solid"
+        assert page.evaluate(f"parseFloat({style}.outlineWidth)") >= 2
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "report"
 
 
-def test_focus_can_be_seen(opened: Page) -> None:
-    opened.keyboard.press("Tab")
-    opened.keyboard.press("Tab")
-    style = "getComputedStyle(document.activeElement)"
-    assert opened.evaluate("document.activeElement.id") == "show-code"
-    assert opened.evaluate(f"{style}.outlineStyle") == "solid"
-    assert opened.evaluate(f"parseFloat({style}.outlineWidth)") >= 2
-
-
-def test_the_line_of_caveats_leads_to_them(opened: Page) -> None:
-    opened.get_by_role("main").get_by_role("link", name="Caveats").click()
-    assert opened.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
+def test_the_line_of_caveats_leads_to_them(desk: Page) -> None:
+    desk.get_by_role("main").get_by_role("link", name="Caveats").click()
+    assert desk.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
 
 
 # --- light and dark ---------------------------------------------------------------------------------------------------
 
 
-@in_window({"color_scheme": "light"})
-def test_all_text_has_contrast_and_dark_is_dark(opened: Page) -> None:
-    opened.locator("#show-code").check()
-    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+def test_all_text_has_contrast_and_dark_is_dark(desk: Page) -> None:
+    desk.locator("#show-code").check()
     for scheme in ("light", "dark"):
-        opened.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        found = opened.evaluate(CONTRASTS)
+        desk.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        found = desk.evaluate(CONTRASTS)
         assert len(found) > 300
         assert [each for each in found if each["contrast"] < AA] == [], scheme
-    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
-    fills = opened.evaluate(
-        "[...new Set([...document.querySelectorAll('svg text')].map(n => getComputedStyle(n).fill))]"
-    )
-    assert fills == [opened.evaluate("getComputedStyle(document.body).color")]
+    assert desk.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    fills = desk.evaluate("[...new Set([...document.querySelectorAll('svg text')].map(n => getComputedStyle(n).fill))]")
+    assert fills == [desk.evaluate("getComputedStyle(document.body).color")]
 
 
 # --- on paper ---------------------------------------------------------------------------------------------------------
@@ -210,9 +218,7 @@ def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFact
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils), which is not installed")
     pdf = tmp_path_factory.mktemp("print") / "report.pdf"
-    with window(browser) as context:
-        page = context.new_page()
-        page.goto(report.as_uri())
+    with opened(browser, report) as page:
         page.locator("#show-code").check()
         page.pdf(path=pdf, prefer_css_page_size=True)
     done = subprocess.run(
@@ -239,10 +245,9 @@ def test_the_header_of_a_long_table_is_on_every_sheet(sheets: list[str]) -> None
     assert all(re.search(r"^ *Trial +Block", sheet, re.MULTILINE) for sheet in with_trials)
 
 
-def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], opened: Page) -> None:
+def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], desk: Page) -> None:
     """The title of each figure and its lowest text, the name of an axis, are on one page."""
-    opened.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    ends = opened.evaluate(LOWEST)
+    ends = desk.evaluate(LOWEST)
     assert len(ends) > 10
     pages = [" ".join(sheet.split()) for sheet in sheets]
     assert [title for title, axis in ends if not any(title in page and axis in page for page in pages)] == []

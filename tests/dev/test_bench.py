@@ -58,7 +58,7 @@ def test_what_was_not_measured_has_no_figures() -> None:
 # --- the verb ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_subject_alone_is_measured_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,7 +83,7 @@ def test_a_place_in_a_function_tells_that_it_is_reached() -> None:
     ast.parse(text)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("git", "unshare")
 def test_the_test_that_notices_is_named(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ class Scene:
     @property
     def environment(self) -> dict[str, str]:
         """Of the control machine."""
-        return {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
+        directories = {"MOUNTLAB_PARAMS": str(self.params), "MOUNTLAB_RESULTS": str(self.results)}
+        return {"HOME": str(self.home), "TMPDIR": str(self.temporary), **directories}
 
     def put_box(self, **keys: Any) -> None:
         """The box file of `local`: with the roots of the scene, whatever else it says."""
@@ -203,8 +204,15 @@ class Control:
 
     def start(self, do: str, target: Path) -> int:
         """Start `do` (run, resume, report) and give its process number, which stays its own until `wait`."""
-        paths = {"target": target, "params": self.scene.params, "results": self.scene.results, "log": self.scene.log}
-        asked = {"do": do, "environment": self.scene.environment, **{key: str(path) for key, path in paths.items()}}
+        return self._start({"do": do, "target": str(target), "words": []})
+
+    def type(self, *words: str, directory: Path = Path("/")) -> int:
+        """The same for `mountlab WORDS`, typed in a directory: all that a person gets, with the report."""
+        return self._start({"words": words, "directory": str(directory)})
+
+    def _start(self, asked: dict[str, Any]) -> int:
+        paths = {"params": self.scene.params, "results": self.scene.results, "log": self.scene.log}
+        asked |= {"environment": self.scene.environment, **{key: str(path) for key, path in paths.items()}}
         self._zygote.tell(json.dumps(asked))
         self._running = int(self._zygote.line())
         return self._running

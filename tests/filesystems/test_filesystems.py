@@ -507,7 +507,7 @@ SCRIPTS = sorted(Path(str(files("mountlab"))).rglob("*.sh"))
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck, which is not installed")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-@pytest.mark.slow
+@pytest.mark.long
 def test_shellcheck_finds_nothing_in_our_scripts(script: Path) -> None:
     # SC2154, SC2034, SC2317 and SC2329: variables and functions that Python puts in front of the text.
     done = subprocess.run(

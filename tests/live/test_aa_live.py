@@ -14,14 +14,14 @@ from sweeps import DD_WRITE, TMPFS, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
-FEW, MANY = 6, 20
+FEW, MANY = 4, 20
 """Blocks in `make test`, of one workload, and in `make test-all`, of two."""
 LEVEL = 0.999
 """So that a false alarm of this test is as rare as one run in a thousand: at 95 % it would be one in twenty."""
 
 
 BOTH = {
-    "dd-write": {**DD_WRITE, "count": 32},
+    "dd-write": {**DD_WRITE, "count": 16},
     "fio-read": {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "16MiB"},
 }
 

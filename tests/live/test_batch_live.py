@@ -6,29 +6,28 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from faults.scenes import Control, Scene, control, scene
 from mountlab.results import info
 from processes import processes_with, soon
 from sweeps import DIR
 
-pytestmark = [
-    pytest.mark.box,
-    pytest.mark.requires_program("sshd"),
-    pytest.mark.requires_program("fio"),
-]
+pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
+BEGIN = ("batch", "b.yml")
 BLOCKS = 4
 SWEEP = {
     "question": "Is memory <b>faster</b> than the disk?",
     "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
-    "workloads": {"w": {"tool": "fio", "rw": "randwrite", "bs": "4KiB", "size": "4MiB", "runtime": "400ms",
-                        "time_based": True}},
+    "workloads": {"w": {
+        "tool": "command", "argv": "sh -c 'sleep 0.4; echo 1' w {directory}", "space": "1MiB",
+        "metrics": {"elapsed": {"pattern": r"^(\d+)$", "unit": "s"}},
+    }},
     "baseline": "disk",
     "design": {"repeats": BLOCKS, "warmup": 0},
 }  # fmt: skip
@@ -42,63 +41,47 @@ BATCH = {
 }  # fmt: skip
 
 
-def begin(directory: Path) -> subprocess.Popen[str]:
-    """`mountlab batch` from a directory that is not the repository's."""
-    environment = {**os.environ, "MOUNTLAB_RESULTS": str(directory / "results")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "mountlab", "batch", "b.yml"],
-        cwd=directory,
-        env=environment,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+def interrupt(host: Control, number: signal.Signals, *, after: int) -> int:
+    """Begin or go on, send a signal once so many trials are in the journal; gives the exit status."""
+    running = host.type(*BEGIN, directory=host.scene.home)
+    assert soon(lambda: len(trials(host.scene)) >= after or host.ended(0), timeout_s=180)
+    os.kill(running, number)
+    return host.wait()
 
 
-def trials(directory: Path) -> list[dict[str, Any]]:
-    journals = (directory / "results").glob("2*/trials.jsonl")
+def trials(place: Scene) -> list[dict[str, Any]]:
+    journals = place.results.glob("2*/trials.jsonl")
     return [json.loads(line) for journal in journals for line in journal.read_text().split("\n")[:-1]]
 
 
-def interrupt(directory: Path, number: signal.Signals, *, after: int) -> tuple[int, str]:
-    """Begin or go on, send a signal once so many trials are in the journal; gives exit code and standard error."""
-    running = begin(directory)
-    assert soon(lambda: len(trials(directory)) >= after or running.poll() is not None, timeout_s=180)
-    running.send_signal(number)
-    _, said = running.communicate(timeout=180)
-    return running.returncode, said
-
-
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    (tmp_path / "params").mkdir()
-    (tmp_path / "params" / "x.yml").write_text(yaml.safe_dump(SWEEP))
-    (tmp_path / "b.yml").write_text(yaml.safe_dump(BATCH, sort_keys=False))
-    return tmp_path
+def host() -> Iterator[Control]:
+    with scene() as place, control(place) as machine:
+        (place.params / "x.yml").write_text(yaml.safe_dump(SWEEP))
+        (place.home / "b.yml").write_text(yaml.safe_dump(BATCH, sort_keys=False))
+        yield machine
 
 
 @pytest.mark.parametrize("stopped", [False, pytest.param(True, marks=pytest.mark.long)], ids=["killed", "stopped too"])
-def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(directory: Path, stopped: bool) -> None:
-    code, _ = interrupt(directory, signal.SIGKILL, after=2)
-    assert code == -signal.SIGKILL
-    assert soon(lambda: not processes_with(str(directory / "results")), timeout_s=60), "its kernel goes with it"
-    before = trials(directory)
+def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control, stopped: bool) -> None:
+    place = host.scene
+    assert interrupt(host, signal.SIGKILL, after=2) == -signal.SIGKILL
+    assert soon(lambda: not processes_with(str(place.results)), timeout_s=60), "its kernel goes with it"
+    before = trials(place)
     if stopped:
-        code, said = interrupt(directory, signal.SIGINT, after=len(before) + 2)
-        assert (code, "mountlab batch --resume results/batch-b-" in said) == (130, True), said
-    running = begin(directory)
-    out, said = running.communicate(timeout=300)
-    assert running.returncode == 0, said + out
+        assert interrupt(host, signal.SIGINT, after=len(before) + 2) == 130
+        assert "mountlab batch --resume results/batch-b-" in host.said()
+    host.type(*BEGIN, directory=place.home)
+    assert host.wait() == 0, host.said()
 
-    (run,) = (directory / "results").glob("2*")
-    done = trials(directory)
+    (run,) = place.results.glob("2*")
+    done = trials(place)
     assert len(done) == 2 * BLOCKS == len({trial["trial_id"] for trial in done})
     assert done[: len(before)] == before, "what was measured before it was killed stands"
     assert {trial["status"] for trial in done} == {"ok"}
-    (batch,) = (directory / "results").glob("batch-b-*")
+    (batch,) = place.results.glob("batch-b-*")
     assert info.read_info(run)["batch"] == f"{batch.name}/01-x-local"
-    _check_page(batch, run, out)
+    _check_page(batch, run, host.said())
 
 
 def _check_page(batch: Path, run: Path, out: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mountlab.box.care import Leftover, check, clean, kill_run, prepare
+from mountlab.box.care import Leftover, check, clean, clean_argv, kill_run, parse_leftovers, prepare
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
@@ -267,6 +268,24 @@ def run(*argv: object) -> str:
 
 def mounted(path: Path) -> bool:
     return f" {str(path).replace(' ', chr(92) + '040')} " in Path("/proc/self/mountinfo").read_text()
+
+
+@pytest.mark.requires_root
+def test_what_the_box_itself_unmounts_meanwhile_is_gone(tmp_path: Path, roots: tuple[Path, Path]) -> None:
+    """Its lease ends as `box clean` begins: of two that clean, one comes second."""
+    place = roots[0] / RUN / "mnt" / "a"
+    place.mkdir(parents=True)
+    run("mount", "-t", "tmpfs", "mountlab", place)
+    second = tmp_path / "bin" / "umount"
+    second.parent.mkdir()
+    second.write_text(f'#!/bin/sh\n{shutil.which("umount")} "$@"\necho "$2: not mounted." >&2\nexit 32\n')
+    second.chmod(0o755)
+    argv = clean_argv("clean", str(os.getuid()), *map(str, roots), "")
+    path = f"{second.parent}:{os.environ['PATH']}"
+    printed = subprocess.run(argv, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True).stdout
+    found = parse_leftovers(printed)
+    assert ("mount", str(place), True) in shown(found)
+    assert [left for left in found if not left.removed or left.note] == []
 
 
 @pytest.mark.requires_root

@@ -136,7 +136,7 @@ def test_a_kernel_that_does_not_count_what_is_written_gets_one_reading_of_all(ma
 
 def test_a_write_while_it_is_read_is_seen(made: Disks) -> None:
     """To what was read before: it was blank then. Here to the file below, which no open device shows."""
-    device = full(made, 4 * FULL)
+    device = full(made, 2 * FULL)
     write = "while dd if=/dev/zero of=$0 bs=4096 count=1 conv=notrunc 2>/dev/null; do sleep 0.02; done"
     writer = subprocess.Popen(["sh", "-c", write, str(made.images[-1])])
     try:

@@ -49,10 +49,11 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
 
-def measure(tmp_path: Path, entry: dict[str, Any], **design: Any) -> store.Run:
-    resolved = sweep(
-        filesystems={"tmpfs": TMPFS, "ext4": EXT4}, workloads={"mine": entry}, design={"repeats": 1, **design}
-    )
+BOTH = {"tmpfs": TMPFS, "ext4": EXT4}
+
+
+def measure(tmp_path: Path, entry: dict[str, Any], filesystems: dict[str, Any]) -> store.Run:
+    resolved = sweep(filesystems=filesystems, workloads={"mine": entry}, design={"repeats": 1})
     path = workflow.run(resolved, results=tmp_path / "results")
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
@@ -60,7 +61,7 @@ def measure(tmp_path: Path, entry: dict[str, Any], **design: Any) -> store.Run:
 
 
 def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[str, Any]) -> None:
-    run = measure(tmp_path, entry)
+    run = measure(tmp_path, entry, BOTH)
     assert [*run.trials["reason"]] == [""] * 4
     found = run.measurements.set_index(["cell", "metric", "label"])["value"]
     assert found["ext4/mine size=200", "write_bandwidth", ""] == 3 * 1024**2
@@ -75,13 +76,13 @@ def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[
 
 def test_what_the_patterns_do_not_find_fails_the_trial(tmp_path: Path, entry: dict[str, Any]) -> None:
     metrics = {"elapsed": {"pattern": "took (.*) s", "unit": "s"}}
-    run = measure(tmp_path, {**entry, "size": 1, "metrics": metrics})
+    run = measure(tmp_path, {**entry, "size": 1, "metrics": metrics}, {"tmpfs": TMPFS})
     assert set(run.trials["status"]) == {"failed"}
     assert "elapsed was not found" in run.trials["reason"].iloc[0]
 
 
 def test_every_run_cleans_up_after_a_failed_preparation(tmp_path: Path, entry: dict[str, Any]) -> None:
-    run = measure(tmp_path, {**entry, "size": 1, "prepare": "false"})
+    run = measure(tmp_path, {**entry, "size": 1, "prepare": "false"}, {"tmpfs": TMPFS})
     assert all("the preparation failed" in reason for reason in run.trials["reason"])
     shutil.rmtree(tmp_path / "results")
 
@@ -96,7 +97,7 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
         "score": {"pattern": r"score (\S+)", "unit": "points", "better": "higher"},
         "goal": {"pattern": r"of (\S+)", "unit": "points", "better": "neither"}}}  # fmt: skip
     resolved = sweep(
-        filesystems={"tmpfs": TMPFS, "ext4": EXT4},
+        filesystems=BOTH,
         workloads={"silent": silent, "own": own},
         design={"repeats": 2, "warmup": 0},
         baseline="ext4",

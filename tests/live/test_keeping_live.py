@@ -6,8 +6,8 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from mountlab import __main__
 from mountlab.box import care, connection, ssh
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
-from mountlab.core.errors import FloodError, KeepError
+from mountlab.core.errors import FloodError, KeepError, MountlabError
 from mountlab.core.model import Box
+from mountlab.report.execute import execute
 from mountlab.results import journal, paths
 from mountlab.results.info import read_info
 from mountlab.results.writer import RunWriter, going_on
@@ -138,31 +139,26 @@ def test_a_disk_that_is_read_only_is_said_before_anything_is_measured(
 # --- the kernel of a notebook -----------------------------------------------------------------------------------------
 
 
-def test_a_run_whose_kernel_is_killed_is_gone_on_with(tmp_path: Path, results_dir: Path) -> None:
+def test_a_run_whose_kernel_is_killed_is_gone_on_with(
+    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """papermill stops with an error; the journal has what was measured, and resume does the rest."""
-    design = {"repeats": 40, "warmup": 0, "drop_caches": False}
+    design = {"repeats": 20, "warmup": 0, "drop_caches": False}
     text = {"question": "Goes it on?", "filesystems": {"d": DIR}, "workloads": {"w": WRITE}, "design": design}
-    (tmp_path / "x.yml").write_text(yaml.safe_dump(text))
-    command = ["-m", "papermill", str(paths.NOTEBOOKS / "10_run_sweep.ipynb"), str(tmp_path / "out.ipynb")]
-    papermill = subprocess.Popen(
-        [sys.executable, *command, "-f", str(tmp_path / "x.yml"), "-p", "box", "local", "-k", "python3"],
-        env={**os.environ, "MOUNTLAB_RESULTS": str(results_dir)},
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert soon(lambda: any(map(journal.read_journal, results_dir.glob("2*"))) or papermill.poll() is not None, 60)
-    (path,) = results_dir.glob("2*")
-    holder = going_on(path).split()
-    os.kill(int(holder[holder.index("(process") + 1]), signal.SIGKILL)
-    _, said = papermill.communicate(timeout=60)
-    assert papermill.returncode != 0
-    assert "Kernel died" in said
+    monkeypatch.setenv("MOUNTLAB_RESULTS", str(results_dir))
+    with ThreadPoolExecutor(1) as pool:
+        notebook, executed = paths.NOTEBOOKS / "10_run_sweep.ipynb", tmp_path / "out.ipynb"
+        running = pool.submit(execute, notebook, executed, {**text, "box": "local"})
+        assert soon(lambda: any(map(journal.read_journal, results_dir.glob("2*"))) or running.done(), 60)
+        (path,) = results_dir.glob("2*")
+        holder = going_on(path).split()
+        os.kill(int(holder[holder.index("(process") + 1]), signal.SIGKILL)
+    problem = running.exception()
+    assert isinstance(problem, MountlabError)
+    assert "Kernel died" in problem.got
     before = journal.read_journal(path)
     assert read_info(path)["status"] == "interrupted"
-    assert 0 < len(before) < 40
+    assert 0 < len(before) < 20
     workflow.resume(path)
     after = journal.read_journal(path)
     assert after[: len(before)] == before, "what was measured stays as it was"

@@ -28,15 +28,24 @@ def make(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_plan_run_report_and_resume_by_make(tmp_path: Path, results_dir: Path) -> None:
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
     file = tmp_path / "x.yml"
     file.write_text(yaml.safe_dump(sweep(filesystems={"disk": DIR}).parameters))
-    plan = make(results_dir, "plan", f"SWEEP={file}", "BOX=local")
+    return file
+
+
+def test_plan_by_make(sweep_file: Path, results_dir: Path) -> None:
+    """That the library understands the other targets, tests/project/test_makefile.py says."""
+    plan = make(results_dir, "plan", f"SWEEP={sweep_file}", "BOX=local")
     assert plan.returncode == 0, plan.stderr
     assert "trials       2: 1 cells x 2 blocks, and 0 warm-up trials" in plan.stdout
     assert list(results_dir.iterdir()) == []
 
-    run = make(results_dir, "run", f"SWEEP={file}", "BOX=local", "ARGS=-p repeats=3")
+
+@pytest.mark.long
+def test_run_report_and_resume_by_make(sweep_file: Path, results_dir: Path) -> None:
+    run = make(results_dir, "run", f"SWEEP={sweep_file}", "BOX=local", "ARGS=-p repeats=3")
     assert run.returncode == 0, run.stderr
     (path,) = (file.parent for file in results_dir.glob("*/run.json"))
     assert len(journal.read_journal(path)) == 3

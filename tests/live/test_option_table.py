@@ -256,9 +256,13 @@ def in_the_guest(request_: Request) -> bool:
 
 
 def repeats(request_: Request) -> bool:
-    """Whether the same type and the same states of its options have been asked for before it."""
-    alike = [each for each in REQUESTS if (each.kind, each.states) == (request_.kind, request_.states)]
-    return request_ is not alike[0] and not request_.note
+    """Whether the same states of options of mount or mkfs have been asked for of the same type before it."""
+    return request_ is not next(each for each in REQUESTS if sort(each) == sort(request_))
+
+
+def sort(request_: Request) -> tuple[object, ...]:
+    note = "+" if request_.added else request_.note
+    return request_.kind, bool(request_.mkfs), bool(request_.options), frozenset(request_.states), note
 
 
 def marks(request_: Request) -> tuple[pytest.MarkDecorator, ...]:

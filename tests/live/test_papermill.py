@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+from mountlab.core.errors import MountlabError
+from mountlab.report.execute import execute
 from mountlab.results import paths, store
 from sweeps import DD_WRITE, DIR
 
@@ -32,6 +35,15 @@ def papermill(directory: Path, *arguments: str) -> tuple[subprocess.CompletedPro
         check=False,
     )
     return done, out
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the kernels of this process put runs: one server for them all forks each."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = tmp_path_factory.mktemp("results")
+        patch.setenv("MOUNTLAB_RESULTS", str(path))
+        yield path
 
 
 @pytest.fixture
@@ -61,18 +73,19 @@ def test_a_sweep_file_is_a_parameter_file(sweep_file: Path, tmp_path: Path) -> N
     assert "times as fast as disk" in text or "Undecided" in text or "have the same" in text
 
 
-def test_a_parameter_that_nobody_knows_is_an_error(sweep_file: Path, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_parameter_that_nobody_knows_is_an_error(sweep_file: Path, tmp_path: Path, results: Path) -> None:
     """papermill itself only warns."""
-    done, _ = papermill(tmp_path, "-f", str(sweep_file), "-p", "repeets", "3")
-    assert done.returncode != 0
-    assert "unknown parameter" in done.stderr
-    assert "'repeets'" in done.stderr
-    assert list((tmp_path / "results").glob("*")) == []
+    given = {**yaml.safe_load(sweep_file.read_text()), "repeets": 3}
+    with pytest.raises(MountlabError) as caught:
+        execute(NOTEBOOK, tmp_path / "executed" / "out.ipynb", given)
+    assert "unknown parameter" in caught.value.got
+    assert "'repeets'" in caught.value.got
+    assert list(results.iterdir()) == []
 
 
+@pytest.mark.usefixtures("results")
 def test_a_box_is_checked_by_its_notebook(tmp_path: Path) -> None:
-    from mountlab.report.execute import execute
-
     executed = tmp_path / "executed" / "check.ipynb"
     execute(paths.NOTEBOOKS / "05_check_box.ipynb", executed, {"box": "local", "pause": 0.5, "rounds": 5})
     text = executed.read_text()

@@ -13,7 +13,10 @@ import yaml
 from mountlab import __main__
 from mountlab.box import care
 from mountlab.box.embedded import open_box
-from mountlab.results import paths
+from mountlab.report import execute, kernels, sections
+from mountlab.results import paths, store
+from mountlab.runner import workflow
+from pages import Page
 from sweeps import DD_WRITE, TMPFS
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
@@ -115,8 +118,9 @@ def test_a_directory_that_does_not_exist(parameters: Path, capsys: pytest.Captur
 def test_a_workload_that_fails_ends_with_exit_code_1_and_still_gives_a_report(
     parameters: Path, capsys: pytest.CaptureFixture[str], results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mountlab.runner import workflow
-
+    reported: list[Path] = []
+    monkeypatch.setattr(kernels, "prepare", lambda: None)
+    monkeypatch.setattr(execute, "write_report", lambda run: reported.append(run) or run / "report.html")
     monkeypatch.setitem(workflow.run.__kwdefaults__, "results", results_dir)
     fio = {"tool": "fio", "rw": "write", "size": "1MiB", "buffer_pattern": "no-such-pattern"}
     path = parameters / "sweeps" / "x.yml"
@@ -126,7 +130,11 @@ def test_a_workload_that_fails_ends_with_exit_code_1_and_still_gives_a_report(
     output = capsys.readouterr()
     assert "error: Failed trials (1 cell): " in output.out
     assert "no-such-pattern" in output.out
-    assert list(results_dir.glob("*/report.html"))
+    (run,) = results_dir.glob("2*")
+    assert reported == [run]
+    shown = Page(sections.trials(store.load_run(run))._repr_html_()).words
+    assert "Trials that gave no measurement" in shown
+    assert "no-such-pattern" in shown
 
 
 def test_plan_changes_nothing_and_names_everything(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:

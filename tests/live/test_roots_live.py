@@ -71,7 +71,7 @@ def after(number: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object
 # --- a user's file ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", ["mount", "output"])
+@pytest.mark.parametrize("which", ["mount", pytest.param("output", marks=pytest.mark.long)])
 def test_a_users_file_below_a_root_refuses_plan_run_and_resume_and_stays(
     which: str,
     root: Path,
@@ -169,8 +169,12 @@ def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself
         wire.flow()
         wire.reset()
         assert {each.read_bytes() for each in put} == {PRECIOUS}
-        left = counting.left_behind((place.mount_root,), patience_s=20)
-        assert {each for each in left if not each.startswith("file ")} == set()
+
+        def held() -> set[str]:
+            left = counting.left_behind((place.mount_root,), patience_s=0)
+            return {each for each in left if not each.startswith("file ")}
+
+        assert soon(lambda: held() == set(), 20), held()
 
 
 # --- roots that are mount points, or lie below a link -----------------------------------------------------------------
@@ -206,10 +210,13 @@ def test_below_a_link_every_trial_is_good(tmp_path: Path, results_dir: Path, mon
     ("make", "words"),
     [
         (lambda root: root.symlink_to(root.parent), ("is a symbolic link to", "itself, or another directory")),
-        (lambda root: root.touch(), ("is not a directory", "write another directory")),
-        (
+        pytest.param(
+            lambda root: root.touch(), ("is not a directory", "write another directory"), marks=pytest.mark.long
+        ),
+        pytest.param(
             lambda root: (root.mkdir(), (root / "thesis.tex").touch()),
             ("holds what Mountlab did not make: thesis.tex", "move that elsewhere"),
+            marks=pytest.mark.long,
         ),
     ],
     ids=["link", "file", "data"],

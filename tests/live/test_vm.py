@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
 from mountlab.box.ssh import connect
 from mountlab.core.errors import BoxError, HostKeyError
-from mountlab.core.model import Box
+from mountlab.core.model import Box, Filesystem
+from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
 from processes import processes_with
 from processes import soon as soon_after
@@ -66,11 +68,10 @@ def test_the_disks_of_the_box_file(vm_connection: BoxConnection) -> None:
     assert vm.NVDIMM_BYTES - 4 * 2**20 <= sizes["pmem"] < vm.NVDIMM_BYTES  # the header of fsdax
 
 
-@pytest.mark.parametrize(
-    "module", ["zram", "loop", "overlay", "nd_pmem", "raid1", "dm_mod", "dm_snapshot", "xfs", "btrfs"]
-)
-def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnection, module: str) -> None:
-    assert vm_connection.run(("modprobe", "--dry-run", module)).ok
+def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnection) -> None:
+    modules = ("zram", "loop", "overlay", "nd_pmem", "raid1", "dm_mod", "dm_snapshot", "xfs", "btrfs")
+    assert vm_connection.run(("modprobe", "--dry-run", "--all", *modules)).ok
+    assert not vm_connection.run(("modprobe", "--dry-run", "--all", "loop", "no_such_module")).ok
 
 
 @pytest.mark.long
@@ -81,6 +82,14 @@ def test_processes_that_nobody_waits_for_are_reaped(vm_connection: BoxConnection
 
 
 # --- DAX --------------------------------------------------------------------------------------------------------------
+
+
+DAX = Filesystem(name="dax", type="ext4", options=("dax=always",))
+
+
+def evidence(box: BoxConnection, place: str) -> str:
+    """What a run reads of a mount."""
+    return sh(box, f"set -- {place}\n{files('mountlab.filesystems').joinpath('evidence.sh').read_text()}")
 
 
 @contextmanager
@@ -99,6 +108,8 @@ def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str)
     try:
         with mounted(vm_connection, PMEM, "dax=always") as shown:
             assert "dax=always" in shown
+            (row,) = effects(DAX, {"mount.txt": "", "evidence.txt": evidence(vm_connection, "/run/m")})
+            assert (row.option, row.state, row.kernel_says) == ("dax=always", "in effect", "dax=always")
             told = sh(vm_connection, "echo x >/run/m/file && xfs_io -r -c 'statx -r' /run/m/file")
             (attributes,) = re.findall(r"stat.attributes = (0x[0-9a-f]+)", told)
             assert int(attributes, 16) & STATX_ATTR_DAX  # the kernel's word on the file itself
@@ -219,7 +230,7 @@ with virtual_box(paths.load_box("vm")) as endpoint:
     ("part", "got"),
     [
         pytest.param("root.squashfs", "mountlab: gives up: no root image", marks=pytest.mark.long),
-        ("initrd", "Kernel panic"),
+        pytest.param("initrd", "Kernel panic", marks=pytest.mark.long),
     ],
 )
 def test_a_guest_that_does_not_boot_shows_its_console(
@@ -232,13 +243,40 @@ def test_a_guest_that_does_not_boot_shows_its_console(
     (tmp_path / part).write_bytes(bytes(1 << 20))
     monkeypatch.setattr(vm, "built", lambda _: guest.Guest(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with pytest.raises(BoxError) as caught, vm.virtual_box(vm_box):
+    did_not_boot(vm_box, tmp_path, got)
+
+
+HANGS = """#!/bin/sh
+for word; do
+    case $word in file,id=console,path=*) echo "Kernel panic - not syncing: a test" > "${word#*path=}" ;; esac
+done
+exec sleep 60
+"""
+
+
+def test_a_machine_whose_console_says_that_it_gave_up_is_ended(
+    vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, without the processor time that a real machine takes for it."""
+    machine = tmp_path / "hangs"
+    machine.write_text(HANGS)
+    machine.chmod(0o755)
+    monkeypatch.setattr(vm.here, "needed", lambda *_, **__: str(machine))
+    monkeypatch.setattr(vm, "built", lambda _: guest.Guest(tmp_path))
+    monkeypatch.setattr(vm, "choose_accelerator", lambda *_: "tcg")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    did_not_boot(vm_box, tmp_path, "Kernel panic - not syncing: a test")
+    assert not processes_with(str(tmp_path))
+
+
+def did_not_boot(box: Box, directory: Path, got: str) -> None:
+    with pytest.raises(BoxError) as caught, vm.virtual_box(box):
         pass
     assert caught.value.what == "the virtual box did not boot"
     assert got in caught.value.got
     assert got in caught.value.evidence
-    assert f"rm -r {tmp_path} && python -m mountlab box prepare vm" in caught.value.next_step
-    assert list(tmp_path.glob("mountlab-vm-*")) == []
+    assert f"rm -r {directory} && python -m mountlab box prepare vm" in caught.value.next_step
+    assert list(directory.glob("mountlab-vm-*")) == []
 
 
 # --- an ordinary user -------------------------------------------------------------------------------------------------

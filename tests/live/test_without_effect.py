@@ -6,7 +6,6 @@ Mountlab must say so; where they differ it must not.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import effects
-from mountlab.report.execute import write_report
+from mountlab.report import sections
 from mountlab.results import store
 from mountlab.runner import workflow
 from mountlab.sweep.plan_text import foreseen
@@ -59,9 +58,7 @@ class Disk:
         return int(Path(f"/sys/block/{self.device.removeprefix('/dev/')}/stat").read_text().split()[6])
 
     def settle(self) -> None:
-        fd = os.open(self.mountpoint, os.O_RDONLY)
-        os.sync()
-        os.close(fd)
+        must("sync", "-f", str(self.mountpoint))
 
     def wait_for_quiet(self) -> None:
         """What mkfs and earlier writes left to the kernel comes by itself, later on a busy machine."""
@@ -219,9 +216,24 @@ CASES: list[tuple[str, str, str, str, Callable[[Disk], bool], bool]] = [
 ]
 
 
+AGAIN = {
+    ("btrfs", "compress-force=zstd"), ("btrfs", "compress-force=lzo"), ("btrfs", "lazytime"), ("overlay", "dirsync"),
+    ("ext4", "lazytime"),
+}  # fmt: skip
+"""What other cases measure too, of another type or word; and lazytime on ext4, which takes a minute where others call
+`sync` each second: tests/live/test_option_table.py claims that it is in effect there."""
+
+
 @pytest.mark.parametrize(
     ("kind", "mkfs", "others", "option", "measure", "idle"),
-    [pytest.param(*case, id=f"{case[0]}-{case[1]}{case[2].format(case[3]) or case[3]}") for case in CASES],
+    [
+        pytest.param(
+            *case,
+            id=f"{case[0]}-{case[1]}{case[2].format(case[3]) or case[3]}",
+            marks=[pytest.mark.long] if (case[0], case[3]) in AGAIN else [],
+        )
+        for case in CASES
+    ],
 )
 def test_an_option_that_does_nothing_is_said_to_do_nothing(
     disk: Disk, kind: str, mkfs: str, others: str, option: str, measure: Callable[[Disk], bool], idle: bool
@@ -229,11 +241,14 @@ def test_an_option_that_does_nothing_is_said_to_do_nothing(
     words = tuple(mkfs.split())
     asked = (others or "{}").format(option)
     without = ",".join(word for word in asked.split(",") if word != option)
-    with mounted(disk, kind, words, without):
-        plain = measure(disk)
-    with mounted(disk, kind, words, asked):
-        measured = measure(disk)
-    assert (measured == plain) is idle
+
+    def measured_under(options: str) -> bool:
+        with mounted(disk, kind, words, options):
+            return measure(disk)
+
+    # Whoever calls `sync` on this machine meanwhile writes what lazytime holds back: that alone is tried again.
+    tries = 3 if option == "lazytime" else 1
+    assert any((measured_under(without) == measured_under(asked)) is idle for _ in range(tries))
     assert state_of(disk, kind, words, asked, option) == ("without effect" if idle else "in effect")
 
 
@@ -277,4 +292,4 @@ def test_a_run_says_it_in_plan_caveat_and_report(tmp_path: Path, monkeypatch: py
     assert set(said) == {"checked", "over"}
     assert "is shown, but without effect here" in said["over"]
     assert (run.path / "raw" / "again-checked" / "evidence.txt").exists()
-    assert "shown, but without effect here" in Page(write_report(run.path).read_text()).words
+    assert "shown, but without effect here" in Page(sections.options(run)._repr_html_()).words

@@ -153,14 +153,10 @@ def modules(requirements: list[Requirement]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_import_is_a_direct_dependency() -> None:
+def test_every_import_is_a_direct_dependency_and_every_dependency_is_used() -> None:
     assert imported("lib/mountlab", "notebooks") - modules(RUN) == set()
     assert imported("lib/mountlab_dev") - modules(RUN + TEST) == set()
     assert imported("tests") - modules(RUN + TEST) == set()
-
-
-@pytest.mark.slow
-def test_every_dependency_is_used() -> None:
     assert modules(RUN) - imported("lib/mountlab", "lib/mountlab_dev", "notebooks") == set()
     assert modules(TEST) - imported("tests") == set()
     assert set(NOT_IMPORTED) - {name for name, _ in as_pairs(RUN + TEST)} == set()

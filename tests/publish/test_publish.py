@@ -332,7 +332,7 @@ def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
 
 
 @pytest.mark.parametrize(
-    "user", ["span", "python", *(pytest.param(user, marks=pytest.mark.long) for user in ("aria", "dark", "figure"))]
+    "user", ["span", *(pytest.param(user, marks=pytest.mark.long) for user in ("python", "aria", "dark", "figure"))]
 )
 def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, run: Path, tmp_path: Path) -> None:
     """On a page as ours are: the head stays, and so does the way in which the body is written."""

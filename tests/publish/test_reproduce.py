@@ -164,7 +164,7 @@ def test_a_row_too_many_or_too_few_is_a_difference() -> None:
     assert len(differences("r", "t", "cell,mean\na,1\na,2\n", "cell,mean\na,1\na,3\n")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_rows_of_one_name_are_compared_in_time_that_grows_as_they_do() -> None:
     table = "cell,mean\n" + "a,1\n" * 50_000
     assert differences("r", "t", table, table) == []

@@ -423,7 +423,7 @@ def own(results: Path, tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_change_has_a_page_and_an_entry(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (own / "index.html").write_text('<meta name="generator" content="Mountlab">')
     assert main(["catalog", str(own)]) == 0

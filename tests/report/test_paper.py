@@ -191,7 +191,7 @@ def test_what_does_not_go_together_is_said(
     assert "for --figures" in (said := capsys.readouterr().err) or "are for tables" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """What `... | head -1` does: more is written than a pipe holds, and nobody reads it."""
     log = tmp_path / "dd.txt"

@@ -98,13 +98,12 @@ def long_cell(run: Path) -> str:
     ("begun", "number"),
     [
         (STARTS, signal.SIGTERM),
-        (RUNS, signal.SIGINT),
         *(
             pytest.param(begun, number, marks=pytest.mark.long)
             for begun, number in (
                 *((DERIVED, other) for other in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)),
                 *((STARTS, other) for other in (signal.SIGHUP, signal.SIGINT)),
-                *((RUNS, other) for other in (signal.SIGHUP, signal.SIGTERM)),
+                *((RUNS, other) for other in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)),
             )
         ),
     ],

@@ -14,7 +14,7 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
-from mountlab.report import figure_files
+from mountlab.report import execute, figure_files
 from mountlab.report.sections import answer, box, question, reproduce, trials, versions
 from mountlab.results import info
 from mountlab.results.import_file import Layout, blocks, layout, natural, read_import
@@ -22,6 +22,7 @@ from mountlab.results.imported import import_file, import_patterns
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
+from synthetic_report import execute_here
 
 ROOT = Path(__file__).parents[2]
 DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "how-to" / "import-logs.md"
@@ -366,7 +367,9 @@ def test_parse_shows_figures_and_errors_and_fails_for_the_latter(capsys: pytest.
 def test_import_reports_what_it_read(
     tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """With a page that no kernel makes, which takes seconds."""
     logs(tmp_path, repeats=5)
+    monkeypatch.setattr(execute, "execute", execute_here)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mountlab.results.imported.import_patterns.__kwdefaults__", {"results": results_dir})
     arguments = [

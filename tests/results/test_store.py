@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from contextlib import nullcontext
@@ -304,7 +305,8 @@ def test_finishing_changes_the_status_and_nothing_else(results_dir: Path) -> Non
 def test_the_name_of_a_run_is_time_sweep_and_box_and_is_never_used_again(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trap: rerunning a name deletes the old results."""
+    """Trap: rerunning a name deletes the old results. Nor has any that begins in the same second elsewhere: a run ends
+    its processes on the box by its name, and so would end those of the other."""
 
     class Frozen(datetime):
         @classmethod
@@ -312,11 +314,21 @@ def test_the_name_of_a_run_is_time_sweep_and_box_and_is_never_used_again(
             return datetime(2026, 11, 20, 9, 30, 5, tzinfo=tz)
 
     monkeypatch.setattr(run_writer, "datetime", Frozen)
-    names = []
-    for _ in range(3):
-        names.append(new_run_id(RESOLVED.sweep, BOX, results_dir))
-        (results_dir / names[-1]).mkdir()
-    assert names == ["20261120T093005-tiny-local", "20261120T093005-tiny-local-2", "20261120T093005-tiny-local-3"]
+    digits = iter(["00a1", "00a1", "00b2", "00c3"])
+    monkeypatch.setattr(run_writer.secrets, "token_hex", lambda _: next(digits))
+    here = []
+    for _ in range(2):
+        here.append(new_run_id(RESOLVED.sweep, BOX, results_dir))
+        (results_dir / here[-1]).mkdir()
+    elsewhere = new_run_id(RESOLVED.sweep, BOX, results_dir / "elsewhere")
+    assert here == ["20261120T093005-tiny-local-00a1", "20261120T093005-tiny-local-00b2"]
+    assert elsewhere == "20261120T093005-tiny-local-00c3"
+
+
+def test_a_name_has_digits_that_no_other_run_of_that_second_has(results_dir: Path) -> None:
+    names = {new_run_id(RESOLVED.sweep, BOX, results_dir) for _ in range(20)}
+    assert all(re.fullmatch(r"\d{8}T\d{6}-tiny-local-[0-9a-f]{4}", name) for name in names)
+    assert len({name[-4:] for name in names}) > 15
 
 
 def test_a_directory_that_is_there_is_never_written_over(results_dir: Path) -> None:

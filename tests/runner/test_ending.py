@@ -148,7 +148,7 @@ def test_a_warning_is_a_line_of_words_on_the_command_line(
     assert line.endswith("was torn (6 B: it begins with b'{\"torn'): what it was to say counts as not done")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_killed_processes_left_half_made_goes_with_the_next_that_does_the_same(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -381,7 +381,7 @@ def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None
     assert shape.drift(values) == pytest.approx(np.mean(np.array(orders) >= rising(values)), rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_eight_rounded_trials_are_called_alike_as_seldom_as_all_orders_say() -> None:
     rows = np.round(np.random.default_rng(8).normal(size=(800, 8)))
     for p in (shape.autocorrelated_p(rows), shape.drift_p(rows)):

@@ -221,7 +221,7 @@ def test_the_interval_is_the_published_one() -> None:
     assert chance(4.0, 4, 50, sizes[1]) == pytest.approx(0.025, abs=0.003)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_identical_file_systems_are_found_to_differ_in_5_percent_of_runs_though_turns_differ() -> None:
     """Taking the residual for the error of file systems would raise the alarm in most runs."""
     levels, rng, alarms, careless = crossed(block=5, filesystem=3, bs=4), np.random.default_rng(9), 0, 0
@@ -263,7 +263,7 @@ def test_the_mean_squares_of_a_balanced_split_plot_give_its_variances() -> None:
     assert ours["share"].sum() == pytest.approx(1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("missing", [pytest.param(0.0, marks=pytest.mark.long), 0.15])
 def test_blocks_that_do_nothing_are_not_given_what_turns_do(missing: float) -> None:
     """Turns of 5 %, trials of 2 %: 86 % of the variance lies between turns, none between blocks."""

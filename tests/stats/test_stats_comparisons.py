@@ -406,7 +406,7 @@ def test_no_false_verdict_and_no_miss_in_95_percent_of_sweeps(truth: str, blocks
     assert failed <= allowed_misses(sweeps, 0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_of_each_alone_would_not_do() -> None:
     """The simulation above would show a missing correction."""
     rng, effects = np.random.default_rng(1), EFFECTS["half differ, some each way"]

@@ -69,7 +69,7 @@ def of_spread(n: int) -> Floats:
     return np.exp(0.02 * logs / (logs.std(ddof=1) if n > 1 else 1))[None, :]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("looks", ["any", "once"])
 def test_more_runs_of_either_side_never_tell_less(looks: Looks) -> None:
     """At the same spread each further run makes the interval narrower, also where it is a look more that has a smaller
@@ -178,7 +178,7 @@ def test_a_longer_run_beside_the_same_shorter_one_is_no_further_look() -> None:
     assert not once.left_out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_looking_after_every_block_is_wrong_as_seldom_as_is_said() -> None:
     """At the margin, 5 to 100 blocks: any look that fails, or passes, is wrong. Without shares it is one in four."""
     rng, cases, wrong = np.random.default_rng(15), 150, np.zeros(2)

@@ -14,11 +14,13 @@ from typing import Any
 import nbformat
 from mountlab.jupyter import lab
 from mountlab.results import paths
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 
 WINDOW = {"width": 1280, "height": 900}
 START_S, CELL_S, END_S = 300.0, 600.0, 60.0
 """How long is waited at most: on an idle machine it takes seconds."""
+POLL_MS = 200
+"""How often a page is asked. Playwright would ask at every frame, which keeps a processor busy while it waits."""
 ERRORS = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText .ansi-red-fg'
 
 
@@ -43,16 +45,18 @@ class Server:
     def __init__(self, root: Path, address: str, token: str) -> None:
         self.root, self.address, self.token = root, address, token
 
-    @contextmanager
-    def opened(self, window: BrowserContext, name: str) -> Iterator[OpenNotebook]:
-        """A notebook below notebooks/ in a page of its own, its kernel ready and its first cell selected."""
-        page = window.new_page()
-        page.set_default_timeout(CELL_S * 1000)
-        # A workspace of its own: JupyterLab would open again what was open on the last page.
-        place = f"workspaces/{Path(name).stem}/tree/notebooks/{name}"
-        page.goto(f"{self.address}/lab/{place}?token={self.token}&reset")
-        yield OpenNotebook(page)
-        page.close()
+    def opened(self, page: Page, name: str) -> OpenNotebook:
+        """A notebook below notebooks/, its kernel ready and its first cell selected.
+
+        JupyterLab itself is loaded once in a page, which takes five seconds of a processor: later notebooks are opened
+        beside the first, from its list of files.
+        """
+        if page.url.startswith(self.address):
+            page.locator(".jp-DirListing-item", has_text=name).dblclick()
+        else:
+            page.set_default_timeout(CELL_S * 1000)
+            page.goto(f"{self.address}/lab/tree/notebooks/{name}?token={self.token}&reset")
+        return OpenNotebook(page, name)
 
 
 @contextmanager
@@ -102,17 +106,21 @@ def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapp
 class OpenNotebook:
     """A notebook in the browser, worked with by keyboard."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, name: str) -> None:
         self.page = page
+        tab = page.locator("#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current", has_text=name)
+        self.panel = page.locator(f"[id='{tab.get_attribute('data-id')}']")
+        self.panel.locator(".jp-KernelName", has_text="(.venv)").wait_for()
         self._wait_for_kernel()
-        self.notebook = page.locator(".jp-Notebook")
+        self.notebook = self.panel.locator(".jp-Notebook")
         self.cells = self.notebook.locator(".jp-Cell")
         self._select_first()
 
     def _wait_for_kernel(self) -> None:
         """Until it is there and idle, as the status bar says it: what is run before that is dropped."""
         self.page.wait_for_function(
-            "() => document.querySelector('#jp-main-statusbar')?.textContent.includes('(.venv) | Idle')"
+            "() => document.querySelector('#jp-main-statusbar')?.textContent.includes('(.venv) | Idle')",
+            polling=POLL_MS,
         )
 
     def _select_first(self) -> None:
@@ -121,12 +129,17 @@ class OpenNotebook:
         self.page.keyboard.press("Escape")
         for _ in range(self.cells.count()):
             self.page.keyboard.press("k")
-        self.page.wait_for_selector(".jp-Cell.jp-mod-active[data-windowed-list-index='0']")
+        self.notebook.locator(".jp-Cell.jp-mod-active[data-windowed-list-index='0']").wait_for()
 
     def run(self, count: int) -> None:
         """Shift+Enter in so many cells, from the selected one on; they wait for each other in the kernel."""
         for _ in range(count):
             self.page.keyboard.press("Shift+Enter")
+
+    def run_rest(self) -> None:
+        """The selected cell and all below it."""
+        selected = self.notebook.locator(".jp-Cell.jp-mod-active").get_attribute("data-windowed-list-index")
+        self.run(self.cells.count() - int(selected or 0))
 
     def select(self, start: str) -> None:
         """The cell whose source begins so, as the one that keys go to."""
@@ -144,14 +157,13 @@ class OpenNotebook:
     def wait(self) -> None:
         """Until no cell waits and none runs."""
         self.page.wait_for_function(
-            "() => ![...document.querySelectorAll('.jp-InputPrompt')].some(each => each.textContent.includes('*'))"
+            "() => ![...document.querySelectorAll('.jp-InputPrompt')].some(each => each.textContent.includes('*'))",
+            polling=POLL_MS,
         )
         self._wait_for_kernel()
 
     def wait_for_text(self, text: str) -> None:
-        self.page.wait_for_function(
-            "text => document.querySelector('.jp-Notebook').textContent.includes(text)", arg=text
-        )
+        self.panel.locator(".jp-Notebook", has_text=text).wait_for()
 
     def output_of(self, start: str) -> str:
         """What stands below the cell whose source begins so; also where it is scrolled out of sight, and not drawn."""
@@ -160,4 +172,4 @@ class OpenNotebook:
 
     def errors(self) -> list[str]:
         """Tracebacks and what cells wrote on standard error."""
-        return self.page.locator(ERRORS).all_text_contents()
+        return self.panel.locator(ERRORS).all_text_contents()

@@ -86,7 +86,8 @@ clean_mounts() {
         is_mounted_by_run "$1" "$path" || continue
         if [ "$mode" = clean ]; then
             for _ in 1 2 3 4 5; do
-                if note=$(umount "$path" 2>&1); then gone=1 note=; break; fi
+                # A box that cleans itself at this moment may be first.
+                if note=$(umount "$path" 2>&1) || ! is_mount_point "$path"; then gone=1 note=; break; fi
                 sleep 0.2
             done
         fi
@@ -224,7 +225,7 @@ clean_cgroups() {
         else
             [ -n "$(find "$group" -maxdepth 0 -mmin +1 2>/dev/null)" ] || continue
             [ -z "$(cat "$group/tasks" "$group/cgroup.threads" 2>/dev/null)" ] || continue
-            [ "$mode" = list ] || ! rmdir "$group" || gone=1
+            [ "$mode" = list ] || ! { rmdir "$group" || [ ! -d "$group" ]; } || gone=1
         fi
         say cgroup "$gone" "$(escape "$group")" "$note"
     done
@@ -232,7 +233,7 @@ clean_cgroups() {
 
 empty_cgroup() {
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        rmdir "$1" 2>/dev/null && return
+        rmdir "$1" 2>/dev/null || [ ! -d "$1" ] && return
         { [ ! -w "$1/cgroup.freeze" ] || echo 1 >"$1/cgroup.freeze"; } 2>/dev/null
         cat "$1/tasks" "$1/cgroup.threads" 2>/dev/null | while read -r pid; do kill -s KILL "$pid" 2>/dev/null; done
         { [ ! -w "$1/freezer.state" ] || echo THAWED >"$1/freezer.state"; } 2>/dev/null

@@ -37,10 +37,11 @@ EOT
 }
 
 # Words before the server by which the kernel ends all that it has started when it ends: a PID namespace of its own, '' where
-# this box allows none. An ordinary user needs a user namespace for that, in which he stays who he is.
+# this box allows none. An ordinary user needs a user namespace for that, in which he stays who he is. What others unmount goes
+# there too: else their disks would stay busy as long as the server serves.
 container() {
-    for words in 'unshare -m -p -f --mount-proc --kill-child' \
-        'unshare -U --map-current-user -m -p -f --mount-proc --kill-child'; do
+    for words in 'unshare -m --propagation slave -p -f --mount-proc --kill-child' \
+        'unshare -U --map-current-user -m --propagation slave -p -f --mount-proc --kill-child'; do
         $words true && printf %s "$words" && return
     done 2>/dev/null
 }

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+from scipy import special
 
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
 from mountlab.checks.few import rests_on
@@ -395,7 +395,7 @@ def _p_of_first(levels: Sequence[float]) -> float:
     sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
     if sd == 0:
         return 0.0 if first != later[0] else 1.0
-    return float(2 * scipy.stats.t.sf(abs(first - float(np.mean(later))) / sd, len(later) - 1))
+    return float(2 * special.stdtr(len(later) - 1, -abs(first - float(np.mean(later))) / sd))
 
 
 def unsteady(evidence: Evidence) -> Iterator[Doubt]:

@@ -127,11 +127,20 @@ class ForkedKernel:
         self.send_signal(signal.SIGKILL)
 
 
+_CHANGING = ("PYTEST_CURRENT_TEST",)
+"""Variables that change all the time and that no import reads: a kernel has them, a kernel server does not depend on
+them."""
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _CHANGING}
+
+
 class KernelServer:
     """A running kernel server. It ends when this process does, or when it had nothing to do for a minute."""
 
     def __init__(self) -> None:
-        self.environment, self.directory = dict(os.environ), str(Path.cwd())
+        self.environment, self.directory = _environment(), str(Path.cwd())
         self._kernel: ForkedKernel | None = None
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "mountlab.report.kernel_server"],
@@ -147,7 +156,7 @@ class KernelServer:
     @property
     def is_fit(self) -> bool:
         """Whether it runs, and what it imported it would import again here and now."""
-        return self._process.poll() is None and self.environment == os.environ and self.directory == str(Path.cwd())
+        return self._process.poll() is None and self.environment == _environment() and self.directory == str(Path.cwd())
 
     @property
     def is_busy(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import secrets
 import subprocess
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,9 +46,13 @@ LIBRARIES = (
 
 
 def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
-    """A name that no run has: time, sweep and box. Old results are never overwritten."""
+    """A name that no run has: time, sweep, box, and four digits by chance.
+
+    The digits are for runs of others that begin on the same box in the same second, with results elsewhere: by its name
+    a run knows its processes, and ends them.
+    """
     base = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{sweep.name}-{box.name}"
-    candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
+    candidates = (f"{base}-{secrets.token_hex(2)}" for _ in range(1000))
     return next(name for name in candidates if not (results / name).exists())
 
 

@@ -248,7 +248,7 @@ def _tested(effect: _Effect, error: float, error_df: float) -> tuple[float, floa
     if error == 0:
         return math.inf, 0.0
     f = effect.mean / error
-    return f, float(scipy.stats.f.sf(f, effect.df, error_df))
+    return f, float(scipy.special.fdtrc(effect.df, error_df, f))
 
 
 # ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────

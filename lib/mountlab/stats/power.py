@@ -11,8 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from mountlab.stats.estimates import chi2_quantile
 
 Floats = NDArray[np.float64]
 POWER = 0.80
@@ -89,13 +91,13 @@ def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alp
     it is estimated with the true standard error `se` on so many degrees of freedom. All on the scale of logs."""
     if se == 0:
         return float(abs(true) < bound)
-    critical = float(scipy.stats.t.isf(alpha, degrees))
+    critical = float(-special.stdtrit(degrees, alpha))
     # Both tests reject only where the estimated standard error, s * se, stays below bound / critical.
-    widest = float(scipy.stats.chi2.cdf(degrees * (bound / (critical * se)) ** 2, degrees))
+    widest = float(special.chdtr(degrees, degrees * (bound / (critical * se)) ** 2))
     shares = widest * (_NODES + 1) / 2
-    s = np.sqrt(scipy.stats.chi2.ppf(shares, degrees) / degrees)
+    s = np.sqrt(chi2_quantile(shares, degrees) / degrees)
     room = bound / se - critical * s
-    inside = scipy.stats.norm.cdf(room - true / se) - scipy.stats.norm.cdf(-room - true / se)
+    inside = special.ndtr(room - true / se) - special.ndtr(-room - true / se)
     return float(widest / 2 * (_WEIGHTS @ np.maximum(inside, 0.0)))
 
 
@@ -104,7 +106,7 @@ def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
     _check_share(level, "level")
     blocks = np.asarray(n, dtype=float)
     counts = np.where(blocks >= 2, blocks, math.nan)
-    return np.asarray(scipy.stats.t.isf((1 - level) / 2, counts - 1) / np.sqrt(counts), dtype=float)
+    return np.asarray(-special.stdtrit(counts - 1, (1 - level) / 2) / np.sqrt(counts), dtype=float)
 
 
 def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
@@ -129,7 +131,7 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
     degrees = np.asarray(n, dtype=float) - 1
     known = degrees >= 1
     factor = np.sqrt(
-        degrees / scipy.stats.chi2.ppf(1 - confidence, np.where(known, degrees, 1.0)),
+        degrees / chi2_quantile(1 - confidence, np.where(known, degrees, 1.0)),
         where=known,
         out=np.full(degrees.shape, math.nan),
     )
@@ -139,12 +141,12 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
 @lru_cache(maxsize=64)
 def smallest_effects(power: float, level: float) -> Floats:
     """The smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with n."""
-    from scipy.optimize import elementwise  # takes a while, and only forecasts need it
+    from scipy.optimize import elementwise  # takes a while, and a plan does without
 
     _check_share(power, "power")
     _check_share(level, "level")
     blocks = np.arange(2.0, MOST_BLOCKS + 1)
-    critical = scipy.stats.t.isf((1 - level) / 2, blocks - 1)
+    critical = -special.stdtrit(blocks - 1, (1 - level) / 2)
     # At the upper end the test stands 8 critical values and 8 standard errors off: beyond any power that is asked for.
     bracket = (np.zeros_like(blocks), (8 * critical + 8) / np.sqrt(blocks))
     found: Any = elementwise.find_root(lambda effect, n: _power(effect, n, level) - power, bracket, args=(blocks,))
@@ -162,15 +164,15 @@ def _power(effect: Floats, n: Floats, level: float) -> Floats:
     result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).
     Source: Cohen (1988), chapter 2; Owen (1965).
     """
-    critical = scipy.stats.t.isf((1 - level) / 2, n - 1)
+    critical = -special.stdtrit(n - 1, (1 - level) / 2)
     with np.errstate(invalid="ignore"):
         noncentral = effect * np.sqrt(n)
     steep = critical > _STEEP
-    usual = scipy.stats.nct.sf(np.where(steep, 1.0, critical), n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)))
+    usual = 1 - special.nctdtr(n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)), np.where(steep, 1.0, critical))
     found = np.asarray(np.where(np.isinf(noncentral), 1.0, usual), dtype=float)
     degrees = (np.broadcast_to(n, found.shape)[steep] - 1)[..., None]
     spread = np.maximum(noncentral[steep][..., None] + _NORMAL_NODES, 0) / critical[steep][..., None]
-    found[steep] = scipy.stats.chi2.cdf(degrees * spread**2, degrees) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
+    found[steep] = special.chdtr(degrees, degrees * spread**2) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
     return found
 
 
