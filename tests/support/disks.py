@@ -75,21 +75,11 @@ class Disks:
         return device
 
     def mount(self, device: str, *options: str) -> Path:
-        place = self._seen_by_all() / f"mountlab-mount{len(self.mounts)}"
+        place = self.directory / f"mountlab-mount{len(self.mounts)}"
         place.mkdir()
         command("mount", *options, device, str(place))
         self.undo.callback(command, "umount", str(place))
         self.mounts.append(place)
-        return place
-
-    def _seen_by_all(self) -> Path:
-        """A directory below which what is unmounted goes away in the namespaces of others too, as on a machine with
-        systemd: a trial of another worker holds all mounts of the machine in its own, and so their devices."""
-        place = self.directory / "shared"
-        if not place.exists():
-            place.mkdir()
-            command("mount", "--bind", "--make-shared", str(place), str(place))
-            self.undo.callback(command, "umount", str(place))
         return place
 
     def mount_elsewhere(self, device: str) -> int:

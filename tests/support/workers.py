@@ -6,6 +6,7 @@ starts. Two sessions on one machine, and the user's own runs, never meet.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -17,6 +18,8 @@ NAME = "MOUNTLAB_TESTS"
 PARAMS = Path(__file__).parents[2] / "params"
 MADE_HERE = NAME not in os.environ
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+CLONE_NEWNS, MS_REC, MS_SHARED = 0x20000, 1 << 14, 1 << 20
+"""Of sched.h and mount.h; Python has them from 3.12 on, and has no mount."""
 ROOTS = ("/var/tmp", "/dev/shm")
 """What lies below the mount root and the output root of `local`, as without a file of the user's."""
 
@@ -46,7 +49,18 @@ def remove() -> None:
         shutil.rmtree(PLACE)
 
 
+def _share_mounts() -> None:
+    """Let what is unmounted go away in the mount namespaces of trials too, as on each machine with systemd: else a
+    trial of one worker keeps the devices of all others busy. In a namespace of the session's own."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    libc = ctypes.CDLL(None)
+    if not any(" / / " in line and " shared:" in line for line in mounts) and libc.unshare(CLONE_NEWNS) == 0:
+        libc.mount(None, b"/", None, MS_REC | MS_SHARED, None)
+
+
 PLACE.chmod(0o755)  # tests as another user read below it
+if MADE_HERE:
+    _share_mounts()
 _put_params(PLACE / WORKER / "params")
 os.environ["MOUNTLAB_PARAMS"] = str(PLACE / WORKER / "params")
 os.environ["TMPDIR"] = tempfile.tempdir = str(PLACE / WORKER)
