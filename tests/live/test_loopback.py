@@ -100,17 +100,31 @@ def test_two_that_start_and_stop_at_the_same_moment_agree_on_the_directory_of_ss
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(loopback, "PRIVSEP_DIR", tmp_path / "sshd")
-    monkeypatch.setattr(loopback, "_sshd_runs", lambda: False)
+    monkeypatch.setattr(loopback, "_sshds", dict)
 
     def starts_and_stops(_: int) -> None:
         for _ in range(500):
             loopback._make_privsep_dir()
-            loopback._remove_privsep_dir()
+            loopback._remove_privsep_dir(set())
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(starts_and_stops, range(4)))
     loopback._make_privsep_dir()
     assert (tmp_path / "sshd").is_dir()
+
+
+def test_an_sshd_that_nobody_has_waited_for_needs_no_directory(tmp_path: Path) -> None:
+    """The first process of a container may never ask how the sessions of an sshd ended."""
+    shutil.copy(shutil.which("sleep") or pytest.fail("no sleep"), tmp_path / "sshd")
+    ended, running = (subprocess.Popen([tmp_path / "sshd", seconds]) for seconds in ("0", "60"))
+    try:
+        assert soon(lambda: ended.pid not in loopback._sshds())
+        assert loopback._sshds()[running.pid] == os.getpid()
+        assert ended.returncode is None, "it is still there, and nobody has waited for it"
+    finally:
+        running.kill()
+        running.wait()
+        ended.wait()
 
 
 # --- time limits, lost connections, Ctrl-C ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pwd
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,8 +56,9 @@ def private_sshd(box: Box, forwards: bool = False) -> Iterator[Endpoint]:
             watch(daemon)
             yield _endpoint(directory, port, daemon)
         finally:
+            sessions = {pid for pid, parent in _sshds().items() if daemon and parent == daemon.pid}
             stop(daemon)
-            _remove_privsep_dir()
+            _remove_privsep_dir(sessions)
 
 
 def _needed(box: Box, program: Program) -> str:
@@ -190,21 +191,26 @@ def _make_privsep_dir() -> None:
             (PRIVSEP_DIR / ".mountlab").touch()
 
 
-def _remove_privsep_dir() -> None:
-    """Remove the directory if we made it, unless another sshd (the system's own, or a second Mountlab) needs it now."""
+def _remove_privsep_dir(sessions: Set[int]) -> None:
+    """Remove the directory if we made it, as soon as the sessions of our sshd have ended, unless another sshd (the
+    system's own, or a second Mountlab's) needs it then: the last to end removes it."""
     marker = PRIVSEP_DIR / ".mountlab"
-    if os.geteuid() == 0 and marker.exists() and poll(lambda: not _sshd_runs(), 2.0, every_s=0.05):
-        marker.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
-            PRIVSEP_DIR.rmdir()
+    if os.geteuid() == 0 and marker.exists():
+        poll(lambda: not sessions & _sshds().keys(), 2.0)
+        if not _sshds():
+            marker.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
+                PRIVSEP_DIR.rmdir()
 
 
-def _sshd_runs() -> bool:
-    return any(_comm(process).startswith("sshd") for process in Path("/proc").glob("[0-9]*"))
-
-
-def _comm(process: Path) -> str:
-    try:
-        return (process / "comm").read_text()
-    except OSError:  # it ended meanwhile
-        return ""
+def _sshds() -> dict[int, int]:
+    """The processes of every sshd, and their parents. One that has ended needs nothing, even where its own parent, such
+    as the first process of a container, never asks how it ended."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            name, _, rest = (process / "stat").read_text(errors="replace").partition("(")[2].rpartition(") ")
+            state, parent = rest.split()[:2]
+            if name.startswith("sshd") and state not in "ZX":
+                found[int(process.name)] = int(parent)
+    return found

@@ -30,6 +30,6 @@ rm -rf -- "$directory"
 
 tries=20
 while [ -n "$2" ] && [ "$tries" -gt 0 ] && [ -e "$2/.mountlab" ]; do
-    if ! grep -qs '^sshd' /proc/[0-9]*/comm; then rm -f -- "$2/.mountlab"; rmdir -- "$2"; exit; fi
+    if ! grep -qs '^[0-9]* (sshd.*) [^ZX] ' /proc/[0-9]*/stat; then rm -f -- "$2/.mountlab"; rmdir -- "$2"; exit; fi
     tries=$((tries - 1)); sleep 0.1
 done
