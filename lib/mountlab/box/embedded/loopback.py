@@ -196,7 +196,7 @@ def _remove_privsep_dir(sessions: Set[int]) -> None:
     system's own, or a second Mountlab's) needs it then: the last to end removes it."""
     marker = PRIVSEP_DIR / ".mountlab"
     if os.geteuid() == 0 and marker.exists():
-        poll(lambda: not sessions & _sshds().keys(), 2.0)
+        poll(lambda: not sessions & _sshds().keys(), 2.0, every_s=0.02)
         if not _sshds():
             marker.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
