@@ -56,7 +56,7 @@ def private_sshd(box: Box, forwards: bool = False) -> Iterator[Endpoint]:
             watch(daemon)
             yield _endpoint(directory, port, daemon)
         finally:
-            sessions = {pid for pid, parent in _sshds().items() if daemon and parent == daemon.pid}
+            sessions = {pid for pid, parent in _sshds().items() if daemon is not None and parent == daemon.pid}
             stop(daemon)
             _remove_privsep_dir(sessions)
 
