@@ -28,7 +28,10 @@ GIB = 2**30
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Disks]:
     with ExitStack() as undo:
-        yield Disks(tmp_path, undo)
+        own = Disks(tmp_path, undo)
+        yield own
+        for device in own.loops:
+            position(device).unlink(missing_ok=True)
 
 
 def position(device: str) -> Path:
@@ -52,6 +55,7 @@ def test_data_far_inside_of_a_sparse_file_is_found(made: Disks) -> None:
     disks.write(device, b"x", at=41 * GIB + 77_777)
     refused = claim(device)
     assert f"there is data at byte {41 * GIB + 77_777} " in refused.stderr
+    assert not position(f"{device}.sparse").exists(), "what was found there is its owner's"
     disks.write(device, b"\0", at=41 * GIB + 77_777)
     assert claim(device).returncode == 0
 

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -447,6 +449,15 @@ def test_the_time_limit_is_one_of_the_command_line(made: Path, capsys: pytest.Ca
     for text in ("0s", "60", "infinite", "25h", "-1s"):
         assert main(["query", "SELECT 1", f"--time-limit={text}", "--results", str(made)]) == 2, text
         assert "--time-limit" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_query_as_it_ends_all_else(connection: database.Connection) -> None:
+    press = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    with pytest.raises(KeyboardInterrupt):
+        catalog.ask(connection, ENDLESS["a cross join"], limit_s=30)
+    press.join()
 
 
 @pytest.mark.slow

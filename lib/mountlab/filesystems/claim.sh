@@ -75,7 +75,9 @@ find_way() {
     ! dd if="$device" of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null || direct=iflag=direct
     # dd of coreutils leaves holes where it reads zeros, and compares faster than anything behind a pipe.
     sparse=$CLAIMS/$name.sparse
-    dd if=/dev/zero of="$sparse" bs=65536 count=1 conv=sparse 2>/dev/null && [ "$(stat -c %b -- "$sparse")" = 0 ] || sparse=
+    trap 'rm -f -- "$sparse"' EXIT # what was found on the device is its owner's
+    dd if=/dev/zero of="$sparse" bs=65536 count=1 conv=sparse 2>/dev/null && [ "$(stat -c %b -- "$sparse")" = 0 ] ||
+        { rm -f -- "$sparse" && sparse=; }
 }
 
 # Whether the $2 bytes at $1 are zeros. Sets `seen` to what cmp has to say, and `far` to where that counts from.
@@ -144,7 +146,7 @@ END
 claim() { # HOW
     check_unused # reading may have taken long
     put_mark
-    rm -f -- "$CLAIMS/$name" "$CLAIMS/$name.sparse"
+    rm -f -- "$CLAIMS/$name"
     echo "claimed $device ($said), $1; the mark is bound to its size and ${own:-the name $stable}"
     exit 0
 }
@@ -178,7 +180,6 @@ claim_blank() {
     find_position
     find_way
     read_device
-    rm -f -- "$sparse"
     began_with=$token
     find_token
     [ "$token" = "$began_with" ] || refuse "$device ($said) was written to while it was read"

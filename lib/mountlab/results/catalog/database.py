@@ -198,6 +198,10 @@ def opened(file: Path) -> Iterator[Connection]:
         connection.close()
 
 
+_CTRL_C = "Query interrupted"
+"""What DuckDB makes of Ctrl-C, in the place of a KeyboardInterrupt."""
+
+
 def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     """Run to its signature and problem, of a catalog that can be added to; None where there is no such."""
     if not file.exists():
@@ -235,6 +239,10 @@ def ask(
                 allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}; {MEMORY} of memory",
                 next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
             ) from error
+        except RuntimeError as error:
+            if str(error) != _CTRL_C:
+                raise
+            raise KeyboardInterrupt from error
 
 
 def late_error(limit_s: float) -> InputError:
