@@ -13,7 +13,7 @@ import pytest
 from device_states import claim, guard
 from disks import MIB, THEIRS, Disks
 from mountlab import __main__
-from mountlab.results import paths
+from ownbox import own_box
 
 pytestmark = [
     pytest.mark.box,
@@ -158,11 +158,7 @@ def test_a_write_while_it_is_read_is_seen(made: Disks) -> None:
 def listed(made: Disks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device behind `data` of the box file of the local box."""
     device = made.loop()
-    boxes = tmp_path / "params" / "boxes"
-    boxes.mkdir(parents=True)
-    text = f"embedded: loopback\nmount_root: {tmp_path}/mountlab-root\nscratch: {{data: {made.by_id(device)}}}\n"
-    (boxes / "local.yml").write_text(text)
-    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    own_box(tmp_path, monkeypatch, scratch={"data": str(made.by_id(device))})
     return device
 
 

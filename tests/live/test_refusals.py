@@ -102,7 +102,8 @@ def test_a_box_that_does_not_answer(parameters: Path, capsys: pytest.CaptureFixt
 
 
 def test_mounting_without_the_right_to(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (parameters / "boxes" / "local.yml").write_text("embedded: loopback\nbecome: none\n")
+    box = parameters / "boxes" / "local.yml"
+    box.write_text(f"{box.read_text()}become: none\n")
     code, error = refused(parameters, capsys, {})
     assert code == 2
     assert "the box does not let us mount tmpfs" in error

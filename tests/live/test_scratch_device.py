@@ -24,6 +24,7 @@ from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.runner import run_sweep
+from ownbox import own_box
 from sweeps import DD_WRITE, Silent, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
@@ -50,12 +51,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch
         made = Disks(tmp_path, undo)
         path = made.loop()
         stable = made.by_id(path)
-        boxes = tmp_path / "params" / "boxes"
-        boxes.mkdir(parents=True)
-        (boxes / "local.yml").write_text(
-            f"embedded: loopback\nmount_root: {tmp_path}/mountlab-root\nscratch:\n  data: {stable}\n"
-        )
-        monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+        own_box(tmp_path, monkeypatch, scratch={"data": str(stable)})
         yield Scratch(made, path, stable)
 
 
