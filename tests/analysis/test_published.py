@@ -58,6 +58,25 @@ def test_published_figures_point_where_their_ratio_does(metric: str, ratio: floa
 
 
 @pytest.mark.parametrize(
+    ("published", "low", "high", "told"),
+    [
+        (18.0, 2.2, 20.0, "agrees"),
+        (18.0, 2.2, 7.8, "same direction, smaller"),
+        (1.5, 2.2, 7.8, "same direction, larger"),
+        (1 / 18, 1 / 7.8, 1 / 2.2, "same direction, smaller"),
+        (1 / 1.5, 1 / 7.8, 1 / 2.2, "same direction, larger"),
+    ],
+)
+def test_a_published_ratio_outside_of_our_interval_is_no_agreement(
+    published: float, low: float, high: float, told: str
+) -> None:
+    row = theirs(candidate_value=published, baseline_value=1.0, unit="B/s")
+    verdict = "faster" if published > 1 else "slower"
+    ours = comparison(verdict=verdict, ratio=(low * high) ** 0.5, low=low, high=high)
+    assert agreement(row, ours, smallest_effect=0.02) == told
+
+
+@pytest.mark.parametrize(
     ("low", "high", "told"),
     [
         (0.95, 1.05, "agrees"),
@@ -184,10 +203,11 @@ def test_claims_as_text() -> None:
 
 
 def test_the_sentence_counts() -> None:
-    told: list[Agreement] = ["agrees", "agrees", "contradicts", "undecided", "not measured"]
+    told: list[Agreement] = ["agrees", "agrees", "same direction, smaller", "contradicts", "undecided", "not measured"]
     found = [Beside(theirs(claim="faster"), None, each) for each in told]
     assert agreement_sentence([each.agreement for each in found]) == (
-        "Of 4 published results that were measured, ours agrees with 2, contradicts 1 and is undecided for 1; "
+        "Of 5 published results that were measured, ours agrees with 2, has a smaller effect in the same direction "
+        "than 1, contradicts 1 and is undecided for 1; "
         "1 was not measured."
     )
     assert agreement_sentence([each.agreement for each in found[-1:]]) == "Of 1 published result, none was measured."

@@ -350,8 +350,9 @@ def test_a_disk_that_is_faster_than_its_link_is_implausible() -> None:
     )
 
 
-def test_in_a_virtual_machine_it_is_a_note_and_links_are_not_believed() -> None:
-    assert the_only("implausible", fast(virtualization="kvm")).severity == "note"
+def test_in_a_virtual_machine_it_is_a_doubt_too_and_links_are_not_believed() -> None:
+    """Whether it is a disk at all is what the question is about."""
+    assert the_only("implausible", fast(virtualization="kvm")).severity == "warning"
     links = {"vda": {"bytes_per_s": 1e6, "what": "PCI Express 2.5 GT/s x1"}}
     assert found("implausible", fast(virtualization="kvm", disk_links=links, **FLASH)) == []
 

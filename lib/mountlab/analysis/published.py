@@ -1,4 +1,4 @@
-"""What others published, held against what a run measured: agrees, contradicts, undecided."""
+"""What others published, held against what a run measured: agrees, the same direction only, contradicts, undecided."""
 
 from __future__ import annotations
 
@@ -75,7 +75,17 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
         return _within(ours, theirs.within)
     if ours.verdict == "undecided":
         return "undecided"
-    return "agrees" if ours.verdict == direction(theirs, smallest_effect=smallest_effect) else "contradicts"
+    if ours.verdict != direction(theirs, smallest_effect=smallest_effect):
+        return "contradicts"
+    return _by_size(theirs, ours)
+
+
+def _by_size(theirs: PublishedFigure, ours: Comparison) -> Agreement:
+    """Of two that point the same way: whether a published ratio lies in our interval, and which is larger if not."""
+    if theirs.claim is not None or ours.verdict == "same" or ours.low <= theirs.ratio <= ours.high:
+        return "agrees"
+    smaller = (theirs.ratio > ours.high) == (theirs.ratio > 1)
+    return "same direction, smaller" if smaller else "same direction, larger"
 
 
 def _within(ours: Comparison, bound: float) -> Agreement:

@@ -18,7 +18,9 @@ SIGNS: Mapping[Verdict, str] = {
 }  # fmt: skip
 """A verdict with a sign for those who skim, in the order in which verdicts are counted."""
 AGREEMENT_SIGNS: Mapping[Agreement, str] = {
-    "agrees": "✓ agrees", "contradicts": "✗ contradicts", "undecided": "? undecided", "not measured": "not measured",
+    "agrees": "✓ agrees", "same direction, smaller": "≈ same direction, smaller",
+    "same direction, larger": "≈ same direction, larger", "contradicts": "✗ contradicts", "undecided": "? undecided",
+    "not measured": "not measured",
 }  # fmt: skip
 """How ours stands to what was published, with a sign."""
 _SENTENCES = 4
@@ -374,12 +376,20 @@ def agreement_text(agreement: Agreement, why: str, *, signs: bool = False) -> st
     return AGREEMENT_SIGNS[agreement].replace(" ", "\u00a0") if signs else agreement
 
 
+_SPOKEN: Mapping[Agreement, str] = {
+    "agrees": "agrees with",
+    "same direction, smaller": "has a smaller effect in the same direction than",
+    "same direction, larger": "has a larger effect in the same direction than",
+    "contradicts": "contradicts",
+    "undecided": "is undecided for",
+}
+
+
 def agreement_sentence(found: Sequence[Agreement]) -> str:
     """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
-    counts: dict[Agreement, int] = {each: found.count(each) for each in ("agrees", "contradicts", "undecided")}
+    counts = {spoken: found.count(each) for each, spoken in _SPOKEN.items()}
     measured, missing = sum(counts.values()), len(found) - sum(counts.values())
-    spoken = {"agrees": "agrees with", "contradicts": "contradicts", "undecided": "is undecided for"}
-    parts = [f"{spoken[word]} {count}" for word, count in counts.items() if count]
+    parts = [f"{spoken} {count}" for spoken, count in counts.items() if count]
     absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
     if not measured:
         return f"Of {counted(len(found), 'published result')}, none was measured."

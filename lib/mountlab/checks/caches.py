@@ -268,7 +268,6 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
                 f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
                 f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
                 "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
-                severity="warning" if _bare(evidence.facts) else "note",
                 metrics=f"{side}_",
             )
 

@@ -22,7 +22,7 @@ from mountlab.core import numbers
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
-from mountlab.core.numbers import listed
+from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_seconds
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
@@ -131,17 +131,18 @@ def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
 
 def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
     """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
-    worst: dict[tuple[str, str], tuple[Cell, float]] = {}
+    worst: dict[str, tuple[float, str]] = {}
     for sample in evidence.samples:
-        cv = _cv(sample.values)
-        if cv > max(NOISY_CV, worst.get((sample.cell.id, sample.metric), (sample.cell, 0.0))[1]):
-            worst[sample.cell.id, sample.metric] = (sample.cell, cv)
-    for (_, metric), (cell, cv) in worst.items():
-        message = (
-            f"{metric} varies by {cv:.0%} of its mean from trial to trial (coefficient of variation). Look at "
-            "every trial; longer trials or a quieter box would narrow the interval."
+        worst[sample.cell.id] = max(worst.get(sample.cell.id, (0.0, "")), (_cv(sample.values), sample.metric))
+    noisy = {cell: found for cell, found in worst.items() if found[0] > NOISY_CV}
+    if noisy:
+        cell = max(noisy, key=lambda each: noisy[each][0])
+        cv, metric = noisy[cell]
+        yield Doubt.of_run(
+            f"Of {counted(len(worst), 'cell')}, {len(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
+            f"{NOISY_CV:.0%} from trial to trial (coefficient of variation), most of all {metric} of {cell}, by "
+            f"{cv:.0%}. The intervals hold this noise; longer trials or a quieter box would narrow them."
         )
-        yield Doubt.of_cell(cell, message, metrics=metric)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -473,7 +474,12 @@ CHECKS = (
         severities=("error", "warning"),
         foresee=will_be_too_few,
     ),
-    Check("noisy", too_noisy, "Look at every trial; longer trials or a quieter box narrow the interval."),
+    Check(
+        "noisy",
+        too_noisy,
+        "Look at every trial; longer trials or a quieter box narrow the interval.",
+        severities=("note",),
+    ),
     Check("too-short", too_short, "Give each trial more work.", severities=("note",)),
     Check(
         "rounded",

@@ -12,7 +12,9 @@ from mountlab.core.shown import Shown
 
 Verdict = Literal["faster", "slower", "same", "undecided"]
 Claim = Literal["faster", "slower", "same"]
-Agreement = Literal["agrees", "contradicts", "undecided", "not measured"]
+Agreement = Literal[
+    "agrees", "same direction, smaller", "same direction, larger", "contradicts", "undecided", "not measured"
+]
 """How ours stands to what was published."""
 Severity = Literal["note", "warning", "error"]
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "without effect", "added"]
