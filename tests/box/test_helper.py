@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mountlab.__main__ import main
 from mountlab.box import helper
 from mountlab.box.connection import needs_root
+from mountlab.box.embedded import here
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
@@ -215,7 +216,7 @@ def test_the_sudoers_file_permits_one_program() -> None:
 def test_sudo_takes_the_sudoers_file(tmp_path: Path) -> None:
     file = tmp_path / "rule"
     file.write_text(helper.sudoers("m"))
-    done = subprocess.run(["visudo", "-c", "-q", "-f", str(file)], capture_output=True, text=True, check=False)
+    done = here.run([here.find_program("visudo") or "visudo", "-c", "-q", "-f", str(file)])
     assert done.returncode == 0, done.stderr
 
 

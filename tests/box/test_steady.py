@@ -507,7 +507,7 @@ class TheBoxAlone:
     def __init__(self, lease: Lease, grace_s: float) -> None:
         shutil.rmtree(lease.output_root)
         subprocess.run(opening(lease).argv, check=True)
-        argv = lease_argv(lease, grace_s, "0")
+        argv = lease_argv(lease, grace_s, str(os.getuid()))
         self.lease = lease
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE)
         assert soon(lambda: self.watcher() > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,4 +92,4 @@ def test_a_box_is_checked_by_its_notebook(tmp_path: Path) -> None:
     text = executed.read_text()
     assert "measured here" in text
     assert "5 rounds of equal work took" in text
-    assert "In 0.5 s other programs ran on the processors for" in text
+    assert re.search(r"In \d\.\d s other programs ran on the processors for", text)

@@ -57,6 +57,7 @@ def refused(
     return code, capsys.readouterr().err
 
 
+@pytest.mark.requires_root  # others are refused the mount first
 def test_an_image_larger_than_the_disk_has_room_for(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, error = refused(parameters, capsys, {"filesystems": {"big": {"type": "ext4", "image": "900TiB"}}})
     assert code == 2
@@ -65,6 +66,7 @@ def test_an_image_larger_than_the_disk_has_room_for(parameters: Path, capsys: py
     assert "free in /var/tmp/mountlab-" in error
 
 
+@pytest.mark.requires_root
 def test_a_ram_disk_larger_than_the_memory_allows(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, error = refused(parameters, capsys, {"filesystems": {"t": {"type": "ramfs", "size": "100TiB"}}})
     assert code == 2
@@ -72,6 +74,7 @@ def test_a_ram_disk_larger_than_the_memory_allows(parameters: Path, capsys: pyte
     assert "80% of the available memory" in error
 
 
+@pytest.mark.requires_root
 def test_jobs_that_together_write_more_than_the_file_system_holds(
     parameters: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
