@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -67,3 +68,17 @@ def test_a_disk_is_free_as_soon_as_it_is_unmounted(hold: Hold, made: Disks) -> N
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     finally:
         command("mount", device, str(place))
+
+
+SESSION = """mount --bind --make-shared "$0" "$0" && mkdir "$0/disk" && mount "$1" "$0/disk" &&
+env -u MOUNTLAB_TESTS "$2" -c 'import workers; workers.remove()' && grep -q " $0/disk " /proc/self/mountinfo
+"""
+
+
+def test_a_session_of_these_tests_unmounts_nothing_of_others(made: Disks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor below a shared mount on a machine whose / is not shared, such as a container."""
+    place, device = made.directory / "others", made.loop()
+    ext4(device)
+    place.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "support"))
+    command("unshare", "-m", "--propagation", "private", "sh", "-c", SESSION, str(place), device, sys.executable)
