@@ -39,7 +39,7 @@ def test_a_part_with_nothing_leaves_with_its_heading_and_is_listed_at_the_end() 
         "part(run)",
         "## Three",
         "part(run)",
-        "## Nothing to show\n\n- Two: None was <kept> & asked for.",
+        "### Not in this report\n\n- Two: None was <kept> & asked for.",
     ]
 
 
@@ -66,4 +66,27 @@ def test_a_hidden_heading_begins_no_part() -> None:
 
 def test_several_parts_are_told_in_their_order() -> None:
     cells = [each for name in "abc" for each in (new_markdown_cell(f"## {name}"), shown(html.nothing(f"No {name}.")))]
-    assert sources(*cells) == ["## Nothing to show\n\n- a: No a.\n- b: No b.\n- c: No c."]
+    assert sources(*cells) == ["### Not in this report\n\n- a: No a.\n- b: No b.\n- c: No c."]
+
+
+def test_a_part_within_another_leaves_alone_and_its_place_stays() -> None:
+    told = sources(
+        new_markdown_cell("## Results"),
+        shown(NOTHING),
+        new_markdown_cell("### One"),
+        shown(SOME),
+        new_markdown_cell("### Two"),
+        shown(NOTHING),
+        new_markdown_cell("## Trials"),
+        shown(html.nothing("No trial.")),
+        new_markdown_cell("### Order"),
+        shown(html.nothing("No order.")),
+    )
+    none = "None was <kept> & asked for."
+    assert told == [
+        "## Results",
+        "part(run)",
+        "### One",
+        "part(run)",
+        f"### Not in this report\n\n- Two: {none}\n- Trials: No trial.\n- Order: No order.",
+    ]

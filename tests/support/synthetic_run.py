@@ -23,11 +23,11 @@ from mountlab.tools.fio_series import Series, SeriesPoint
 from scipy import stats
 
 WORKLOADS = (
-    Workload(name="dd-write", tool="dd", options={}),
-    Workload(name="dd-read", tool="dd", options={}, factors={"cache": "cold"}),
-    Workload(name="dd-read", tool="dd", options={}, factors={"cache": "warm"}),
+    Workload(name="dd-write", tool="dd", options={"direction": "write", "conv": "fdatasync"}),
+    Workload(name="dd-read", tool="dd", options={"direction": "read", "cache": "cold"}, factors={"cache": "cold"}),
+    Workload(name="dd-read", tool="dd", options={"direction": "read", "cache": "warm"}, factors={"cache": "warm"}),
     *(
-        Workload(name="fio", tool="fio", options={}, factors={"rw": rw})
+        Workload(name="fio", tool="fio", options={"rw": rw, "end_fsync": True}, factors={"rw": rw})
         for rw in ("read", "write", "randread", "randwrite")
     ),
 )
@@ -78,7 +78,7 @@ def comparison(**changes: Any) -> Comparison:
 
 
 SWEPT = tuple(
-    Workload(name="fio", tool="fio", options={}, factors={"rw": "randread", "bs": bs, "numjobs": jobs})
+    Workload(name="fio", tool="fio", options={"rw": "randread"}, factors={"rw": "randread", "bs": bs, "numjobs": jobs})
     for bs in ("4KiB", "64KiB", "1MiB")
     for jobs in ("1", "4")
 )
@@ -202,7 +202,7 @@ def _metric(workload: Workload) -> str:
 def _sweep(hostile: str, blocks: int, workloads: Sequence[Workload], filesystems: int) -> Sweep:
     workloads = tuple(workloads)
     if hostile:
-        workloads = (*workloads, Workload(name="fio", tool="fio", options={}, factors={"rw": hostile}))
+        workloads = (*workloads, Workload(name="fio", tool="fio", options={"rw": hostile}, factors={"rw": hostile}))
     return Sweep(
         name="ramdisk",
         question=f"How much faster than the disk is a RAM disk, and does it matter which? {hostile}".strip(),

@@ -119,7 +119,12 @@ _OF_OWN_METRICS: Mapping[Verdict, str] = {"faster": "better", "slower": "worse"}
 
 
 def comparison_sentence(
-    comparison: Comparison, *, smallest_effect: float, name_workload: bool = True, doubts: Sequence[str] = ()
+    comparison: Comparison,
+    *,
+    smallest_effect: float,
+    name_workload: bool = True,
+    name_n: bool = True,
+    doubts: Sequence[str] = (),
 ) -> str:
     """One comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
 
@@ -130,7 +135,8 @@ def comparison_sentence(
     if not has_interval(comparison):
         return _without_interval(comparison, under) + doubt
     claim = _CLAIMS[comparison.verdict](comparison, under, smallest_effect)
-    return f"{claim}; {counted_pairs(comparison)}{needed(comparison)}.{doubt}"
+    n = f"; {counted_pairs(comparison)}" if name_n else ""
+    return f"{claim}{n}{needed(comparison)}.{doubt}"
 
 
 def needed(comparison: Comparison) -> str:
@@ -210,22 +216,21 @@ def answer(
 
     Each candidate gets its strongest effect told, and then the strongest that points another way or is of another
     metric, so that a headline never hides a loss. Where nothing is decided, that comes first. `doubts` gives the codes
-    of the caveats of a cell, by cell id; those that weaken every sentence are said once, at the end.
+    of the caveats of a cell, by cell id.
     """
     if not comparisons:
         return [nothing_compared(None, 2)]
     shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
-    about = {id(each): _doubts_about(each, doubts or {}) for each in shown}
-    common = [code for code in about[id(shown[0])] if len(shown) > 1 and all(code in codes for codes in about.values())]
-    own = {key: [code for code in codes if code not in common] for key, codes in about.items()}
     sentences = [
-        comparison_sentence(each, smallest_effect=smallest_effect, name_workload=not alone, doubts=own[id(each)])
+        comparison_sentence(
+            each, smallest_effect=smallest_effect, name_workload=not alone, doubts=doubts_about(each, doubts or {})
+        )
         for each in shown
     ]
     if len(shown) < len(comparisons):
         decided = any(each.verdict != "undecided" for each in comparisons)
         sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
-    return [*sentences, f"All of this is doubtful: {doubt_text(common)}."] if common else sentences
+    return sentences
 
 
 def nothing_compared(baseline: str | None, filesystems: int) -> str:
@@ -237,7 +242,8 @@ def nothing_compared(baseline: str | None, filesystems: int) -> str:
     return "Nothing can be compared: no trial succeeded."
 
 
-def _doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
+def doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
+    """The codes of the caveats that weaken one of its two cells."""
     cells = (cell_id(comparison.candidate, comparison), cell_id(comparison.baseline, comparison))
     return sorted(
         {code for cell in cells for code in doubts.get(doubt_key(cell, comparison.metric), doubts.get(cell, ()))}
@@ -294,7 +300,7 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
         by_candidate.setdefault(each.candidate, []).append(each)
     alike: dict[str, list[str]] = {}
     for name, group in by_candidate.items():
-        alike.setdefault(_tally(group, smallest_effect), []).append(name)
+        alike.setdefault(tally_of(group, smallest_effect), []).append(name)
     tallies = [f"{listed(names)} {'are each' if len(names) > 1 else 'is'} {tally}" for tally, names in alike.items()]
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
 
@@ -305,7 +311,7 @@ def tally(fell: Mapping[Verdict, int], smallest_effect: float, *, none: int = 0)
     return listed([*parts, *([f"without an interval in {none}"] if none else [])])
 
 
-def _tally(group: Sequence[Comparison], smallest_effect: float) -> str:
+def tally_of(group: Sequence[Comparison], smallest_effect: float) -> str:
     """'faster in 6 and undecided in 1 (dd-read cache=warm) of 7 comparisons': exceptions are named if they are few.
     Without a figure of both sides there is no comparison."""
     group = [c for c in group if has_blocks(c)] or group

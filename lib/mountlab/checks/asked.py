@@ -1,11 +1,14 @@
-"""What a workload asks of the page cache: whether it goes past it, reads again and again, flushes what it writes."""
+"""What a workload asks of the page cache: whether it goes past it, reads again and again, flushes what it writes. By
+that, which part of a question its figures answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from mountlab.core.metrics import METRICS
 from mountlab.core.model import Design, Scalar, Workload
+from mountlab.core.names import metric_noun
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_jobs import jobs_of
 from mountlab.tools.fio_options import READS, WRITES
@@ -42,6 +45,45 @@ def asks_direct(workload: Workload) -> bool:
 def cache_state(workload: Workload, design: Design) -> str:
     """cold, warm or as_is: the page cache when the tool starts."""
     return str(workload.options.get("cache") or ("cold" if design.drop_caches else "as_is"))
+
+
+PARTS = (
+    "flushed writes", "unflushed writes", "direct writes", "writes",
+    "cold reads", "warm reads", "direct reads", "reads",
+)  # fmt: skip
+"""The parts of a question that rates of reading and writing answer."""
+
+
+def part_of(workload: Workload, metric: str, design: Design, *, known: bool = True) -> str:
+    """The part of a question that a metric of a workload answers: one of PARTS for a rate of reading or writing, such a
+    part and the metric for a latency or an amount of it, and else the metric.
+
+    'flushed writes', 'cold reads: median read completion latency', 'file rate'. `known`: whether all that was asked of
+    the tool is; of logs from elsewhere it is not.
+    """
+    side = metric.partition("_")[0]
+    if side not in ("read", "write"):
+        return metric_noun(metric)
+    kind = "" if not known else _kind_of_reads(workload, design) if side == "read" else _kind_of_writes(workload)
+    part = f"{kind} {side}s".strip()
+    return part if METRICS.get(metric) in ("B/s", "1/s") else f"{part}: {metric_noun(metric)}"
+
+
+def _kind_of_reads(workload: Workload, design: Design) -> str:
+    own = [each for each in streams(workload) if not each.writes]
+    if own and all(each.direct for each in own):
+        return "direct"
+    return {"cold": "cold", "warm": "warm"}.get(cache_state(workload, design), "")
+
+
+def _kind_of_writes(workload: Workload) -> str:
+    """'' where it is not known, or where some jobs flush and others do not."""
+    kinds = {_kind_of_write(each) for each in streams(workload) if each.writes}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _kind_of_write(each: Stream) -> str:
+    return "direct" if each.direct else "flushed" if each.flushed else "unflushed"
 
 
 def holds_bytes(workload: Workload) -> int:

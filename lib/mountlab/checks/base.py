@@ -155,11 +155,14 @@ class Doubt:
     subject: str = ""
     metrics: str = ""
     severity: Severity | None = None
+    asked: bool = False
 
     @classmethod
-    def of_cell(cls, cell: Cell, message: str, *, severity: Severity | None = None, metrics: str = "") -> Doubt:
+    def of_cell(
+        cls, cell: Cell, message: str, *, severity: Severity | None = None, metrics: str = "", asked: bool = False
+    ) -> Doubt:
         """About one cell, or about the metrics of it that begin like this."""
-        return cls(message=message, scope="cell", subject=cell.id, metrics=metrics, severity=severity)
+        return cls(message=message, scope="cell", subject=cell.id, metrics=metrics, severity=severity, asked=asked)
 
     @classmethod
     def of_filesystem(cls, name: str, message: str, *, severity: Severity | None = None) -> Doubt:
@@ -211,6 +214,7 @@ class Check:
             scope=doubt.scope,
             subject=doubt.subject,
             metrics=doubt.metrics,
+            asked=doubt.asked,
         )
 
 

@@ -58,6 +58,7 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
                 ),
                 severity="note" if asked else "warning",
                 metrics="read_",
+                asked=asked,
             )
 
 
@@ -158,6 +159,7 @@ def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
                 ),
                 severity="note" if asked else "warning",
                 metrics="read_" if cell.workload.tool in ("dd", "fio") else "",
+                asked=asked,
             )
 
 

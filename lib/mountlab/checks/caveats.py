@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.metrics import METRICS
@@ -17,6 +18,7 @@ def doubt_text(codes: Sequence[str]) -> str:
     return f"{listed([spoken_code(code) for code in codes])} (see the caveats)"
 
 
+_CLAUSE_ENDS = (",", ":", ";", ".", "),")
 _SENTENCE_END = re.compile(r"(?<=[a-z)%\"])\.(?= |$)|; |(?<=\d)\.(?= [A-Z])")
 
 
@@ -37,23 +39,47 @@ class CaveatGroup:
         return f"{name} ({counted(len(subjects), scope)})" if subjects and scope != "run" else name
 
     @property
+    def asked(self) -> bool:
+        """Whether the sweep asks for what they note."""
+        return self.caveats[0].asked
+
+    @property
     def seen(self) -> str:
-        """What was seen, in short: the first sentence of the first message, cut where it is long."""
+        """What was seen: the first sentence of the first message; '' where it is too long to stand in a line."""
         line = " ".join(self.caveats[0].message.split())
         sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
-        if len(sentence) <= _LONGEST_SEEN:
-            return sentence
-        return f"{sentence[:_LONGEST_SEEN].rsplit(' ', 1)[0].rstrip('.;:, (')}…"
+        return sentence if len(sentence) <= _LONGEST_SEEN else ""
+
+    @property
+    def differing(self) -> list[tuple[str, str]]:
+        """Each subject with what its message says otherwise than the others: the clauses in which they differ."""
+        words = [caveat.message.split() for caveat in self.caveats]
+        start, end = _common(words), _common([each[::-1] for each in words])
+        return [(caveat.subject, _clauses(own, start, end)) for caveat, own in zip(self.caveats, words, strict=True)]
+
+
+def _common(texts: Sequence[Sequence[str]]) -> int:
+    """How many words all texts have in common from their beginning on."""
+    pairs = zip(*texts, strict=False)
+    return len(list(takewhile(lambda own: len(set(own)) == 1, pairs)))
+
+
+def _clauses(words: Sequence[str], start: int, end: int) -> str:
+    """The words from the clause with the first that is not common, to the end of that with the last."""
+    last = max(len(words) - end, start)
+    first = next((at + 1 for at in range(start - 1, -1, -1) if words[at].endswith(_CLAUSE_ENDS)), 0)
+    stop = next((at + 1 for at in range(max(last - 1, 0), len(words)) if words[at].endswith(_CLAUSE_ENDS)), len(words))
+    return " ".join(words[first:stop]).rstrip(".,;:")
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
-    """Caveats by severity (errors first) and code, in the order in which they were raised."""
+    """Caveats by severity (errors first), code and whether it was asked for, in the order in which they were raised."""
     rank = {"error": 0, "warning": 1, "note": 2}
-    groups: dict[tuple[Severity, str], list[Caveat]] = {}
+    groups: dict[tuple[Severity, str, bool], list[Caveat]] = {}
     for caveat in caveats:
-        groups.setdefault((caveat.severity, caveat.code), []).append(caveat)
+        groups.setdefault((caveat.severity, caveat.code, caveat.asked), []).append(caveat)
     ordered = sorted(groups.items(), key=lambda item: rank[item[0][0]])
-    return [CaveatGroup(code, severity, tuple(members)) for (severity, code), members in ordered]
+    return [CaveatGroup(code, severity, tuple(members)) for (severity, code, _), members in ordered]
 
 
 SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt", "note": "Note"}
@@ -64,17 +90,18 @@ _TOLD_IN_LINE, _LONGEST_SEEN = 2, 90
 
 
 def caveat_line(groups: Sequence[CaveatGroup]) -> str:
-    """All groups in one line; of the first few, unless they are notes, also what was seen.
+    """All groups in one line; of the first few, unless they are notes, also what was seen. Notes are counted only.
 
-    'Do not use: Cache served (1 cell): the page cache answered. Note: Too few (21 cells).'
+    'Do not use: Cache served (1 cell): the page cache answered. 9 notes.'
     """
-    first = {id(group) for group in [each for each in groups if each.severity != "note"][:_TOLD_IN_LINE]}
+    doubts = [group for group in groups if group.severity != "note"]
     lines: dict[Severity, list[str]] = {}
-    for group in groups:
-        line = f"{group.heading}: {group.seen}" if id(group) in first else group.heading
+    for place, group in enumerate(doubts):
+        line = f"{group.heading}: {group.seen}" if place < _TOLD_IN_LINE and group.seen else group.heading
         lines.setdefault(group.severity, []).append(line)
-    told = (f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}" for severity, texts in lines.items())
-    return " ".join(line if line.endswith("…") else f"{line}." for line in told)
+    told = [f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items()]
+    notes = len(groups) - len(doubts)
+    return " ".join([*told, *([f"{counted(notes, 'note')}."] if notes else [])])
 
 
 def _in_line(texts: Sequence[str]) -> str:

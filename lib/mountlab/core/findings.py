@@ -97,6 +97,8 @@ class Caveat(Shown):
     """The cell id, trial id or file system that it is about; '' for the run."""
     metrics: str = ""
     """Of a cell: how the names of the metrics begin that it weakens; '' for all of them."""
+    asked: bool = False
+    """Whether the sweep asks for what it notes (`cache: warm`): nobody needs to be told who wrote the sweep."""
 
 
 @dataclass(frozen=True, kw_only=True)

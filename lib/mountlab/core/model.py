@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeVar
 
+from mountlab.core.findings import Claim
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
 from mountlab.core.shown import Shown
@@ -249,6 +250,9 @@ class Sweep(Shown):
     baseline: str | None = None
     """Name of the file system that the others are compared with."""
     expectation: str = ""
+    """In words."""
+    expected: Mapping[str, Mapping[str, Claim]] = field(default_factory=dict)
+    """Part of the question, or name of a workload, to file system ('': each that is compared) to what is expected."""
     published: tuple[str, ...] = ()
     """Names of files in params/published/."""
     left_out: Mapping[str, str] = field(default_factory=dict)

@@ -23,9 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from mountlab.analysis import verdicts
+from mountlab.analysis import answers
 from mountlab.analysis.compare.two import compare_runs
-from mountlab.checks import caveats
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, read_manifest, safe_parts
 from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_line
@@ -302,13 +301,6 @@ def _published(run: Path, table: str) -> str:
 
 def published_run(run: Run) -> PublishedRun:
     """What the pages of a bundle say of a run, by its figures."""
-    told = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    if run.comparisons:
-        told = verdicts.answer(
-            [verdicts.together(each) for each in run.comparisons],
-            smallest_effect=run.sweep.design.smallest_effect,
-            doubts=caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics),
-        )
     severities = [each.severity for each in run.caveats]
     return PublishedRun(
         run_id=run.info["run_id"],
@@ -318,7 +310,7 @@ def published_run(run: Run) -> PublishedRun:
         created_at=run.info["created_at"],
         finished_at=run.info.get("finished_at") or "",
         status=run.info["status"],
-        sentences=tuple(told),
+        sentences=tuple(map(str, answers.lines(run))),
         trials=len(run.trials),
         caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
     )

@@ -66,9 +66,20 @@ def _sweep_facts(sweep: Sweep) -> Mapping[str, Text]:
         "Blocks": _blocks(sweep),
         "Boxes" if sweep.boxes else "Box": numbers.listed(list(sweep.boxes)) or sweep.box,
         "Left out": ", ".join(f"{name} ({why})" for name, why in sweep.left_out.items()),
-        "Expected": sweep.expectation,
+        "Expected": _expected(sweep),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _expected(sweep: Sweep) -> str:
+    claims = [
+        f"{part}: {f'{name} ' if name else ''}{claim}"
+        for part, own in sweep.expected.items()
+        for name, claim in own.items()
+    ]
+    return " ".join(
+        [*([sweep.expectation] if sweep.expectation else []), *([f"({', '.join(claims)})"] if claims else [])]
+    )
 
 
 def _filesystem(sweep: Sweep, name: str, kind: str) -> str:

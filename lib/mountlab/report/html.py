@@ -32,7 +32,6 @@ _RULES = (
     "caveat p{margin:.25rem 0}",
     "caveat-head{font-weight:600}",
     "caveat-head .badge::after{content:':'}",
-    "answer p:first-child{font-weight:600}",
     "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
     "column{min-width:0;flex:1 1 26rem}",
     "number{text-align:right}",
@@ -341,9 +340,19 @@ def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
 
 def caveat_box(group: CaveatGroup) -> Html:
     """The caveats of one code: what was seen and what to do, and whom it is about."""
+    return _made("caveat", group.severity, SEVERITY_WORDS[group.severity], group.heading, caveat_body(group))
+
+
+def caveat_body(group: CaveatGroup) -> Html:
+    """What the caveats of one code say: the message once, and what differs from subject to subject as a table."""
     alike = len({caveat.message for caveat in group.caveats}) == 1
-    body = _one_message(group.caveats) if alike else _many_messages(group.caveats)
-    return _made("caveat", group.severity, SEVERITY_WORDS[group.severity], group.heading, body)
+    return _one_message(group.caveats) if alike else _many_messages(group)
+
+
+def caveats_table(groups: Sequence[CaveatGroup], *, caption: str) -> Html:
+    """Groups of caveats as rows: what it is about, and what was seen."""
+    rows: list[list[Text]] = [[group.heading, caveat_body(group)] for group in groups]
+    return table([SEVERITY_WORDS[groups[0].severity], "Seen"], [Rows(rows)], caption=caption)
 
 
 def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
@@ -362,7 +371,9 @@ def _one_message(caveats: Sequence[Caveat]) -> Html:
     return joined(paragraph(caveats[0].message), about)
 
 
-def _many_messages(caveats: Sequence[Caveat]) -> Html:
-    """The first in full; the others, which differ in their figures, behind a summary."""
-    lines = [told(caveat.subject, caveat.message) for caveat in caveats]
-    return joined(paragraph(lines[0]), details(f"{len(lines) - 1} more like it", items(lines[1:])))
+def _many_messages(group: CaveatGroup) -> Html:
+    """The first in full; of all what differs from one to the next, behind a summary where they are many."""
+    first, rows = group.caveats[0], group.differing
+    each = table(["Where", "Seen"], [Rows([[subject, seen] for subject, seen in rows])], caption="Each of them")
+    whole = paragraph(told(first.subject, first.message))
+    return joined(whole, details(f"All {len(rows)}", each) if len(rows) > _MOST_SUBJECTS else each)

@@ -5,26 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
+from itertools import takewhile
 from typing import Any
 
 from mountlab.report.html import JUPYTERLAB_STYLE, NOTHING
 
-_HEADING = re.compile(r"##\s+(.+)")
+_HEADING = re.compile(r"###?\s+(.+)")
 _TAG = re.compile(r"<[^>]+>")
+_TOP = 2
 Cell = Mapping[str, Any]
 
 
 def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
-    """The notebook without the parts (from one heading of level 2 to the next) whose cells all say that they have
-    nothing to show; what they say is one list at the end. A preprocessor of nbconvert's; `resources` stay as they are.
+    """The notebook without the parts (from one heading of level 2 or 3 to the next) whose cells all say that they have
+    nothing to show; each is a line at the end. A preprocessor of nbconvert's; `resources` stay as they are.
     """
-    kept, gone = [], []
-    for part in _parts(notebook.cells):
-        said = _nothing_in(part)
-        gone += [f"- {_title(part)}: {said}"] if said else []
-        kept += [] if said else part
+    parts = _parts(notebook.cells)
+    said = {at: _nothing_in(part) for at, part in enumerate(parts)}
+    told = {at: text for at, text in said.items() if text and not _holds_others(at, parts, said)}
+    gone = [f"- {_title(parts[at])}: {text}" for at, text in told.items()]
+    kept = [cell for at, part in enumerate(parts) if at not in told for cell in part]
     if gone:
-        source = "\n".join(["## Nothing to show", "", *gone])
+        source = "\n".join(["### Not in this report", "", *gone])
         kept.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))
     return type(notebook)({**notebook, "cells": kept}), resources
 
@@ -38,6 +40,18 @@ def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
             parts.append([])
         parts[-1].append(cell)
     return [part for part in parts if part]
+
+
+def _holds_others(at: int, parts: Sequence[Sequence[Cell]], said: Mapping[int, str]) -> bool:
+    """Whether a part of level 2 has one of level 3 in it that shows something: then its heading stays."""
+    if _level(parts[at]) > _TOP:
+        return False
+    within = takewhile(lambda each: _level(parts[each]) > _TOP, range(at + 1, len(parts)))
+    return any(not said[each] for each in within)
+
+
+def _level(part: Sequence[Cell]) -> int:
+    return len(part[0]["source"]) - len(part[0]["source"].lstrip("#"))
 
 
 def _title(part: Sequence[Cell]) -> str:

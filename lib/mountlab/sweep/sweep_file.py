@@ -20,6 +20,7 @@ from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
 from mountlab.core.shown import Shown
 from mountlab.core.units import LEVELS, TimeText, parse_seconds
+from mountlab.sweep.expectation_entry import expectation_text, read_expectation
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
 from mountlab.sweep.until_entry import UntilFile, read_until
 from mountlab.sweep.validated import File, check_choices, check_names, validated
@@ -94,8 +95,9 @@ class SweepFile(File):
     """The metrics that the answer is about. Without it the main metrics of each tool."""
     baseline: str | None = None
     """The file system that the others are compared with. Without it nothing is compared."""
-    expectation: str = ""
-    """What you expect to see, written down before: it stands beside the answer."""
+    expectation: str | dict[str, Any] = ""
+    """What you expect to see, written down before: a text, or claims (faster, slower, same) on parts of the question or
+    workloads, which are held against the result: `{says: in words, cold reads: faster, warm reads: {tmpfs: same}}`."""
     published: list[str] | None = None
     """Files of `params/published` whose figures are set beside yours."""
 
@@ -289,7 +291,15 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         design=design,
         metrics=tuple(file.metrics or ()),
         baseline=file.baseline,
-        expectation=file.expectation.strip(),
+        expectation=expectation_text(file.expectation),
+        expected=read_expectation(
+            file.expectation,
+            compared=[fs for fs in filesystems if fs.name != file.baseline],
+            workloads=workloads,
+            metrics=file.metrics or (),
+            design=design,
+            where=f"{where}: expectation",
+        ),
         published=tuple(file.published or ()),
     )
     check_compared(sweep, f"{where}: exclude")

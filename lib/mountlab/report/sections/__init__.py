@@ -16,14 +16,14 @@ from mountlab.report.sections.figures import (
     latencies,
     responses,
 )
-from mountlab.report.sections.first import not_checked, question
+from mountlab.report.sections.first import headline, means, not_checked, question
 from mountlab.report.sections.memory import memory
 from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
 
 __all__ = [
     "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
-    "explained", "fact_text", "inside_trials", "latencies", "left_out", "memory", "not_checked", "options", "overview",
-    "parameters", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
-    "versions",
+    "explained", "fact_text", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
+    "not_checked", "options", "overview", "parameters", "published", "question", "reproduce", "responses",
+    "run_order", "stopping", "tables", "trials", "versions",
 ]  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from mountlab import plots
-from mountlab.analysis import verdicts
+from mountlab.analysis import answers, verdicts
 from mountlab.analysis.run_view import RunView
-from mountlab.checks.caveats import doubts_by_cell, grouped, no_caveats
+from mountlab.checks.caveats import CaveatGroup, grouped, no_caveats
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
@@ -22,7 +22,6 @@ from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import (
     Mean,
     answer_metrics,
-    answering,
     means_of,
     names_of,
     rows_of,
@@ -85,20 +84,34 @@ def _unfinished(run: RunView) -> Text:
 
 
 def answer(run: RunView) -> Html:
-    """The answer in sentences, strongest effect first, and what was expected."""
-    sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    if run.comparisons:
-        sentences = verdicts.answer(
-            answering(run),
-            smallest_effect=run.sweep.design.smallest_effect,
-            doubts=doubts_by_cell(run.caveats, run.sweep.own_metrics),
-        )
-    if (count := sum(map(verdicts.has_blocks, run.comparisons))) > 1:
-        level = numbers.percent(run.sweep.design.level)
-        sentences.append(f"Verdicts and intervals hold at {level} for all {count} comparisons together.")
-    expected = html.paragraph(f"Expected beforehand: {run.sweep.expectation}", kind="meta")
-    told = html.box("answer", *(html.paragraph(sentence) for sentence in sentences))
-    return html.joined(told, expected if run.sweep.expectation else "", _caveat_line(run))
+    """The answer, a line for each part of the question; how it stands to what was expected; the caveats in a line."""
+    told = [html.paragraph(html.told(_capital(line.part), line.text)) for line in answers.lines(run)]
+    return html.joined(html.box("answer", *told), _expected(run), _caveat_line(run))
+
+
+def _expected(run: RunView) -> Html | str:
+    """What was expected beforehand; of what names a part of the question, whether it is so."""
+    rows = [
+        html.told(f"{_HELD[each.held]} {each.part}: {_claim(each)}", f"{each.held} {each.text}")
+        for each in answers.expected(run)
+    ]
+    says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
+    if not rows:
+        return html.paragraph(says, kind="meta") if run.sweep.expectation else ""
+    return html.box("expected", html.paragraph(says, kind="meta"), html.items(rows))
+
+
+_HELD: Mapping[answers.Held, str] = {"confirmed": "✓", "contradicted": "✗", "open": "?", "not measured": "–"}
+
+
+def _claim(each: answers.Expected) -> str:
+    """'tmpfs faster', or 'faster' of all that are compared."""
+    claim = "the same" if each.claim == "same" else each.claim
+    return f"{each.candidate} {claim}".strip()
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _caveat_line(run: RunView) -> Html:
@@ -107,15 +120,26 @@ def _caveat_line(run: RunView) -> Html:
     return html.caveats_alert(grouped(run.caveats))
 
 
+def headline(run: RunView) -> Html:
+    """The answer beside the ratios as a picture: what a first screen has room for."""
+    return html.columns(answer(run), _ratios(run))
+
+
 def overview(run: RunView) -> Html:
     """The ratios as a picture, and the means behind them as a table."""
-    return html.columns(_ratios(run), html.joined(_overview_table(run), *_without_rows(run)))
+    return html.columns(_ratios(run), means(run))
+
+
+def means(run: RunView) -> Html:
+    """The mean of each file system under each workload, and what could not be measured."""
+    return html.joined(_overview_table(run), *_without_rows(run))
 
 
 def _ratios(run: RunView) -> Text:
     """The ratios as a picture; where they are many those of the workloads with the strongest effects, then the others
     behind a summary."""
-    comparisons = sorted((c for c in answering(run) if verdicts.effect(c) >= 0), key=lambda c: -verdicts.effect(c))
+    with_ratio = [each for each in answers.answering(run) if verdicts.effect(each) >= 0]
+    comparisons = sorted(with_ratio, key=lambda each: -verdicts.effect(each))
     if not comparisons:
         return html.paragraph("No ratio to plot.")
     rows = Counter(map(verdicts.workload_of, comparisons))
@@ -262,13 +286,26 @@ def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: st
 
 
 def caveats(run: RunView) -> Html:
-    """Caveats, worst first; or that there is none. What was checked, and what could not be."""
+    """Caveats, worst first: what weakens figures in boxes, notes as a table, behind a summary those on what the sweep
+    asked for; or that there is none. What was checked, and what could not be."""
     passed = html.details(no_caveats(run.checks_passed), html.items(run.checks_passed))
     if not run.caveats:
         return html.joined(html.box("caveat none", passed), not_checked(run))
-    boxes = [html.caveat_box(group) for group in grouped(run.caveats)]
+    groups = grouped(run.caveats)
+    boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
+    notes = [group for group in groups if group.severity == "note"]
     others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
-    return html.joined(*boxes, html.details(others, html.items(run.checks_passed)), not_checked(run))
+    return html.joined(*boxes, *_notes(notes), html.details(others, html.items(run.checks_passed)), not_checked(run))
+
+
+def _notes(groups: Sequence[CaveatGroup]) -> Iterator[Html]:
+    asked = [group for group in groups if group.asked]
+    others = [group for group in groups if not group.asked]
+    if others:
+        yield html.caveats_table(others, caption="Notes: what to know of the figures, which stand")
+    if asked:
+        what = f"{numbers.counted(len(asked), 'note')} on what the sweep asks for"
+        yield html.details(what, html.caveats_table(asked, caption=what), kind="aside")
 
 
 def not_checked(run: RunView) -> Html:

@@ -47,11 +47,6 @@ def answer_metrics(run: RunView) -> list[str]:
     return list(dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics))
 
 
-def answering(run: RunView) -> list[Comparison]:
-    """The comparisons of the metrics that the answer is about."""
-    return [c for c in compared(run) if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
-
-
 @dataclass(frozen=True)
 class Mean:
     """One row of the estimates."""

@@ -1,0 +1,213 @@
+"""The answer of a run by the parts of its question: a line for each, what points another way, and what was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mountlab.analysis import verdicts
+from mountlab.analysis.run_view import AnsweredRun
+from mountlab.checks.asked import part_of
+from mountlab.checks.caveats import doubts_by_cell
+from mountlab.core.findings import Claim, Comparison
+from mountlab.core.metrics import METRICS
+from mountlab.core.names import metric_noun, spoken_code
+from mountlab.core.numbers import counted, listed, percent, ratio_figures
+
+_MOST_PARTS, _MOST_CANDIDATES, _MOST_EXCEPTIONS = 5, 3, 3
+"""Lines of the answer, file systems in one, and exceptions below them; of more it gives the number."""
+Held = Literal["confirmed", "contradicted", "open", "not measured"]
+"""How the result stands to what was expected."""
+
+
+@dataclass(frozen=True)
+class AnswerLine:
+    """One line of an answer, below its part of the question; '' where it is about all of them."""
+
+    part: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.part[:1].upper()}{self.part[1:]}: {self.text}" if self.part else self.text
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What was expected of a part of the question, and how the result stands to it."""
+
+    part: str
+    claim: Claim
+    candidate: str
+    """Of which file system; '' of all that are compared."""
+    held: Held
+    text: str
+
+
+def answering(run: AnsweredRun) -> list[Comparison]:
+    """The comparisons of the metrics that the answer is about, with the intervals that hold for all together."""
+    whole = [verdicts.together(comparison) for comparison in run.comparisons]
+    return [c for c in whole if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
+
+
+def parts_of(run: AnsweredRun, comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
+    """The comparisons by the part of the question that they answer, parts in the order of the sweep. Where all of
+    several workloads answer one part, each workload is a part."""
+    parts: dict[str, list[Comparison]] = {}
+    by_workload: dict[str, list[Comparison]] = {}
+    name_of = _namer(run)
+    for each in comparisons:
+        parts.setdefault(name_of(each), []).append(each)
+        by_workload.setdefault(each.workload, []).append(each)
+    return by_workload if len(parts) == 1 < len(by_workload) <= _MOST_PARTS else parts
+
+
+def _namer(run: AnsweredRun) -> Callable[[Comparison], str]:
+    """What tells the part of the question that a comparison of the run answers."""
+    workloads, known = {workload.label: workload for workload in run.sweep.workloads}, not run.sweep.imported
+
+    def part(each: Comparison) -> str:
+        return part_of(workloads[verdicts.workload_of(each)], each.metric, run.sweep.design, known=known)
+
+    return part
+
+
+def lines(run: AnsweredRun) -> list[AnswerLine]:
+    """The answer: a line for each part of the question, what in a part points another way, and how far it holds. Where
+    nothing is decided, that comes first."""
+    found = answering(run)
+    if not found:
+        return [AnswerLine("", verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems)))]
+    smallest, parts = run.sweep.design.smallest_effect, parts_of(run, found)
+    undecided = all(each.verdict == "undecided" for each in found)
+    doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
+    return [
+        *([AnswerLine("", verdicts.summary(found, smallest))] if undecided else []),
+        *(AnswerLine(part, _part_text(own, smallest, doubts)) for part, own in list(parts.items())[:_MOST_PARTS]),
+        *([AnswerLine("", f"{_more(list(parts)[_MOST_PARTS:])}.")] if len(parts) > _MOST_PARTS else []),
+        *(AnswerLine("", text) for text in _exceptions(parts.values(), smallest)),
+        *_how_far(run, found),
+    ]
+
+
+def _more(parts: Sequence[str]) -> str:
+    return f"{counted(len(parts), 'more part')} of the question ({listed(parts)}): in the results"
+
+
+def _how_far(run: AnsweredRun, answer: Sequence[Comparison]) -> list[AnswerLine]:
+    """The n that all have in common, and at which level the intervals hold."""
+    count = sum(map(verdicts.has_blocks, run.comparisons))
+    if count < 2:
+        return []
+    told = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
+    alike = f"{told.pop()} each. " if len(told) == 1 else ""
+    level = percent(run.sweep.design.level)
+    return [AnswerLine("", f"{alike}Verdicts and intervals hold at {level} for all {count} comparisons together.")]
+
+
+def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
+    """What each file system does in one part of the question, the strongest effect first; those to which the same
+    befell together."""
+    by_candidate: dict[str, list[Comparison]] = {}
+    for each in verdicts.strongest_first(own):
+        by_candidate.setdefault(each.candidate, []).append(each)
+    names = list(by_candidate)
+    groups = {name: by_candidate[name] for name in names[:_MOST_CANDIDATES]}
+    if rest := names[_MOST_CANDIDATES:]:
+        groups[f"the other {len(rest)}"] = [each for name in rest for each in by_candidate[name]]
+    fell: dict[str, list[str]] = {}
+    for name, group in groups.items():
+        fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group)}")
+    (told, *more) = (f"{listed(ranges)}{{}}: {tally}{' each' * (len(ranges) > 1)}" for tally, ranges in fell.items())
+    clauses = [told.format(f" {_as(own)}"), *(clause.format("") for clause in more)]
+    return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
+
+
+def _fell(own: Sequence[Comparison], smallest: float) -> str:
+    """'faster in all 3 comparisons'; of one comparison its verdict, or why it has none."""
+    if len(own) > 1:
+        return verdicts.tally_of(own, smallest)
+    return verdicts.verdict_or_why(own[0], smallest)
+
+
+def _times(own: Sequence[Comparison]) -> str:
+    """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval."""
+    if len(own) == 1:
+        figures = verdicts.compared_figures(own[0])
+        return f"{figures.value} times {figures.interval}".strip()
+    ratios = sorted(each.ratio for each in own if math.isfinite(each.ratio))
+    ends = dict.fromkeys(ratio_figures(each, math.nan, math.nan).value for each in (*ratios[:1], *ratios[-1:]))
+    return f"{' to '.join(ends)} times" if ends else "without a ratio"
+
+
+def _as(own: Sequence[Comparison]) -> str:
+    """'as fast as ext4', 'the 99th-percentile read latency of ext4'."""
+    first = own[0]
+    if METRICS.get(first.metric) in ("B/s", "1/s"):
+        return f"as fast as {first.baseline}"
+    return f"the {metric_noun(first.metric)} of {first.baseline}"
+
+
+def _doubtful(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> str:
+    """' Doubtful in 3 of 6: implausible.', by the caveats of the cells; '' where there is none."""
+    codes = [verdicts.doubts_about(each, doubts) for each in own]
+    weak = [each for each in codes if each]
+    if not weak:
+        return ""
+    names = listed(sorted({spoken_code(code) for each in weak for code in each}))
+    return f" Doubtful{f' in {len(weak)} of {len(own)}' if len(own) > len(weak) else ''}: {names}."
+
+
+def _exceptions(parts: Iterable[Sequence[Comparison]], smallest: float) -> list[str]:
+    """Decided comparisons that point the other way than most of their part, the strongest first."""
+    against = [each for own in parts for each in _against(own)]
+    told = verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]
+    return [f"But {verdicts.comparison_sentence(each, smallest_effect=smallest, name_n=False)}" for each in told]
+
+
+def _against(own: Sequence[Comparison]) -> list[Comparison]:
+    faster = [each for each in own if each.verdict == "faster"]
+    slower = [each for each in own if each.verdict == "slower"]
+    return [] if len(faster) == len(slower) else min(faster, slower, key=len)
+
+
+# ── what was expected ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def expected(run: AnsweredRun) -> list[Expected]:
+    """Each expectation of the sweep that names a part of the question, held against the comparisons of that part."""
+    found, name_of = answering(run), _namer(run)
+    parts = {id(each): (each.workload, name_of(each)) for each in found}
+    return [
+        _held(part, claim, candidate, [c for c in found if part in parts[id(c)] and candidate in ("", c.candidate)])
+        for part, claims in run.sweep.expected.items()
+        for candidate, claim in claims.items()
+    ]
+
+
+def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison]) -> Expected:
+    """One contradiction contradicts; it is confirmed only by every comparison."""
+    against = [each for each in own if each.verdict not in (claim, "undecided")]
+    unclear = [each for each in own if each.verdict == "undecided"]
+    if not any(map(verdicts.has_interval, own)):
+        return Expected(part, claim, candidate, "not measured", "no comparison of it has an interval")
+    if against:
+        text = f"{_count(against, own)}: {listed([_short(each) for each in verdicts.strongest_first(against)[:2]])}"
+        return Expected(part, claim, candidate, "contradicted", text)
+    if unclear:
+        return Expected(part, claim, candidate, "open", f"undecided {_count(unclear, own)}")
+    return Expected(part, claim, candidate, "confirmed", _count(own, own))
+
+
+def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
+    if len(own) == 1:
+        return "in its one comparison"
+    return f"in all {len(own)} comparisons" if len(some) == len(own) else f"in {len(some)} of {len(own)} comparisons"
+
+
+def _short(each: Comparison) -> str:
+    """'tmpfs is slower under dd-read cache=warm, 0.32 times [0.21, 0.74]'."""
+    figures = verdicts.compared_figures(each)
+    times = f"{figures.value} times {figures.interval}".strip()
+    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {times}"
