@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
@@ -10,9 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
-from playwright.sync_api import Browser, Page
+from mountlab.core import disk
+from mountlab.report import execute
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import hostile_report
 
 AA = 4.5
@@ -68,6 +73,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of results/tour, which has the shape of the demo's."""
+    run = tmp_path_factory.mktemp("recorded") / "tour"
+    shutil.copytree(disk.ROOT / "results" / "tour", run)
+    return execute.write_report(run)
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with started() as browser:
         yield browser
@@ -118,17 +131,26 @@ def test_the_plots_are_there(desk: Page) -> None:
 
 def test_the_first_screen_has_question_answer_and_plot(desk: Page) -> None:
     assert desk.title().startswith("How much faster?")
-    for selector in ("h1", ".answer", ".alert", "figure svg", "table"):
+    for selector in ("h1", ".answer", ".alert", "figure svg"):
         box = desk.locator(selector).first.bounding_box()
         assert box
         assert box["y"] < WIDE["height"], selector
 
 
-def test_plot_and_table_stand_side_by_side_on_a_desk(desk: Page) -> None:
-    plot, table = (desk.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in ("figure", "table"))
+def test_answer_and_plot_stand_side_by_side_on_a_desk(desk: Page) -> None:
+    told, plot = (
+        desk.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in (".answer", "figure")
+    )
+    assert told
     assert plot
-    assert table
-    assert plot["x"] + plot["width"] <= table["x"]
+    assert told["x"] + told["width"] <= plot["x"]
+
+
+def test_the_whole_plot_of_the_recorded_run_is_on_the_first_screen(browser: Browser, recorded: Path) -> None:
+    with opened(browser, recorded, viewport={"width": 1280, "height": 800}) as page:
+        plot = page.locator("figure svg").first.bounding_box()
+        assert plot
+        assert plot["y"] + plot["height"] <= 800
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -220,7 +242,13 @@ def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFact
     pdf = tmp_path_factory.mktemp("print") / "report.pdf"
     with opened(browser, report) as page:
         page.locator("#show-code").check()
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
         page.pdf(path=pdf, prefer_css_page_size=True)
+    return pages_of(pdf)
+
+
+def pages_of(pdf: Path) -> list[str]:
+    """The text of each page."""
     done = subprocess.run(
         ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True, timeout=60
     )
@@ -235,10 +263,6 @@ def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
     assert "sections.question" not in whole
 
 
-def test_what_is_closed_on_the_screen_is_open_on_paper(sheets: list[str]) -> None:
-    assert "t0001" in "\n".join(sheets)
-
-
 def test_the_header_of_a_long_table_is_on_every_sheet(sheets: list[str]) -> None:
     with_trials = [sheet for sheet in sheets if len(re.findall(r"^ *t0\d\d\d ", sheet, re.MULTILINE)) > 5]
     assert len(with_trials) > 1
@@ -251,3 +275,59 @@ def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], desk: Page) -> N
     assert len(ends) > 10
     pages = [" ".join(sheet.split()) for sheet in sheets]
     assert [title for title, axis in ends if not any(title in page and axis in page for page in pages)] == []
+
+
+MOST_SHEETS, FEWEST_LINES = 12, 12
+"""Of the recorded run on A4; and the lines of text or of a plot below which a sheet is nearly empty."""
+
+
+def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(
+    browser: Browser, recorded: Path, tmp_path: Path
+) -> None:
+    with opened(browser, recorded) as page:
+        page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    pages = pages_of(tmp_path / "report.pdf")
+    assert len(pages) <= MOST_SHEETS
+    lines = [len([line for line in text.splitlines() if line.strip()]) for text in pages]
+    assert [n for n, count in enumerate(lines[:-1], 1) if count < FEWEST_LINES] == []
+    assert not re.search(r"^ *t0\d\d\d ", "\n".join(pages), re.MULTILINE), "the list of all trials is folded"
+
+
+# --- tables on a phone ------------------------------------------------------------------------------------------------
+
+HIDDEN_HEIGHT = """() => [...document.querySelectorAll('.scroll')].flatMap(box => {
+  const edge = box.getBoundingClientRect().right;
+  return [...box.querySelectorAll('tbody tr')].map(row => {
+    const lines = cell => { const range = document.createRange(); range.selectNodeContents(cell);
+                            return range.getBoundingClientRect().height; };
+    const cells = [...row.cells], seen = cells.filter(cell => cell.getBoundingClientRect().left < edge);
+    return Math.max(...cells.map(lines)) - Math.max(...seen.map(lines));
+  });
+})"""
+"""For every row of a table that scrolls: by how much a column that cannot be seen makes it taller."""
+
+
+def test_no_row_is_tall_for_a_column_that_cannot_be_seen(browser: Browser, recorded: Path) -> None:
+    with opened(browser, recorded, viewport=NARROW) as page:
+        taller = page.evaluate(HIDDEN_HEIGHT)
+    assert len(taller) > 20
+    assert max(taller) < 45, "two lines more than what is seen"
+
+
+def test_a_table_that_scrolls_shows_a_shadow_where_there_is_more(browser: Browser, recorded: Path) -> None:
+    """By pixels: darker within the right edge while there is more to the right, and not after it was scrolled there."""
+    with opened(browser, recorded, viewport=NARROW, color_scheme="light") as page:
+        wide = page.locator(".scroll").filter(has=page.locator("td.number")).nth(1)
+        wide.scroll_into_view_if_needed()
+        assert wide.evaluate("box => box.scrollWidth - box.clientWidth") > 20
+        before = edge_of(wide)
+        wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+        after = edge_of(wide)
+    assert before < 0.97 < after
+
+
+def edge_of(box: Locator) -> float:
+    """How light the right edge of a box is, from 0 to 1."""
+    with Image.open(io.BytesIO(box.screenshot())) as picture:
+        edge = picture.convert("L").crop((picture.width - 6, 0, picture.width, picture.height))
+    return float(np.asarray(edge).mean()) / 255

@@ -25,27 +25,27 @@ _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
 
 _RULES = (
-    "caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
+    ".caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
     "border-left:4px solid var(--jp-border-color1)}",
-    "caveat.warning{border-color:var(--jp-warn-color1)}",
-    "caveat.error{border-color:var(--jp-error-color1)}",
-    "caveat p{margin:.25rem 0}",
-    "caveat-head{font-weight:600}",
-    "caveat-head .badge::after{content:':'}",
-    "columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
-    "column{min-width:0;flex:1 1 26rem}",
-    "number{text-align:right}",
-    "group th{text-align:left}",
-    "scroll{overflow-x:auto}",
-    "scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
-    "scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
-    "facts{margin:.5rem 0}",
-    "facts div{display:flex;gap:1rem}",
-    "facts :is(dt,dd){float:none;width:auto;margin:0}",
-    "facts dt{flex:0 0 12rem;font-weight:600}",
-    "facts dd{min-width:0;overflow-wrap:anywhere}",
+    ".caveat.warning{border-color:var(--jp-warn-color1)}",
+    ".caveat.error{border-color:var(--jp-error-color1)}",
+    ".caveat p{margin:.25rem 0}",
+    ".caveat-head{font-weight:600}",
+    ".caveat-head .badge::after{content:':'}",
+    ".columns{display:flex;flex-wrap:wrap;gap:1rem 2rem}",
+    ".column{min-width:0;flex:1 1 26rem}",
+    ".number{text-align:right}",
+    ".group th{text-align:left}",
+    ".scroll{overflow-x:auto}",
+    ".scroll :is(th,td):where(:not(.number,.interval)){text-align:left}",
+    ".scroll td.code code{white-space:pre-wrap;overflow-wrap:anywhere}",
+    ":is(.facts,.notes){margin:.5rem 0}",
+    ":is(.facts,.notes) div{display:flex;gap:1rem}",
+    ":is(.facts,.notes) :is(dt,dd){float:none;width:auto;margin:0}",
+    ":is(.facts,.notes) dt{flex:0 0 12rem;font-weight:600}",
+    ":is(.facts,.notes) dd{min-width:0;overflow-wrap:anywhere}",
 )
-JUPYTERLAB_STYLE = f"<style>{''.join(f'.jp-OutputArea .{rule}' for rule in _RULES)}</style>"
+JUPYTERLAB_STYLE = f"<style>{''.join(f'.jp-OutputArea {rule}' for rule in _RULES)}</style>"
 """Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
 
 
@@ -101,12 +101,12 @@ _PIECES: Any = ENVIRONMENT.from_string(
 
 {%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
 
-{%- macro details(summary, body, kind) %}
-<details{{ class_of(kind) }}><summary>{{ summary }}</summary>{{ body }}</details>
+{%- macro details(summary, body) %}
+<details><summary>{{ summary }}</summary>{{ body }}</details>
 {%- endmacro %}
 
-{%- macro definitions(pairs) %}
-<dl class="facts">{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
+{%- macro definitions(pairs, kind) %}
+<dl class="{{ kind }}">{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
 {% endmacro %}
 
 {%- macro swatch(name, colour, glyph) %}
@@ -224,14 +224,14 @@ def items(texts: Iterable[Text]) -> Html:
     return _made("items", list(texts))
 
 
-def details(summary: Text, body: Text, *, kind: str = "") -> Html:
-    """A part that the reader opens; printed open, but for kind `aside`, which is printed as the reader left it."""
-    return _made("details", summary, body, kind)
+def details(summary: Text, body: Text) -> Html:
+    """A part that the reader opens; printed as the reader left it."""
+    return _made("details", summary, body)
 
 
-def definitions(pairs: Mapping[str, Text]) -> Html:
-    """Names and what they are, as a definition list."""
-    return _made("definitions", list(pairs.items()))
+def definitions(pairs: Mapping[str, Text], *, kind: str = "facts") -> Html:
+    """Names and what they are, as a definition list; `facts` are short, and stand in several columns."""
+    return _made("definitions", list(pairs.items()), kind)
 
 
 def swatch(name: str, colour: str, glyph: str) -> Html:
@@ -349,10 +349,9 @@ def caveat_body(group: CaveatGroup) -> Html:
     return _one_message(group.caveats) if alike else _many_messages(group)
 
 
-def caveats_table(groups: Sequence[CaveatGroup], *, caption: str) -> Html:
-    """Groups of caveats as rows: what it is about, and what was seen."""
-    rows: list[list[Text]] = [[group.heading, caveat_body(group)] for group in groups]
-    return table([SEVERITY_WORDS[groups[0].severity], "Seen"], [Rows(rows)], caption=caption)
+def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
+    """Groups of caveats as a list: what it is, and beside it what was seen."""
+    return definitions({group.heading: caveat_body(group) for group in groups}, kind="notes")
 
 
 def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:

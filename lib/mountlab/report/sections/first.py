@@ -286,7 +286,7 @@ def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: st
 
 
 def caveats(run: RunView) -> Html:
-    """Caveats, worst first: what weakens figures in boxes, notes as a table, behind a summary those on what the sweep
+    """Caveats, worst first: what weakens figures in boxes, notes as a list, behind a summary those on what the sweep
     asked for; or that there is none. What was checked, and what could not be."""
     passed = html.details(no_caveats(run.checks_passed), html.items(run.checks_passed))
     if not run.caveats:
@@ -302,10 +302,11 @@ def _notes(groups: Sequence[CaveatGroup]) -> Iterator[Html]:
     asked = [group for group in groups if group.asked]
     others = [group for group in groups if not group.asked]
     if others:
-        yield html.caveats_table(others, caption="Notes: what to know of the figures, which stand")
+        yield html.caveat_notes(others)
     if asked:
-        what = f"{numbers.counted(len(asked), 'note')} on what the sweep asks for"
-        yield html.details(what, html.caveats_table(asked, caption=what), kind="aside")
+        yield html.details(
+            f"{numbers.counted(len(asked), 'note')} on what the sweep asks for", html.caveat_notes(asked)
+        )
 
 
 def not_checked(run: RunView) -> Html:

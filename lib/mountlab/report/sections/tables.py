@@ -31,7 +31,7 @@ def tables(run: RunView) -> Html:
     said = _Said.of(run)
     shown = [_metric_table(run, metric, said) for metric in main if metric in measured]
     rest = html.joined(*(_metric_table(run, metric, said) for metric in others))
-    hidden = html.details(numbers.counted(len(others), "more metric"), rest, kind="aside") if others else ""
+    hidden = html.details(numbers.counted(len(others), "more metric"), rest) if others else ""
     return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
 
 
