@@ -144,7 +144,7 @@ def test_caveats_or_the_checks_that_passed() -> None:
         sections.caveats(synthetic_run(caveats=False))
     )
     told = repr(sections.caveats(RUN))
-    assert told.index("Do not use") < told.index("Doubt") < told.index("Note")
+    assert told.index("Do not use") < told.index("Doubt") < told.index("Few trials")
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
