@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import nbformat
 import pytest
-from mountlab.report import html
+from mountlab.report import execute, html
 from mountlab.report.outline import without_empty_parts
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -90,3 +91,20 @@ def test_a_part_within_another_leaves_alone_and_its_place_stays() -> None:
         "part(run)",
         f"### Not in this report\n\n- Two: {none}\n- Trials: No trial.\n- Order: No order.",
     ]
+
+
+def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
+    notebook = nbformat.read(execute.NOTEBOOK, as_version=4)
+    sources = [cell.source.splitlines()[0] for cell in notebook.cells if cell.source]
+    headings = [line.removeprefix("## ") for line in sources if line.startswith("## ")]
+    assert [heading.split(":")[0] for heading in headings] == [
+        "Caveats",
+        "Options in effect",
+        "Results",
+        "Trials",
+        "Published figures beside ours",
+        "What explains how much",
+        "Appendix",
+    ]
+    first = next(at for at, line in enumerate(sources) if line.startswith("## "))
+    assert sources.index("sections.question(the_run)") < sources.index("sections.headline(the_run)") < first
