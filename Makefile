@@ -39,7 +39,7 @@ help: ## this list
 env: ## the Python environment, .venv, from requirements.lock
 	@lib/env.sh
 
-demo: env ## measure this machine's memory and disk for about two minutes, and write the report
+demo: env ## measure this machine's memory and disk for about four minutes, and write the report
 	@$(PY) -m mountlab demo $(ARGS)
 
 plan: ## SWEEP= [BOX=]: what would run, what would be formatted, how long; changes nothing
@@ -77,7 +77,7 @@ batch: ## BATCH= [SCHEDULER=tcp://HOST:8786] [ARGS=--plan]: many sweeps, boxes a
 	@lib/env.sh
 	@$(PY) -m mountlab batch "$(BATCH)" $(if $(SCHEDULER),--scheduler "$(SCHEDULER)") $(ARGS)
 
-studies: env ## the published studies at small size, with their figures and conclusions beside ours: about 40 minutes
+studies: env ## the published studies at small size, with their figures and conclusions beside ours: about 45 minutes
 	@$(PY) -m mountlab batch params/batches/studies.yml $(ARGS)
 
 publish: ## RUNS= [ARGS=]: a folder and a zip of runs that stand alone, without the names of machines and people

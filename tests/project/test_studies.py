@@ -93,6 +93,12 @@ B_MOUNT = "size=64m"
 B_WRITE = "dd if=/dev/zero bs=64k count=1k conv=fdatasync"
 
 
+def one_dd(plan: Plan, name: str, **factors: str) -> tuple[str, ...]:
+    """dd itself, which a script runs again and again."""
+    argv = one(plan, name, **factors)
+    return argv[argv.index("dd") :]
+
+
 @pytest.mark.parametrize(
     ("sweep", "mount", "write"), [("a-ramdisk", A_MOUNT, A_WRITE), ("b-tmpfs-cloud", B_MOUNT, B_WRITE)], ids=["A", "B"]
 )
@@ -101,10 +107,10 @@ def test_the_dd_of_a_study_is_its_own(sweep: str, mount: str, write: str) -> Non
     argv = mounts(plan)["tmpfs"]
     assert argv[:3] == ("mount", "-t", "tmpfs")
     assert mount_options(argv) == options(mount)
-    theirs, ours = assignments(write.split()), assignments(one(plan, "dd-write"))
+    theirs, ours = assignments(write.split()), assignments(one_dd(plan, "dd-write"))
     assert {key: value for key, value in ours.items() if key != "of"} == theirs
     for cache in ("cold", "warm"):  # before and after drop_caches; right after the file was written
-        read = assignments(one(plan, "dd-read", cache=cache))
+        read = assignments(one_dd(plan, "dd-read", cache=cache))
         assert {key: read[key] for key in ("bs", "count", "of")} == {
             "bs": theirs["bs"],
             "count": theirs["count"],

@@ -37,7 +37,14 @@ def sweep(
         "question": "Does it work?",
         "filesystems": filesystems or {"tmpfs": TMPFS},
         "workloads": workloads or {"dd-write": DD_WRITE},
-        "design": {"repeats": 2, "warmup": 0, "seed": 7, "trial_timeout": "60s", **(design or {})},
+        "design": {
+            "repeats": 2,
+            "warmup": 0,
+            "seed": 7,
+            "trial_timeout": "60s",
+            "shortest_trial": "0s",
+            **(design or {}),
+        },
         **more,
     }
     return resolve(raw, where="tests")

@@ -251,7 +251,7 @@ def _expected(trial: PlannedTrial) -> list[tuple[str, ...]]:
     written = [("sh", "-c", 'printf %s "$1" >"$2"', "write", text, path) for path, text in command.files.items()]
     outer = ("timeout", "-k", "5", f"{command.timeout_s + 15:g}")
     limited = (*outer, "timeout", "-k", "5", f"{command.timeout_s:g}", *command.argv)
-    return [*written, *command.prepare, *command.warm, limited]
+    return [*written, *command.prepare, *trial.ready, limited]
 
 
 def _directory(plan: Plan, trial: PlannedTrial) -> str:

@@ -455,7 +455,53 @@ def test_a_read_prepares_its_file_and_warms_the_cache_where_asked() -> None:
     directory = f"{MNT}/tmpfs/t0001"
     assert "cache=warm" in script(the_plan)
     assert f"prepare() {{ dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 conv=fsync; }}" in script(the_plan)
-    assert f"warm() {{ dd if={directory}/dd.img of=/dev/null bs=1048576 count=8; }}" in script(the_plan)
+    read = f"dd if={directory}/dd.img of=/dev/null bs=1048576 count=8"
+    assert f"warm() {{ {read} && {read}; }}" in script(the_plan), "on its second read a page becomes active"
+
+
+def ready(the_plan: Plan) -> dict[str, list[tuple[str, ...]]]:
+    """Cell to what is done right before the measured command, without the trial's own directory, and that itself."""
+    own = {trial.cell.id: (trial.trial_id, (*trial.ready, trial.command.argv)) for trial in the_plan.trials}
+    return {
+        cell: [tuple(word.replace(trial_id, "T") for word in argv) for argv in done]
+        for cell, (trial_id, done) in own.items()
+    }
+
+
+@pytest.mark.parametrize("workload", [DD_READ, {**FIO, "rw": "read", "cache": ["cold", "warm"]}], ids=["dd", "fio"])
+def test_a_file_that_memory_holds_is_read_as_often_before_cold_reads_as_before_warm_ones(
+    workload: dict[str, Any],
+) -> None:
+    """The negative control: dropping the caches of tmpfs only moves its pages to another list, from which the next
+    reads bring them back, and that was what made warm reads of tmpfs slower than cold ones."""
+    filesystems = {"t": TMPFS, "r": RAMFS, "e": EXT4, "o": {"type": "overlay", "over": TMPFS}}
+    done = ready(plan(filesystems=filesystems, workloads={"w": workload}))
+    for name in ("t", "r", "o"):
+        cold, warm = done[f"{name}/w cache=cold"], done[f"{name}/w cache=warm"]
+        assert cold[:-1] == warm[:-1]
+        assert len(cold) == 3
+    assert len(done["e/w cache=cold"]) == 1, "a device can be read cold"
+    assert len(done["e/w cache=warm"]) == 3
+
+
+def test_a_directory_of_a_file_system_in_memory_cannot_be_read_cold_either() -> None:
+    own = {"shm": {"type": "dir", "path": "/dev/shm"}, "disk": {"type": "dir", "path": "/srv/data"}}
+    facts = {**FACTS, "memory_directories": ["/dev/shm"]}
+    done = ready(plan(facts, filesystems=own, workloads={"w": DD_READ}))
+    assert {cell: len(commands) for cell, commands in done.items() if "cold" in cell} == {
+        "shm/w cache=cold": 3,
+        "disk/w cache=cold": 1,
+    }
+
+
+def test_what_is_left_as_it_is_is_not_read_before() -> None:
+    done = ready(plan(workloads={"w": {**DD_READ, "cache": "as_is"}}))
+    assert [len(commands) for commands in done.values()] == [1]
+
+
+def test_a_write_is_not_read_before() -> None:
+    done = ready(plan(workloads={"d": DD_WRITE, "f": {**FIO, "rw": "write"}}))
+    assert [len(commands) for commands in done.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(

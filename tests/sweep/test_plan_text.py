@@ -72,6 +72,12 @@ def test_the_text_says_what_where_and_how_long() -> None:
     assert "\n             /srv/data/mountlab-r1-d\n" in text
 
 
+def test_the_text_says_how_long_a_trial_should_measure_unless_that_is_switched_off() -> None:
+    assert "measured " not in plan_text(make(), SURVEYED)
+    the_plan = make_plan(sweep(design={"shortest_trial": "1s"}).sweep, BOX, FACTS, run_id="r1", owner="me", seed=1)
+    assert "\nmeasured     1.00 s or more in each trial, or a caveat says so\n" in plan_text(the_plan, FACTS)
+
+
 def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> None:
     text = plan_text(make(), SURVEYED)
     for line in (
@@ -89,7 +95,10 @@ def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> Non
     assert "refuse()" not in text
     assert text.count("    measure  dd if=") == 2
     assert text.count("    prepare  dd if=/dev/zero") == 2
-    assert text.count("    warm     dd if=") == 1
+    assert text.count("    ready    dd if=") == 2
+    read_twice = "dd.img of=/dev/null bs=1048576 count=8   (2 times)"
+    assert text.count(f"{read_twice}\n") == 1, "warm"
+    assert text.count(f"{read_twice}   (on t only)\n") == 1, "cold, where that is not possible"
     assert text.endswith("add --json.")
 
 

@@ -96,7 +96,7 @@ def test_preparation_and_a_warm_cache() -> None:
     own = workload(prepare="cp -r {source} {directory}", source="/usr/share/doc", cache="warm")
     command = COMMAND.command(own, "/m/t1", "/o/t1")
     assert command.prepare == (("cp", "-r", "/usr/share/doc", "/m/t1"),)
-    assert command.warm[0][:2] == ("find", "/m/t1")
+    assert command.fill[0][:2] == ("find", "/m/t1")
     assert command.cache == "warm"
     assert refused(cache="warm").where.endswith(".cache")
 

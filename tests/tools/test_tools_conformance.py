@@ -168,7 +168,7 @@ def test_the_resolution_of_its_clock_is_a_positive_number_of_seconds(tool: Tool)
 def test_commands_are_lists_of_plain_words(tool: Tool, number: int) -> None:
     own = workload(tool, number)
     command = tool.command(own, DIRECTORY, OUTPUT)
-    for argv in (command.argv, *command.prepare, *command.warm):
+    for argv in (command.argv, *command.prepare, *command.drop, *command.fill):
         assert argv
         assert all(isinstance(word, str) and word and "\n" not in word for word in argv)
     assert {*command.argv} & {program.name for program in tool.programs_for(own)}
@@ -177,7 +177,7 @@ def test_commands_are_lists_of_plain_words(tool: Tool, number: int) -> None:
 @each_example
 def test_commands_touch_only_the_two_directories_that_they_were_given(tool: Tool, number: int) -> None:
     command = tool.command(workload(tool, number), DIRECTORY, OUTPUT)
-    for argv in (command.argv, *command.prepare, *command.warm):
+    for argv in (command.argv, *command.prepare, *command.drop, *command.fill):
         for word in argv:
             for path in re.findall(r"(?:^|=)(/.*)", word):
                 assert path.startswith((DIRECTORY, OUTPUT)) or path in ("/dev/zero", "/dev/null", "/dev/urandom"), word
@@ -332,16 +332,16 @@ GOLDEN: dict[str, list[Golden]] = {
         ("metrics", {"elapsed": {"pattern": "(x)", "unit": "s"}}, {}, ["answers: file_rate => elapsed"]),
         ("space", "2MiB", {}, ["space: 1048576 => 2097152"]),
         ("time", "9s", {}, ["expected: 10.1 => 9.1"]),
-        ("prepare", "mkdir {directory}/sub", {}, [f"prepare: => mkdir {DIRECTORY}/sub"]),
+        (
+            "prepare",
+            "mkdir {directory}/sub",
+            {},
+            [f"prepare: => mkdir {DIRECTORY}/sub", f"fill: => find {DIRECTORY} -type f -exec cat {{}} +"],
+        ),
         ("version", "mybench -V", {}, ['version: sh -c sha256sum "$(command -v "$1")" checksum =>', "version: => -V"]),
         ("ok_status", "0 3", {}, ["fails at: 3 =>"]),
         ("cache", "cold", {}, ["cache: => cold"]),
-        (
-            "cache",
-            "warm",
-            {"prepare": "mkdir {directory}/sub"},
-            [f"warm: => find {DIRECTORY} -type f -exec cat {{}} +", "cache: => warm"],
-        ),
+        ("cache", "warm", {"prepare": "mkdir {directory}/sub"}, ["cache: => warm"]),
     ],
     "dd": [
         (
@@ -352,6 +352,7 @@ GOLDEN: dict[str, list[Golden]] = {
                 f"argv: if=/dev/zero of={DIRECTORY}/dd.img => if={DIRECTORY}/dd.img of=/dev/null",
                 "argv: conv=fdatasync =>",
                 f"prepare: => dd if=/dev/zero of={DIRECTORY}/dd.img bs=1048576 count=8 conv=fsync",
+                f"fill: => dd if={DIRECTORY}/dd.img of=/dev/null bs=1048576 count=8",
             ],
         ),
         (
@@ -377,13 +378,9 @@ GOLDEN: dict[str, list[Golden]] = {
         ("oflag", "dsync", {}, ["argv: => oflag=dsync"]),
         ("oflag", "sync", {}, ["argv: => oflag=sync"]),
         ("iflag", "direct", {"direction": "read"}, ["argv: => iflag=direct"]),
+        ("runtime", "2s", {"runtime": "1s"}, ["argv: 1000000 => 2000000"]),
         ("cache", "cold", {}, ["cache: => cold"]),
-        (
-            "cache",
-            "warm",
-            {"direction": "read"},
-            [f"warm: => dd if={DIRECTORY}/dd.img of=/dev/null bs=1048576 count=8", "cache: => warm"],
-        ),
+        ("cache", "warm", {"direction": "read"}, ["cache: => warm"]),
     ],
     "filebench": [
         (
@@ -441,6 +438,7 @@ GOLDEN: dict[str, list[Golden]] = {
             [
                 "argv: --rw=write => --rw=randread",
                 f"prepare: => {LAID_OUT} --rw=randread --size=67108864 --create_only=1 --eta=never",
+                f"fill: => find {DIRECTORY} -type f -exec cat {{}} +",
             ],
         ),
         ("rw", "randwrite", {}, ["argv: --rw=write => --rw=randwrite"]),
@@ -478,12 +476,7 @@ GOLDEN: dict[str, list[Golden]] = {
         ),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "as_is", {}, ["argv: => --invalidate=0", "cache: => as_is"]),
-        (
-            "cache",
-            "warm",
-            {"rw": "read"},
-            ["argv: => --invalidate=0", f"warm: => find {DIRECTORY} -type f -exec cat {{}} +", "cache: => warm"],
-        ),
+        ("cache", "warm", {"rw": "read"}, ["argv: => --invalidate=0", "cache: => warm"]),
         *(
             (name, value, {}, [f"argv: => --{name}={int(value) if value in (True, False) else value}"])
             for name, value in HANDED_THROUGH.items()
@@ -539,7 +532,7 @@ def parts_of(command: Command) -> dict[str, list[str]]:
     return {
         "argv": words_of(command.argv),
         "prepare": [word for argv in command.prepare for word in argv],
-        "warm": [word for argv in command.warm for word in argv],
+        "fill": [word for argv in command.fill for word in argv],
         "cache": [command.cache or ""],
         **own,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def test_a_write_is_one_command_with_nothing_prepared(options: dict[str, Scalar]
     """Trap: dd writes timed without a flush. conv=fdatasync is the default."""
     command = Dd().command(workload(**options), "/m/t", "/out")
     assert " ".join(command.argv) == argv
-    assert (command.prepare, command.warm, command.cache) == ((), (), None)
+    assert (command.prepare, command.fill, command.cache) == ((), (), None)
 
 
 def test_a_read_reads_a_file_that_was_written_and_flushed_before() -> None:
@@ -58,7 +60,8 @@ def test_a_read_reads_a_file_that_was_written_and_flushed_before() -> None:
         "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fsync"
     ]
     assert " ".join(command.argv) == "dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"
-    assert (command.warm, command.cache) == ((), None)
+    assert [" ".join(argv) for argv in command.fill] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"]
+    assert command.cache is None
 
 
 def test_a_direct_read_says_so_to_dd() -> None:
@@ -66,11 +69,87 @@ def test_a_direct_read_says_so_to_dd() -> None:
     assert command.argv[-1] == "iflag=direct"
 
 
-@pytest.mark.parametrize(("cache", "warm"), [("warm", 1), ("cold", 0), ("as_is", 0)])
-def test_only_a_warm_read_reads_the_file_once_before(cache: str, warm: int) -> None:
-    command = Dd().command(workload(direction="read", cache=cache), "/m/t", "/out")
-    assert command.cache == cache
-    assert [" ".join(argv) for argv in command.warm] == ["dd if=/m/t/dd.img of=/dev/null bs=1048576 count=8"] * warm
+@pytest.mark.parametrize("cache", ["warm", "cold", "as_is"])
+def test_what_is_asked_of_the_cache_changes_no_command_of_dd(cache: str) -> None:
+    plain, asked = (Dd().command(workload(direction="read", **more), "/m/t", "/out") for more in ({}, {"cache": cache}))
+    assert (asked.argv, asked.prepare, asked.fill, asked.cache) == (plain.argv, plain.prepare, plain.fill, cache)
+
+
+def run(command: tuple[str, ...], path: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C", **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+FAKE = """#!/bin/sh
+echo "$*" >> {calls}
+case $* in *nocache*) exit {evicted} ;; esac
+echo '8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.4 s, 21 MB/s' >&2
+exit {status}
+"""
+
+
+def passes_of(tmp_path: Path, options: dict[str, Any], *, status: int = 0, evicted: int = 0) -> tuple[Any, list[str]]:
+    """What a workload's command did with a dd that always takes 0.4 s, and how it called that."""
+    calls, fake = tmp_path / "calls", tmp_path / "dd"
+    fake.write_text(FAKE.format(calls=calls, status=status, evicted=evicted))
+    fake.chmod(0o755)
+    done = run(Dd().command(workload(**options), str(tmp_path), "/out").argv, str(tmp_path))
+    return done, calls.read_text().splitlines()
+
+
+def test_with_a_runtime_dd_runs_again_until_its_runs_took_so_long(tmp_path: Path) -> None:
+    done, calls = passes_of(tmp_path, {"runtime": 1.0})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert calls == [f"if=/dev/zero of={tmp_path}/dd.img bs=1048576 count=8 conv=fdatasync"] * 3
+    rows = Dd().parse(workload(runtime=1.0), said(done.stderr))
+    assert {row.metric: row.value for row in rows} == pytest.approx(
+        {"write_bandwidth": 8388608 / 0.4, "elapsed": 1.2, "bytes": 3 * 8388608}
+    )
+
+
+@pytest.mark.parametrize(("cache", "evicts"), [("cold", True), ("warm", False), ("as_is", False)])
+def test_a_cold_read_forgets_its_file_before_each_further_run(tmp_path: Path, cache: str, evicts: bool) -> None:
+    read = f"if={tmp_path}/dd.img of=/dev/null bs=1048576 count=8"
+    forget = [f"if={tmp_path}/dd.img iflag=nocache count=0"] * evicts
+    _, calls = passes_of(tmp_path, {"direction": "read", "runtime": 1.0, "cache": cache})
+    assert calls == [read, *forget, read, *forget, read]
+
+
+def test_a_run_that_fails_ends_the_trial_with_its_status_and_words(tmp_path: Path) -> None:
+    done, calls = passes_of(tmp_path, {"runtime": 1.0}, status=3)
+    assert (done.returncode, len(calls)) == (3, 1)
+    assert "copied" in done.stderr
+    cold = {"direction": "read", "runtime": 1.0, "cache": "cold"}
+    done, calls = passes_of(tmp_path, cold, evicted=1)
+    assert done.returncode == 1
+    assert "could not be dropped for the next pass" in done.stderr
+
+
+def test_the_real_dd_is_timed_by_its_own_summaries(tmp_path: Path) -> None:
+    for options in ({}, {"direction": "read", "cache": "cold"}):
+        own = workload(**options, runtime=0.05, conv="none")
+        done = run(Dd().command(own, str(tmp_path), "/out").argv)
+        found = {row.metric: row.value for row in Dd().parse(own, said(done.stderr, done.returncode))}
+        assert found["elapsed"] >= 0.05
+        assert found["bytes"] % (8 * 1048576) == 0
+
+
+def test_what_stopped_before_its_runtime_gives_no_figures() -> None:
+    """A killed run looks like a good one."""
+    once = "8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.4 s, 21 MB/s\n"
+    with pytest.raises(ToolError, match="stopped early"):
+        Dd().parse(workload(runtime=1.0), said(once * 2))
+    with pytest.raises(ToolError, match="did not copy what was asked"):
+        Dd().parse(workload(runtime=1.0, count=9), said(once * 3))
+
+
+def test_a_runtime_of_nothing_is_refused_and_so_are_cold_reads_again_by_busybox() -> None:
+    with pytest.raises(ParameterError, match="runs once"):
+        Dd().check(workload(runtime=0.0).options, where="w")
+    reads = {"direction": "read", "runtime": 1.0}
+    with pytest.raises(ParameterError, match="cannot drop the pages"):
+        Dd().check_help(workload(**reads).options, BUSYBOX + TOLD, where="w")
+    Dd().check_help(workload(**reads, cache="warm").options, BUSYBOX + TOLD, where="w")
 
 
 BUSYBOX = (DATA.parent / "versions" / "dd-busybox-1.35.0.txt").read_text()

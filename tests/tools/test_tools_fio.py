@@ -62,12 +62,12 @@ def test_the_command_of_a_read_is_exactly_this() -> None:
                "--size=67108864", "--direct=1"]  # fmt: skip
     assert list(command.argv) == [*BASE, *options, *REPORT]
     assert [list(argv) for argv in command.prepare] == [[*BASE, *options, "--create_only=1", "--eta=never"]]
-    assert (command.warm, command.cache) == ((), None)
+    assert command.cache is None
 
 
 def test_the_command_of_a_write_prepares_nothing() -> None:
     command = Fio().command(workload(rw="randwrite", end_fsync=1), "/m/t", "/out")
-    assert command.prepare == ()
+    assert (command.prepare, command.fill) == ((), ())
     assert "--end_fsync=1" in command.argv
 
 
@@ -106,13 +106,13 @@ def test_the_state_of_the_cache_is_ours_and_not_an_option_of_fio() -> None:
         assert not any(word.startswith("--cache") for word in arguments(cache=cache))
 
 
-def test_a_warm_read_reads_every_file_once_and_keeps_the_cache() -> None:
+def test_a_warm_read_keeps_the_cache_that_every_file_was_read_into() -> None:
     command = Fio().command(workload(cache="warm"), "/m/t", "/out")
-    assert command.warm == (("find", "/m/t", "-type", "f", "-exec", "cat", "{}", "+"),)
+    assert command.fill == (("find", "/m/t", "-type", "f", "-exec", "cat", "{}", "+"),)
     assert command.argv[-1] == "--invalidate=0"
     assert command.cache == "warm"
     cold = Fio().command(workload(cache="cold"), "/m/t", "/out")
-    assert (cold.warm, cold.argv[-1], cold.cache) == ((), REPORT[-1], "cold")
+    assert (cold.fill, cold.argv[-1], cold.cache) == (command.fill, REPORT[-1], "cold")
 
 
 def test_total_space_is_size_times_numjobs() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, clients, data, device, machine, options, ran, record, shape, sides
+from mountlab.checks import caches, clients, control, data, device, length, machine, options, ran, record, shape, sides
 from mountlab.checks.asked import asks_direct
-from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory
+from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
 from mountlab.checks.caches import Moved, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
@@ -21,11 +21,19 @@ from mountlab.core.model import Sweep
 
 __all__ = [
     "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
-    "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "steadiness",
+    "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "stays_in_memory", "steadiness",
 ]  # fmt: skip
 
-_OF_TRIALS = (*record.CHECKS, *ran.CHECKS, *caches.CHECKS, *data.CHECKS, *options.CHECKS, *sides.CHECKS)
-_OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *shape.CHECKS, *clients.CHECKS)
+_OF_TRIALS = (
+    *record.CHECKS,
+    *ran.CHECKS,
+    *caches.CHECKS,
+    *control.CHECKS,
+    *data.CHECKS,
+    *options.CHECKS,
+    *sides.CHECKS,
+)
+_OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *length.CHECKS, *shape.CHECKS, *clients.CHECKS)
 CHECKS: dict[str, Check] = {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}
 """Caveat code to check."""
 OF_SEVERAL_RUNS: dict[str, CaveatKind] = {

@@ -265,6 +265,13 @@ def in_memory(fs: Filesystem) -> bool:
     return FAMILIES[(fs.over or fs).type].in_memory
 
 
+def stays_in_memory(fs: Filesystem, facts: Facts) -> bool:
+    """The same, or whether it is a directory of such a file system: what is read of it cannot be cold."""
+    lower = fs.over or fs
+    directory = (lower.path or ".") if lower.type in ("dir", "bind") else None
+    return in_memory(fs) or directory in facts.get("memory_directories", ())
+
+
 def fills_memory(fs: Filesystem) -> bool:
     """Whether what is written to it takes memory of the box: it lives there, or on a zram device."""
     return in_memory(fs) or bool((fs.over or fs).zram_bytes)

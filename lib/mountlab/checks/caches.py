@@ -168,7 +168,7 @@ def _why_cached(cell: Cell, sweep: Sweep) -> str:
     reads = [each for each in streams(cell.workload) if not each.writes and not each.direct]
     state = cache_state(cell.workload, sweep.design)
     if reads and state == "warm":
-        return "the file is read once before"
+        return "the file is read before"
     if reads and state == "as_is":
         return "what was written just before is left in the cache (cache: as_is)"
     return "reads the same bytes again and again" if any(each.again for each in reads) else ""

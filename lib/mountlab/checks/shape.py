@@ -18,21 +18,18 @@ from scipy import special
 
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
 from mountlab.checks.few import rests_on
+from mountlab.checks.length import CLOCK_SHARE
 from mountlab.core import numbers
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import counted, listed
-from mountlab.core.units import format_seconds
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
-from mountlab.tools import TOOLS
 from mountlab.tools.fio_series import Series
 
 FEW = 5
 NOISY_CV = 0.10
-CLOCK_SHARE = 0.005
-"""A clock step larger than this share of the run time shows in the figure."""
 ROUNDS = 5
 FEWEST_POINTS = 10
 """Windows of a log of fio's that are cut into rounds: two for each."""
@@ -88,7 +85,7 @@ def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
     return blind
 
 
-# --- how many, how noisy, how short -----------------------------------------------------------------------------------
+# --- how many, how noisy ----------------------------------------------------------------------------------------------
 
 
 def too_few(evidence: Evidence) -> Iterator[Doubt]:
@@ -153,21 +150,6 @@ def _spread(values: Sequence[float]) -> float:
 def _cv(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else 0.0
-
-
-def too_short(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials so short that the tool's own clock rounds the figure."""
-    rows = evidence.estimates
-    elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")].set_index("cell")["mean"]
-    for cell in evidence.sweep.cells:
-        clock_s = TOOLS[cell.workload.tool].clock_s
-        if cell.id in elapsed and clock_s / 2 > CLOCK_SHARE * elapsed[cell.id]:
-            error = clock_s / 2 / elapsed[cell.id]
-            yield Doubt.of_cell(
-                cell,
-                f"trials took {format_seconds(float(elapsed[cell.id]))} by a clock that counts "
-                f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
-            )
 
 
 def rounded(evidence: Evidence) -> Iterator[Doubt]:
@@ -480,7 +462,6 @@ CHECKS = (
         "Look at every trial; longer trials or a quieter box narrow the interval.",
         severities=("note",),
     ),
-    Check("too-short", too_short, "Give each trial more work.", severities=("note",)),
     Check(
         "rounded",
         rounded,

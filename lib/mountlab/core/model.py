@@ -226,6 +226,8 @@ class Design:
     """Ratios within 1 +- this do not matter to the reader."""
     on_ineffective: Literal["error", "caveat"] = "error"
     """What an option is that was asked for and that the kernel ignored or changed."""
+    shortest_trial_s: float = 1.0
+    """A trial that measured for less is too short, which a caveat says; 0: none is."""
     trial_timeout_s: float = 600.0
     retries: int = 1
     """How often a trial is tried again that failed for a reason that may pass. A time limit is no such reason."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
-from mountlab.checks import asks_direct, asks_lazy_init, fills_memory
+from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
 from mountlab.core.seeds import derived
@@ -37,6 +37,9 @@ from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command
 from mountlab.tools.precondition import WINDOW
 
+FILLS = 2
+"""How often a file is read before warm reads of it are measured. On its second read Linux moves each page to its active
+list, which made a second read of tmpfs take 1.4 to 1.9 times as long as the first or the third."""
 MOUNT_S = 0.3
 """Guess at the time to make, mount and unmount one small file system, for the plan."""
 
@@ -71,6 +74,8 @@ class PlannedTrial:
     """What stands in the script before contain.sh and trial.sh: their variables and functions."""
     timeout_s: float
     expected_s: float
+    ready: tuple[tuple[str, ...], ...] = ()
+    """Commands after the box's caches were dropped, right before the measured one."""
     endpoints: tuple[ClientEndpoint, ...] = ()
     """The clients that drive it, where that is not the box itself."""
     skip: str = ""
@@ -346,7 +351,8 @@ class _Context:
         programs = tool.programs_for(cell.workload)
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
-        head = self._head(command, programs, cell, cache, mount, directory, output)
+        ready = _ready(command, cache, in_memory=stays_in_memory(mount.filesystem, self.facts))
+        head = self._head(command, ready, programs, cell, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id,
             block=visit.block,
@@ -359,6 +365,7 @@ class _Context:
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60,
             expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
+            ready=ready,
             endpoints=driven,
             skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
             redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
@@ -380,6 +387,7 @@ class _Context:
     def _head(
         self,
         command: Command,
+        ready: tuple[tuple[str, ...], ...],
         programs: tuple[Program, ...],
         cell: Cell,
         cache: Cache,
@@ -409,13 +417,23 @@ class _Context:
         limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
         write = ("sh", "-c", 'printf %s "$1" >"$2"', "write")
         written = tuple((*write, text, path) for path, text in command.files.items())
-        variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(command.warm)}
+        variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(ready)}
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-        lines += [_function("prepare", (*written, *command.prepare)), _function("warm", command.warm)]
+        lines += [_function("prepare", (*written, *command.prepare)), _function("warm", ready)]
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         lines += [_function("load_program", loaded)]
         lines += [f'measured() {{ "$@" {shlex.join(limited)}; }}']
         return "\n".join(lines)
+
+
+def _ready(command: Command, cache: Cache, *, in_memory: bool) -> tuple[tuple[str, ...], ...]:
+    """What is done between the dropping of the caches and the measured command. A file in memory cannot be cold: its
+    pages are not dropped, only moved to the inactive list. So it is read as often as for a warm read, and both are
+    measured in the same state."""
+    if cache == "as_is":
+        return ()
+    filled = cache == "warm" or in_memory
+    return (*command.drop, *(command.fill * FILLS if filled else ()))
 
 
 def _plain(fs: Filesystem) -> Filesystem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -67,6 +67,7 @@ def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
         "mount": trial.mount,
         "seed": trial.command.seed,
         "prepare": [list(argv) for argv in trial.command.prepare],
+        "ready": [list(argv) for argv in trial.ready],
         "measured": list(trial.command.argv),
     }
 
@@ -117,6 +118,8 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _labelled("design", thinned(plan.sweep))
     most = "at most " if design.until else ""
     yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
+    if design.shortest_trial_s:
+        yield f"measured     {format_seconds(design.shortest_trial_s)} or more in each trial, or a caveat says so"
     if design.until:
         yield f"blocks       {rule_text(design.until)}"
     yield from _labelled("time", _time(plan))
@@ -208,10 +211,11 @@ def _commands(plan: Plan) -> Iterator[str]:
         yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
-    for trial in {trial.cell.workload.label: trial for trial in reversed(plan.trials) if not trial.skip}.values():
-        yield f"  {trial.cell.workload.label}"
+    for label, trials in _by_workload(plan).items():
+        trial = trials[0]
+        yield f"  {label}"
         yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
-        yield from (f"    warm     {shlex.join(argv)}" for argv in trial.command.warm)
+        yield from (f"    ready    {line}" for line in _ready_lines(trials))
         if trial.cell.workload.precondition:
             rounds = trial.cell.workload.precondition
             yield f"    first    up to {rounds} rounds of it on each new mount, until the last {WINDOW} are steady"
@@ -219,6 +223,24 @@ def _commands(plan: Plan) -> Iterator[str]:
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"
     yield "\nEvery command of every trial, in order: add --json."
+
+
+def _by_workload(plan: Plan) -> dict[str, list[PlannedTrial]]:
+    found: dict[str, list[PlannedTrial]] = {}
+    for trial in plan.trials:
+        if not trial.skip:
+            found.setdefault(trial.cell.workload.label, []).append(trial)
+    return found
+
+
+def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:
+    """What is done after the caches were dropped, once for each different command; where that is done on some file
+    systems only, their names."""
+    own = [trial for trial in trials if trial.ready]
+    every, done = (dict.fromkeys(each.cell.filesystem.name for each in group) for group in (trials, own))
+    where = f"   (on {numbers.listed(list(done))} only)" if len(done) < len(every) else ""
+    for argv, times in Counter(own[0].ready if own else ()).items():
+        yield f"{shlex.join(argv)}{f'   ({times} times)' if times > 1 else ''}{where}"
 
 
 def _mount_lines(mount: PlannedMount) -> Iterator[str]:

@@ -60,6 +60,8 @@ class DesignFile(File):
     on_ineffective: Literal["error", "caveat"] = "error"
     """What a mount option, mkfs option or tunable is that the kernel ignored or changed: its trials fail, or a caveat
     tells."""
+    shortest_trial: TimeText = "1s"
+    """A caveat tells where trials measured for less. `0s` switches it off."""
     trial_timeout: TimeText = "10min"
     """After so long a trial is stopped, and has failed."""
     retries: Annotated[int, Field(ge=0, le=10)] = 1
@@ -348,7 +350,16 @@ def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
             got=file.trial_timeout,
             allowed="more than 0s, at most 168h",
         )
-    read = {**file.model_dump(exclude={"trial_timeout", "until"}), "trial_timeout_s": timeout}
+    shortest = parse_seconds(file.shortest_trial, where=f"{where}: design.shortest_trial")
+    if shortest > timeout:
+        raise ParameterError(
+            "no trial could be long enough",
+            where=f"{where}: design.shortest_trial",
+            got=file.shortest_trial,
+            allowed=f"at most the trial_timeout, {file.trial_timeout}; 0s for no limit",
+        )
+    times = {"shortest_trial_s": shortest, "trial_timeout_s": timeout}
+    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "until"}), **times}
     if file.until is None:
         return Design(**read)
     if "repeats" in file.model_fields_set:

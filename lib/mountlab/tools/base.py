@@ -30,8 +30,10 @@ class Command:
     """The measured command."""
     prepare: tuple[tuple[str, ...], ...] = ()
     """Commands before it that are not measured; their writes are synced to the device."""
-    warm: tuple[tuple[str, ...], ...] = ()
-    """Commands after the caches were dropped, before the measured one."""
+    drop: tuple[tuple[str, ...], ...] = ()
+    """Commands that drop the caches of the clients that drive it, where the box's own are dropped."""
+    fill: tuple[tuple[str, ...], ...] = ()
+    """Commands that read once what the measured one will read. The plan says when they are run, and how often."""
     cache: Cache | None = None
     """What the workload asks of the page cache; None: as the design says."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +98,8 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
+    longer: str
+    """What of a sweep makes its trials longer."""
     steps: Mapping[str, Step] = {}
     """Metric to what rounds it. A metric that is not here has the digits that its figures show."""
     gives: tuple[str, ...]

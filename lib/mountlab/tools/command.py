@@ -42,7 +42,7 @@ _ALL: dict[str, Callable[[list[float]], float]] = {
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
 }
-_WARM = ("-type", "f", "-exec", "cat", "{}", "+")
+_READ_ALL = ("-type", "f", "-exec", "cat", "{}", "+")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class CommandTool(Tool):
     clock_s = 1e-9
     """Not known: of another program's clock nothing can be said. Of a command that Mountlab times, each trial says what
     a reading of the clock took (`Measurement.step`)."""
+    longer = "more to do, by its own options"
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""
 
@@ -134,11 +135,11 @@ class CommandTool(Tool):
         options = workload.options
         cache = self.cache_of(workload)
         prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
-        warm = (("find", directory, *_WARM),) if cache == "warm" else ()
+        fill = (("find", directory, *_READ_ALL),) if prepare else ()
         argv = _words(str(options["argv"]), options, directory, output)
         if any(figure.source == CLOCK for figure in _figures(options, "workload")):
             argv = wall_clock.timed(argv, output)
-        return Command(argv=argv, prepare=prepare, warm=warm, cache=cache)
+        return Command(argv=argv, prepare=prepare, fill=fill, cache=cache)
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> dict[str, Metric]:
         """The metrics that the sweep defines."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
@@ -18,6 +19,8 @@ SOURCE = ".data"
 """What the source of random data has behind the name of the output directory: trial.sh removes it with that."""
 RANDOM_BYTES_PER_S = 300e6
 """For the plan's guess: how fast a kernel makes random data."""
+ROUNDED = 1e-3
+"""dd_again.sh counts in microseconds, and dd prints six digits."""
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(（+]+(?:[(（][^)）\n]*[)）][^\d\n]*)?"
     r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
@@ -34,7 +37,7 @@ _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
 
 class Dd(Tool):
     """Writes zeros or random data to a file, or reads a file that it wrote before. Writes end with fdatasync unless
-    asked otherwise: without a flush dd times the page cache."""
+    asked otherwise: without a flush dd times the page cache. With `runtime` one trial is several runs of dd."""
 
     name = "dd"
     programs: tuple[Program, ...] = (
@@ -63,6 +66,11 @@ class Dd(Tool):
             kind="choice", choices=("direct", "dsync", "sync", "none"), default="none", help="how each block is written"
         ),
         "iflag": Option(kind="choice", choices=("direct", "none"), default="none", help="how each block is read"),
+        "runtime": Option(
+            kind="duration",
+            help="run dd again and again, until its runs took so long together; figures are of all of them. Before "
+            "each further cold read the file's pages are dropped (posix_fadvise)",
+        ),
         "cache": CACHE,
     }
     reserved: Mapping[str, str] = {
@@ -70,6 +78,7 @@ class Dd(Tool):
         "of": "Mountlab names the file, so that nothing else is overwritten",
     }
     clock_s = 1e-9
+    longer = "runtime, or a larger count"
     steps: Mapping[str, Step] = {
         # It prints its time by six digits, and a rate that is computed from it may have one less.
         "elapsed": Step(digits=6),
@@ -95,6 +104,14 @@ class Dd(Tool):
             )
         for name in ("conv", "oflag") if options["direction"] == "write" else ("iflag",):
             _check_known(name, str(options[name]), text, where)
+        if options["direction"] == "read" and "runtime" in options and options.get("cache") not in ("warm", "as_is"):
+            raise ParameterError(
+                "the box's dd, which is BusyBox's, cannot drop the pages of a file between two cold reads",
+                where=f"{where}.runtime",
+                got=str(options["runtime"]),
+                allowed="no runtime, or cache: warm",
+                next_step="write one of these, or install coreutils on the box",
+            )
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         needed = {"direction": "write or read", "count": "the number of blocks, such as 256"}
@@ -102,6 +119,13 @@ class Dd(Tool):
         for amount in ("count", "bs"):
             if not options[amount]:
                 raise ParameterError("dd would copy nothing", where=f"{where}.{amount}", got="0", allowed="1 or more")
+        if options.get("runtime") == 0:
+            raise ParameterError(
+                "dd runs once where it has no runtime",
+                where=f"{where}.runtime",
+                got="0s",
+                allowed="a time, such as 1s; or none",
+            )
         check_cache(options, reads=options["direction"] == "read", where=where)
         idle = "oflag" if options["direction"] == "read" else "iflag"
         if options[idle] != "none":
@@ -124,22 +148,28 @@ class Dd(Tool):
             flags = (*_flag("conv", options), *_flag("oflag", options))
             data = f"{output}{SOURCE}" if random else "/dev/zero"
             made = (_random(f"of={data}", *_extent(options)),) if random else ()
-            return Command(argv=("dd", f"if={data}", *to, *_extent(options), *flags), prepare=made, cache=cache)
+            write = ("dd", f"if={data}", *to, *_extent(options), *flags)
+            return Command(argv=_again(write, options, ""), prepare=made, cache=cache)
         into = (*to, *_extent(options), "conv=fsync")
         prepare = _random(*into) if random else ("dd", "if=/dev/zero", *into)
         read = ("dd", *source, "of=/dev/null", *_extent(options), *_flag("iflag", options))
-        warm = (("dd", *source, "of=/dev/null", *_extent(options)),) if cache == "warm" else ()
-        return Command(argv=read, prepare=(prepare,), warm=warm, cache=cache)
+        fill = ("dd", *source, "of=/dev/null", *_extent(options))
+        again = _again(read, options, file if cache == "cold" else "")
+        return Command(argv=again, prepare=(prepare,), fill=(fill,), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Rate computed from bytes and seconds, since dd prints it to two or three digits only."""
         if output.exit_status != 0:
             raise ToolError(f"dd failed with exit status {output.exit_status}", evidence=output.stderr)
-        copied, seconds = read_summary(output.stderr)
-        asked = self.space_bytes(workload)
-        if copied != asked:
-            raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
-        return measurements(copied, seconds, str(workload.options["direction"]))
+        asked, least_s = self.space_bytes(workload), float(workload.options.get("runtime", 0))
+        passes = read_summaries(output.stderr) if least_s else [read_summary(output.stderr)]
+        other = [copied for copied, _ in passes if copied != asked]
+        if other:
+            raise ToolError("dd did not copy what was asked", got=f"{other[0]} B", allowed=f"{asked} B")
+        seconds = sum(each for _, each in passes)
+        if seconds < least_s * (1 - ROUNDED):
+            raise ToolError("dd stopped early", got=f"{len(passes)} runs in {seconds:g} s", allowed=f"{least_s:g} s")
+        return measurements(asked * len(passes), seconds, str(workload.options["direction"]))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["bs"]) * int(workload.options["count"])
@@ -147,7 +177,8 @@ class Dd(Tool):
     def expected_s(self, workload: Workload) -> float:
         passes = 1 if workload.options["direction"] == "write" else 2
         drawn = self.space_bytes(workload) / RANDOM_BYTES_PER_S if _draws(workload) else 0.0
-        return 0.1 + passes * self.space_bytes(workload) / GUESSED_BYTES_PER_S + drawn
+        once = self.space_bytes(workload) / GUESSED_BYTES_PER_S
+        return 0.1 + (passes - 1) * once + max(once, float(workload.options.get("runtime", 0))) + drawn
 
     def source_bytes(self, workload: Workload) -> int:
         copied = workload.options["direction"] == "write" and _draws(workload)
@@ -174,6 +205,11 @@ def read_summary(stderr: str) -> tuple[int, float]:
 
     Raises ParseError where there is none, and where its time is zero or beyond all bounds.
     """
+    return read_summaries(stderr)[-1]
+
+
+def read_summaries(stderr: str) -> list[tuple[int, float]]:
+    """Bytes and seconds of each of dd's summary lines, one for each run of it. Raises ParseError as `read_summary`."""
     matches = list(_SUMMARY.finditer(stderr))
     if not matches:
         raise ParseError(
@@ -181,10 +217,14 @@ def read_summary(stderr: str) -> tuple[int, float]:
             got=stderr.strip()[-200:] or "nothing",
             allowed="'... bytes ... copied, ... s, ...'",
         )
-    seconds = float(matches[-1]["seconds"].replace(",", "."))
+    return [_figures(match) for match in matches]
+
+
+def _figures(match: re.Match[str]) -> tuple[int, float]:
+    seconds = float(match["seconds"].replace(",", "."))
     if not 0 < seconds < math.inf:
-        raise ParseError("dd tells no time that can have passed", got=matches[-1][0], allowed="more than 0 s")
-    return int(matches[-1]["bytes"]), seconds
+        raise ParseError("dd tells no time that can have passed", got=match[0], allowed="more than 0 s")
+    return int(match["bytes"]), seconds
 
 
 def _check_known(name: str, value: str, text: str, where: str) -> None:
@@ -199,6 +239,15 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
             allowed=", ".join(known),
             next_step="write one of these, or install coreutils on the box",
         )
+
+
+def _again(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> tuple[str, ...]:
+    """The command, or with `runtime` a script that runs it again and again. `cold`: the file whose pages are dropped
+    between two runs."""
+    if "runtime" not in options:
+        return once
+    least = f"{float(options['runtime']) * 1e6:.0f}"
+    return ("sh", "-c", files("mountlab.tools").joinpath("dd_again.sh").read_text(), "dd-again", least, cold, *once)
 
 
 def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ class Filebench(Tool):
         "run": "write runtime",
     }
     clock_s = 1e-3
+    longer = "runtime"
     steps: Mapping[str, Step] = {
         **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=1e-6)),
         "operation_rate": Step(absolute=1e-3, clock_s=clock_s),

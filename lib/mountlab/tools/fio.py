@@ -30,6 +30,7 @@ class Fio(Tool):
     reserved: Mapping[str, str] = fio_options.RESERVED
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
+    longer = "runtime with time_based or loops, or a larger size"
     steps: Mapping[str, Step] = fio_report.steps(clock_s)
     gives: tuple[str, ...] = fio_report.METRICS_TOLD
     drives_clients = True
@@ -69,7 +70,7 @@ class Fio(Tool):
         return Command(
             argv=(*base, *common, *report, *(invalidate if plain else ())),
             prepare=_prepare(workload, jobs, directory, output, target),
-            warm=(_warm(_extent(jobs, target), directory, target),) if cache == "warm" else (),
+            fill=(_fill(_extent(jobs, target), directory, target),) if _reads(jobs) else (),
             cache=cache,
             files={} if plain else _files(workload, jobs, directory, output, target),
             seed=_seed(jobs, target),
@@ -137,7 +138,8 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
     return Command(
         argv=fio_clients.ask(target.endpoints, output, fio_clients.MEASURED, *report),
         prepare=fio_clients.prepare(target.endpoints, jobs, output),
-        warm=fio_clients.ready(target.endpoints, cache, output),
+        drop=(fio_clients.ask(target.endpoints, output, fio_clients.DROP),),
+        fill=(fio_clients.ask(target.endpoints, output, fio_clients.WARM),),
         cache=cache,
         files=fio_clients.files(target.endpoints, jobs, output, common, grouped=grouped),
         seed=_seed(jobs, target),
@@ -225,7 +227,7 @@ def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...]
     return made, (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 
-def _warm(size: int, directory: str, target: Target) -> tuple[str, ...]:
+def _fill(size: int, directory: str, target: Target) -> tuple[str, ...]:
     """Reads everything once, so that the page cache holds it."""
     if target.kind != "device":
         return ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")

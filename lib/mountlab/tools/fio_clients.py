@@ -14,7 +14,6 @@ from typing import Any
 from mountlab.core.errors import ParameterError, ToolError
 from mountlab.core.model import ClientEndpoint, Measurement, Scalar
 from mountlab.tools import fio_report, fio_seeds
-from mountlab.tools.base import Cache
 from mountlab.tools.fio_jobs import Job, client_job_file
 from mountlab.tools.fio_options import READS
 from mountlab.tools.fio_report import FILE, JobEntry
@@ -61,12 +60,6 @@ def prepare(endpoints: Sequence[ClientEndpoint], jobs: Sequence[Job], output: st
     """A directory for each client; and what is to be read is laid out."""
     made = ("mkdir", *(endpoint.same_directory for endpoint in endpoints))
     return (made, ask(endpoints, output, LAYOUT)) if _readers(jobs) else (made,)
-
-
-def ready(endpoints: Sequence[ClientEndpoint], cache: Cache | None, output: str) -> tuple[Argv, ...]:
-    """What is done on each client right before the measured part."""
-    kinds = {"cold": (DROP,), "warm": (DROP, WARM)}.get(cache or "", ())
-    return tuple(ask(endpoints, output, kind) for kind in kinds)
 
 
 def files(

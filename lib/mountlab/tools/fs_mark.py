@@ -119,6 +119,7 @@ class FsMark(Tool):
         "l": "Mountlab names the log file, which would lie in the directory of the run",
     }
     clock_s = 1e-6
+    longer = "a larger count"
     steps: Mapping[str, Step] = {
         # Whole microseconds, the rest cut off: a call may have taken one more, which is half of this step.
         **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=2e-6)),

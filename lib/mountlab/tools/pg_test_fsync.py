@@ -92,6 +92,7 @@ class PgTestFsync(Tool):
         "s": "write time_per_test", "secs-per-test": "write time_per_test", "secs_per_test": "write time_per_test",
     }  # fmt: skip
     clock_s = 1e-6
+    longer = "time_per_test"
     steps: Mapping[str, Step] = {"sync_rate": Step(absolute=1e-3), "operation_latency": Step(inverse=1e-3)}
     gives: tuple[str, ...] = ("sync_rate", "operation_latency")
 

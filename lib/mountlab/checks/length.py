@@ -1,0 +1,96 @@
+"""How long a trial measured: too short for its own start and end to vanish in it, or for the clock of its tool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from mountlab.checks.base import Check, Doubt, Evidence, Facts
+from mountlab.core.model import Cell, Design, Sweep, Workload
+from mountlab.core.numbers import counted, listed
+from mountlab.core.units import format_seconds
+from mountlab.tools import TOOLS
+from mountlab.tools.fio_jobs import jobs_of
+
+CLOCK_SHARE = 0.005
+"""A clock step larger than this share of the run time shows in the figure."""
+CLOSE = 0.99
+"""A tool that is told to run for a second may say that it took a little less."""
+
+
+def limit_s(workload: Workload) -> float | None:
+    """The time that ends each measurement of a workload; None where an amount of work does."""
+    if workload.tool == "fio":
+        limits = [job.options.get("runtime") for job in jobs_of(workload.options)]
+        return max(float(each) for each in limits if each) if all(limits) else None
+    told = workload.options.get({"filebench": "runtime", "pg_test_fsync": "time_per_test"}.get(workload.tool, ""))
+    return None if told is None else float(told)
+
+
+def _measured_s(evidence: Evidence) -> Mapping[str, float]:
+    """Cell to the seconds that its trials measured, on average: by the tool's clock, else by the limit it was given."""
+    rows = evidence.estimates
+    elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")]
+    told = dict(zip(elapsed["cell"], elapsed["mean"].astype(float), strict=True))
+    limits = {cell.id: limit_s(cell.workload) for cell in evidence.sweep.cells if cell.id in evidence.counted}
+    return {**{cell: limit for cell, limit in limits.items() if limit}, **told}
+
+
+def too_short(evidence: Evidence) -> Iterator[Doubt]:
+    """Trials that measured for less than `design.shortest_trial`, or so briefly that the tool's own clock rounds the
+    figure."""
+    measured = _measured_s(evidence)
+    known = [cell for cell in evidence.sweep.cells if cell.id in measured]
+    yield from _below_shortest(known, measured, evidence.sweep.design, "measured")
+    for cell in known:
+        clock_s = TOOLS[cell.workload.tool].clock_s
+        told = measured[cell.id] < CLOSE * evidence.sweep.design.shortest_trial_s
+        if not told and clock_s / 2 > CLOCK_SHARE * measured[cell.id]:
+            error = clock_s / 2 / measured[cell.id]
+            yield Doubt.of_cell(
+                cell,
+                f"trials took {format_seconds(measured[cell.id])} by a clock that counts "
+                f"{format_seconds(clock_s)} steps: each figure may be off by {error:.1%}. Give it more work.",
+                severity="note",
+            )
+
+
+def will_be_too_short(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+    """Workloads that are told to end before `design.shortest_trial`."""
+    limits = {cell.id: limit for cell in sweep.cells if (limit := limit_s(cell.workload))}
+    known = [cell for cell in sweep.cells if cell.id in limits]
+    yield from _below_shortest(known, limits, sweep.design, "will measure")
+
+
+def _below_shortest(cells: Sequence[Cell], measured: Mapping[str, float], design: Design, verb: str) -> Iterator[Doubt]:
+    """One doubt about all of the cells that are below it."""
+    least = design.shortest_trial_s
+    short = [cell for cell in cells if measured[cell.id] < CLOSE * least]
+    if not short:
+        return
+    shortest = min(short, key=lambda cell: measured[cell.id])
+    taken = measured[shortest.id]
+    tools = dict.fromkeys(cell.workload.tool for cell in short)
+    means = listed([f"{tool}: {TOOLS[tool].longer}" for tool in tools])
+    yield Doubt.of_run(
+        f"Of {counted(len(cells), 'cell')}, {len(short)} {verb} for less than {format_seconds(least)} a trial, "
+        f"{shortest.id} for {format_seconds(taken)}: so short a time shows how a trial starts and what disturbs it as "
+        f"much as the file system. Give it {math.ceil(10 * least / taken) / 10:g} times the work ({means}), or set "
+        "design.shortest_trial to what you accept."
+    )
+
+
+def _no_time(evidence: Evidence) -> str | None:
+    return None if _measured_s(evidence) else "no tool told how long it measured"
+
+
+CHECKS = (
+    Check(
+        "too-short",
+        too_short,
+        "Give each trial more work, or a longer `runtime`; `design.shortest_trial` says what is long enough.",
+        severities=("warning", "note"),
+        foresee=will_be_too_short,
+        blind=_no_time,
+    ),
+)

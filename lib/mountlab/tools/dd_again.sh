@@ -1,0 +1,19 @@
+# Run dd again and again, each time as the first, until its passes took so long together by its own clock.
+# $1: microseconds; $2: the file whose pages the kernel is to forget between two passes, '' for none; then the command.
+least=$1 cold=$2 spent=0
+shift 2
+while :; do
+    told=$("$@" 2>&1)
+    status=$?
+    printf '%s\n' "$told" >&2
+    [ "$status" = 0 ] || exit "$status"
+    took=$(printf '%s\n' "$told" |
+        awk 'match($0, /copied, [0-9.e+-]+/) { printf "%d", 1e6 * substr($0, RSTART + 8, RLENGTH - 8) + 1 }')
+    [ -n "$took" ] || exit 0 # what it told is read, and refused, afterwards
+    spent=$((spent + took))
+    [ "$spent" -lt "$least" ] || exit 0
+    [ -z "$cold" ] || dd if="$cold" iflag=nocache count=0 2>/dev/null || {
+        echo "dd: the pages of $cold could not be dropped for the next pass" >&2
+        exit 1
+    }
+done
