@@ -564,3 +564,20 @@ def test_what_a_command_or_a_log_prints_by_few_digits_is_rounded_to_them() -> No
     imported = replace(make(), imported=True)
     logged = frame(imported, {"a/w": {1: 76.6 * 2**20, 2: 76.1 * 2**20}})
     assert figure_steps(imported, logged)["a/w", "write_bandwidth", ""] == pytest.approx(0.1 * 2**20)
+
+
+# --- what would decide ------------------------------------------------------------------------------------------------
+
+
+def test_what_no_sensible_number_of_blocks_decides_says_how_much_noise_must_go_and_where_it_is() -> None:
+    """One side varies by 30 %, the other by 0.3 %, and their means differ by 1 %; beside it a clear difference."""
+    sweep, rng = make(), np.random.default_rng(3)
+    logs = rng.normal(size=12)
+    logs = 0.3 * (logs - logs.mean()) / logs.std()
+    noisy = {block: 101 * math.exp(log) for block, log in enumerate(logs, start=1)}
+    calm = {block: 100 * math.exp(0.003 * (-1) ** block) for block in noisy}
+    found = comparisons(sweep, frame(sweep, {"a/w": calm, "b/w": noisy}))[0]
+    assert (found.verdict, found.needed, found.noise) == ("undecided", None, "candidate")
+    assert 8 < found.reduce < 40
+    clear = comparisons(sweep, frame(sweep, {"a/w": calm, "b/w": {k: 2 * v for k, v in calm.items()}}))[0]
+    assert (clear.needed, clear.noise, math.isnan(clear.reduce)) == (None, "", True)

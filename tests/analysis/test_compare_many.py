@@ -52,8 +52,8 @@ def test_the_mean_of_a_run_that_a_rule_ended_has_the_interval_of_the_rule() -> N
     cell = compare_many([fixed, ended]).cells[0]
     for each, level in zip(cell.estimates, (0.95, nominal_level(until, 0.95)), strict=True):
         assert each
-        half = stats.t.ppf((1 + level) / 2, each.n - 1) * each.sd / math.sqrt(each.n)
-        assert (each.low, each.high, each.level) == pytest.approx((each.mean - half, each.mean + half, 0.95))
+        factor = math.exp(stats.t.ppf((1 + level) / 2, each.n - 1) * each.cv / math.sqrt(each.n))
+        assert (each.low, each.high, each.level) == pytest.approx((each.mean / factor, each.mean * factor, 0.95))
     p = [each.spread.p for each in compare_many([fixed, ended]).cells]
     assert [each.p_adjusted for each in compare_many([fixed, ended]).cells] == pytest.approx(holm(true_p(p, until)))
 

@@ -18,6 +18,7 @@ from mountlab.report.views.forecast import (
     blocks,
     curves,
     difference,
+    explained,
     forecast_json,
     forecast_sentences,
     forecast_table,
@@ -138,7 +139,7 @@ def test_blocks_for_precision_and_for_differences() -> None:
         counts = [each.for_ratio[ratio] for ratio in RATIOS]
         assert counts == sorted(counts, reverse=True)
         assert each.for_ratio[1.10] == float(power.needed_blocks(1.10, each.spread.log_sd, level=found.level))
-        assert each.half_width == pytest.approx(each.spread.cv * stats.t.ppf(0.975, 7) / math.sqrt(8))
+        assert each.half_width == pytest.approx(math.expm1(each.spread.cv * stats.t.ppf(0.975, 7) / math.sqrt(8)))
         assert each.shows[8] == each.smallest_ratio
 
 
@@ -352,7 +353,16 @@ def test_differences_as_text(ratio: float, text: str) -> None:
 
 
 def test_blocks_as_text() -> None:
-    assert [blocks(n) for n in (7.0, math.inf, math.nan)] == ["7", f">{power.MOST_BLOCKS}", "n/a"]
+    assert [blocks(n) for n in (7.0, 200.0, 201.0, math.inf, math.nan)] == ["7", "200", ">200", ">200", "n/a"]
+
+
+def test_what_would_take_too_many_blocks_says_which_cell_varied_most() -> None:
+    calm, noisy = (forecast(planned(), run(planned(), spread=spread)) for spread in (0.0001, 0.5))
+    worst = max(noisy.predictions, key=lambda each: each.spread.cv).spread
+    (said,) = [line for line in explained(noisy, planned()) if line.startswith(">200")]
+    assert said.startswith(">200: cannot be decided at this noise. Reduce it, that of ")
+    assert f"that of {worst.cell} (" in said
+    assert not [line for line in explained(calm, planned()) if line.startswith(">200")]
 
 
 def test_the_workload_that_needs_most_comes_first_in_the_sentences() -> None:

@@ -93,6 +93,19 @@ def test_all_of_them_have_estimates_in_their_own_unit() -> None:
     assert set(figure_steps(sweep, measured(sweep)).values()) == {0.0}
 
 
+def test_a_metric_that_is_negative_in_any_trial_has_plain_intervals_in_every_cell() -> None:
+    """A difference may be below zero, a score is not: only the sign of its values tells them apart."""
+    sweep = made()
+    whole = measured(sweep)
+    whole["value"] = whole["value"].where(whole["metric"] != "score", whole["value"] - 9.9)
+    frame = estimate_frame(sweep, whole, run_id="r", box="b").set_index(["cell", "metric"])
+    assert (whole.loc[(whole["metric"] == "score") & (whole["cell"] == "b/w"), "value"] > 0).all()
+    by_metric = frame.groupby("metric")["method"].unique().map(list).to_dict()
+    logs = ["mean, t interval on the log scale"]
+    assert by_metric == {"score": ["mean, t interval"], "lag": logs, "power": logs}
+    assert frame.loc[("a/w", "score"), "low"] < 0
+
+
 def test_a_sentence_says_better_or_worse_and_in_which_direction() -> None:
     sweep = made()
     sentences = [

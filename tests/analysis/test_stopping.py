@@ -124,8 +124,10 @@ def test_a_cell_that_has_left_does_not_leave_again() -> None:
 def test_the_interval_that_is_looked_at_is_the_corrected_one() -> None:
     """A spread at which the plain t interval is narrow enough after five blocks, and the corrected one is not."""
     values = [100.0, 102.0, 98.0, 102.0, 98.0]
-    plain = float(sequential.half_widths(values, 0.95)[-1]) / 100
-    corrected = float(sequential.half_widths(values, sequential.nominal_level(RULE, 0.95))[-1]) / 100
+    plain, corrected = (
+        math.expm1(sequential.half_widths(values, level)[-1] / np.mean(values))
+        for level in (0.95, sequential.nominal_level(RULE, 0.95))
+    )
     sweep = a_sweep(replace(RULE, half_width=(plain + corrected) / 2))
     assert plain < corrected
     assert leaving(lambda cell, block: values[block - 1], 5, sweep) == {}
@@ -320,7 +322,7 @@ def test_means_are_printed_as_narrow_as_was_asked() -> None:
     logs = noise("ab", "wv", 0.012, 6)
     stopped, frame = ended(sweep, lambda cell, block: math.exp(logs[cell.id, block]))
     rows = estimate_frame(sweep, frame, run_id="", box="").set_index("cell")
-    widths = (rows["high"] - rows["low"]) / 2 / rows["mean"]
+    widths = rows["high"] / rows["mean"] - 1
     assert {"precise"} <= {stop.reason for stop in stopped.values()}
     for cell, stop in stopped.items():
         assert stop.half_width == pytest.approx(widths[cell])

@@ -62,7 +62,7 @@ LATE = "ran longer than 60 s and was ended (design.trial_timeout)"
         ([3, 1, 2], 9, INF, (NAN, 3, INF)),
         ([3, 1, 2], 9, 0.0, (NAN, 0, 1)),
         ([], 6, INF, (NAN, NAN, NAN)),
-        ([1, 2, 3], 1, INF, (2.5, -INF, INF)),
+        ([1, 2, 3], 1, INF, (2.5, 0, INF)),
         ([1, 2, 3], 1, NAN, (NAN, NAN, NAN)),
     ],
     ids=[
@@ -200,7 +200,7 @@ def test_a_run_without_timeouts_is_what_it_was_and_has_no_more_to_compute() -> N
     whole = frame(sweep, {"a/w": {1: 2.0, 2: 4.0}}, "elapsed")
     found = estimate_frame(sweep, whole, run_id="r", box="b")
     assert found["censored"].tolist() == [0]
-    assert found["method"].tolist() == ["mean, t interval"]
+    assert found["method"].tolist() == ["mean, t interval on the log scale"]
 
 
 # --- cells that never ended -------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_an_estimate_has_its_interval_unit_and_n() -> None:
 def test_an_estimate_of_one_trial_has_no_interval() -> None:
     one = mountlab.estimate([5e8], unit="B/s")
     assert math.isnan(one.low)
-    assert str(one) == "500 MB/s; mean, t interval at 95\u00a0%, n = 1"
+    assert str(one) == "500 MB/s; mean, t interval on the log scale at 95\u00a0%, n = 1"
 
 
 def test_a_comparison_is_its_sentence(run: Run) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mountlab.analysis import verdicts
 from mountlab.checks import caveats
 from mountlab.core import names, numbers
-from mountlab.core.findings import Caveat, OptionState, PublishedFigure
+from mountlab.core.findings import Caveat, NoiseSource, OptionState, PublishedFigure
 from mountlab.core.metrics import METRICS, known_metric
 from mountlab.core.model import Stop, StopReason, Until
 from mountlab.report import sentences
@@ -501,6 +501,17 @@ def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
 def test_what_would_decide_is_said_of_what_is_undecided() -> None:
     assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks or fewer would decide.")
     assert "would decide" not in sentence(verdict="undecided", needed=None)
+
+
+def test_where_nobody_would_run_so_many_blocks_it_says_by_how_much_the_noise_must_fall_and_where_it_is() -> None:
+    said = sentence(verdict="undecided", reduce=9.46, noise="candidate", candidate="tmpfs")
+    assert said.endswith(
+        "; cannot be decided at this noise: reduce it by a factor of 9.5 for 20 blocks (most of it is in tmpfs, from "
+        "trial to trial)."
+    )
+    assert "a factor of 95 for 30 blocks." in sentence(verdict="undecided", reduce=94.6, n=30)
+    others = {sentence(verdict="undecided", reduce=2.0, noise=noise) for noise in get_args(NoiseSource)}
+    assert len(others) == len(get_args(NoiseSource))
 
 
 def test_what_is_not_paired_counts_no_blocks() -> None:

@@ -71,7 +71,7 @@ def test_each_cell_has_its_mean_interval_and_n() -> None:
     known = figures(SWEEP, ("tmpfs/dd-write", 1, 1e8), ("tmpfs/dd-write", 2, 1.1e8), ("ramfs/dd-write", 1, 3e8))
     text = repr(estimates_table(SWEEP, known, now="ramfs/dd-write"))
     assert "Write bandwidth, MB/s" in text
-    assert "105 [41, 169] n = 2" in text
+    assert "105 [57, 192] n = 2" in text
     assert "▸ 300 n = 1" in text
 
 

@@ -336,7 +336,7 @@ def test_half_widths_are_those_of_the_estimate_after_each_block() -> None:
     widths = sequential.half_widths(values, 0.97)
     for row, sample in enumerate(values):
         for n in range(2, 13):
-            told = estimate(sample[:n], level=0.97)
+            told = estimate(sample[:n], level=0.97, signed=True)
             assert widths[row, n - 1] == pytest.approx((told.high - told.low) / 2, rel=1e-9)
     assert np.all(np.isinf(widths[:, 0]))
 

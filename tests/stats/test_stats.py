@@ -42,13 +42,16 @@ def allowed_misses(trials: int, rate: float) -> int:
 @given(VALUES, st.sampled_from([0.8, 0.9, 0.95, 0.99]))
 @pytest.mark.slow
 def test_the_interval_is_that_of_scipy(values: list[float], level: float) -> None:
-    ours = estimate(values, level=level)
+    """Of values that may be negative as it is; else as that of the logarithm of the mean, transformed back."""
+    ours, signed = estimate(values, level=level), estimate(values, level=level, signed=True)
     scale = stats.sem(values)
-    assert ours.mean == pytest.approx(np.mean(values), rel=1e-12)
+    assert ours.mean == signed.mean == pytest.approx(np.mean(values), rel=1e-12)
     assert ours.n == len(values)
     if scale > 1e-9 * ours.mean:
         theirs = stats.t.interval(level, len(values) - 1, loc=np.mean(values), scale=scale)
-        assert (ours.low, ours.high) == pytest.approx(theirs, rel=1e-9, abs=1e-9 * ours.mean)
+        assert (signed.low, signed.high) == pytest.approx(theirs, rel=1e-9, abs=1e-9 * ours.mean)
+        logs = stats.t.interval(level, len(values) - 1, loc=math.log(ours.mean), scale=scale / ours.mean)
+        assert (ours.low, ours.high) == pytest.approx(tuple(map(math.exp, logs)), rel=1e-7)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 10, 30])
@@ -57,17 +60,25 @@ def test_the_interval_by_hand_with_the_quantile_of_a_printed_table(n: int) -> No
     mean = sum(values) / n
     sd = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
     half = T_975[n - 1] * sd / math.sqrt(n)
-    ours = estimate(values)
-    assert (ours.low, ours.high) == pytest.approx((mean - half, mean + half), rel=1e-5)
+    ours, signed = estimate(values), estimate(values, signed=True)
+    assert (signed.low, signed.high) == pytest.approx((mean - half, mean + half), rel=1e-5)
+    assert (ours.low, ours.high) == pytest.approx(
+        (mean * math.exp(-half / mean), mean * math.exp(half / mean)), rel=1e-5
+    )
     assert (ours.sd, ours.cv) == pytest.approx((sd, sd / mean))
 
 
 def test_a_worked_example() -> None:
-    """1, 2, 3, 4, 5: mean 3, sd sqrt(2.5), 95 % interval 3 +- 2.77645 * sqrt(0.5)."""
-    ours = estimate([1, 2, 3, 4, 5], unit="B/s")
-    assert (ours.mean, ours.n, ours.level, ours.method, ours.unit) == (3.0, 5, 0.95, "mean, t interval", "B/s")
-    assert ours.sd == pytest.approx(1.5811388300841898)
-    assert (ours.low, ours.high) == pytest.approx((1.036757, 4.963243), rel=1e-6)
+    """1, 2, 3, 4, 5: mean 3, sd sqrt(2.5), 95 % interval 3 +- 2.77645 * sqrt(0.5), which is 1.963243; on the log scale
+    3 / 1.924015 and 3 * 1.924015."""
+    signed = estimate([1, 2, 3, 4, 5], unit="B/s", signed=True)
+    told = (signed.mean, signed.n, signed.level, signed.method, signed.unit)
+    assert told == (3.0, 5, 0.95, "mean, t interval", "B/s")
+    assert signed.sd == pytest.approx(1.5811388300841898)
+    assert (signed.low, signed.high) == pytest.approx((1.036757, 4.963243), rel=1e-6)
+    ours = estimate([1, 2, 3, 4, 5])
+    assert ours.method == "mean, t interval on the log scale"
+    assert (ours.low, ours.high) == pytest.approx((1.559239, 5.772046), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -129,8 +140,9 @@ def test_no_value_gives_nothing_and_one_value_gives_no_interval() -> None:
 
 
 def test_two_values_give_the_widest_of_intervals() -> None:
-    ours = estimate([9.0, 11.0])
-    assert (ours.low, ours.high) == pytest.approx((10 - 12.7062, 10 + 12.7062), rel=1e-5)
+    signed, ours = estimate([9.0, 11.0], signed=True), estimate([9.0, 11.0])
+    assert (signed.low, signed.high) == pytest.approx((10 - 12.7062, 10 + 12.7062), rel=1e-5)
+    assert (ours.low, ours.high) == pytest.approx((2.80657, 35.6307), rel=1e-5)
 
 
 def test_a_constant_sample_has_no_interval_where_no_step_is_known() -> None:

@@ -176,7 +176,9 @@ def test_blocks_to_show_same_are_the_fewest() -> None:
 def test_blocks_for_a_half_width_are_the_fewest() -> None:
     for cv in (0.001, 0.01, 0.05, 0.2):
         n = int(power.blocks_for_half_width(cv, 0.03))
-        width = [stats.t.ppf(0.975, k - 1) * cv / math.sqrt(k) if k > 1 else math.inf for k in (n - 1, n)]
+        # The upper end is the farther one: mean * exp(half).
+        half = [stats.t.ppf(0.975, k - 1) * cv / math.sqrt(k) if k > 1 else math.inf for k in (n - 1, n)]
+        width = [math.expm1(each) for each in half]
         assert width[1] <= 0.03
         assert n == 2 or width[0] > 0.03
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
-from mountlab.core.findings import Comparison
+from mountlab.core.findings import Comparison, NoiseSource
 from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Cell, Filesystem, Measurement, Sweep, Trial, Workload
@@ -23,6 +24,7 @@ from mountlab.stats import compare_rows, estimate_samples, family
 from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
+from mountlab.stats.noise import noise_source
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
 from mountlab.tools.resolution import Step, printed_step
@@ -156,7 +158,8 @@ def estimate_frame(
     factors, design = factor_names(sweep), sweep.design
     samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within, steps = level_after(design.until, design.level), _steps(sweep, samples)
-    found = estimate_samples(samples.values, samples.sizes, level=within, statistic=design.estimate, steps=steps)
+    known = partial(estimate_samples, level=within, statistic=design.estimate)
+    found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
     start = ["run_id", "box", "filesystem", "tool", "workload", *factors]
     about = [_about_cell(cell, factors, run_id=run_id, box=box) for cell in sweep.cells]
     cells = pd.DataFrame(about, columns=start).iloc[samples.places]
@@ -289,6 +292,13 @@ class _Samples:
         """The sample of each value."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    @property
+    def signed(self) -> Flags:
+        """Of each sample whether its metric may be negative, as one of a sweep's own may: in any cell, a value is."""
+        metrics = self.keys["metric"]
+        below = metrics.iloc[self.ids[self.values < 0]].unique()
+        return np.asarray(metrics.isin(below), dtype=np.bool_)
+
 
 def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
     """Values with the same keys make one sample; within a cell, samples come in the order in which they first stood."""
@@ -356,8 +366,26 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     asked, ratios, late = compared(sweep, measurements, censored)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    sides = (each.sides for each in asked)
-    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist()))
+    sides, noise = (each.sides for each in asked), _Noise(sweep, measurements, asked).source
+    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), noise=noise))
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """What the noise of comparisons comes from, looked at only where that is asked."""
+
+    sweep: Sweep
+    measurements: pd.DataFrame
+    asked: list[Question]
+
+    def source(self, place: int) -> NoiseSource:
+        _, (ours, theirs), (step, other_step) = self._values
+        rounded = (float(np.ravel(each)[place]) for each in (step, other_step))
+        return noise_source(ours[place], theirs[place], steps=(next(rounded), next(rounded)))
+
+    @cached_property
+    def _values(self) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
+        return _by_block(counted(self.measurements), self.sweep, self.asked)
 
 
 def compared(

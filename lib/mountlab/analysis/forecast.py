@@ -69,7 +69,7 @@ class Prediction:
     block_s: float
     """Seconds that one block of the workload takes, on all of its file systems."""
     half_width: float
-    """Expected half width of the interval of the mean, relative."""
+    """By how much of the mean the farther end of its interval is expected to be off."""
     smallest_ratio: float
     """The smallest ratio that is shown with a chance of 80 %, all comparisons of the sweep being corrected for."""
     smallest_ratio_cautious: float
@@ -311,7 +311,7 @@ def _prediction(sweep: Sweep, spread: Spread, ending: Ending, block_s: float, le
         blocks=blocks,
         blocks_late=ending.late,
         block_s=block_s,
-        half_width=spread.cv * float(power.width_of_mean(blocks, level=mean_level)),
+        half_width=math.expm1(spread.cv * float(power.width_of_mean(blocks, level=mean_level))),
         smallest_ratio=float(power.smallest_ratio(blocks, spread.log_sd, level=looked)),
         smallest_ratio_cautious=float(power.smallest_ratio(blocks, cautious, level=looked)),
         shows={n: float(power.smallest_ratio(n, spread.log_sd, level=looked)) for n in BLOCKS},

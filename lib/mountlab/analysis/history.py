@@ -65,7 +65,7 @@ class HistoryPoint:
 
     @property
     def estimate(self) -> Estimate:
-        """Mean and t interval, from the trials of the run."""
+        """Mean and interval, from the trials of the run."""
         return estimate_of_moments(self.mean, self.sd, self.n, level=LEVEL)
 
 

@@ -83,8 +83,8 @@ def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 class _Width(NamedTuple):
-    """Of one interval: half of it, relative to the figure; of a ratio less one than the larger factor either way. NaN
-    where there is no interval."""
+    """Of one interval: by how much its farther end is off, relative to the figure; of a ratio less one than the larger
+    factor either way. NaN where there is no interval."""
 
     n: int
     looked: float
@@ -203,8 +203,8 @@ def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
 def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
     estimates = estimate_frame(sweep, frame, run_id="", box="")
     mean, low, high = (estimates[name].to_numpy(dtype=float) for name in ("mean", "low", "high"))
-    half = (high - low) / 2
-    widths = np.divide(half, np.abs(mean), out=np.where(half > 0, math.inf, half), where=mean != 0)
+    off = np.maximum(high - mean, mean - low)
+    widths = np.divide(off, np.abs(mean), out=np.where(off > 0, math.inf, off), where=mean != 0)
     columns = (estimates[name].tolist() for name in ("cell", "metric", "label", "n"))
     found: Widths = defaultdict(dict)
     for cell, metric, label, n, width in zip(*columns, widths.tolist(), strict=True):

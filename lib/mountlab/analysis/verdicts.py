@@ -12,6 +12,7 @@ from mountlab.core.names import cell_id as cell_id_
 from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
+from mountlab.stats.power import blocks_when_quieter
 
 SIGNS: Mapping[Verdict, str] = {
     "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
@@ -140,11 +141,35 @@ def comparison_sentence(
 
 
 def needed(comparison: Comparison) -> str:
-    """What it would take to decide, where that can be said."""
-    if not comparison.needed:
-        return ""
+    """What it would take to decide, where that can be said: blocks, or less noise where nobody would run so many."""
     plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
-    return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"
+    if comparison.needed:
+        return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"
+    if not math.isfinite(comparison.reduce):
+        return ""
+    factor = number(comparison.reduce, 1 if comparison.reduce < 10 else 0)
+    blocks = f" for {blocks_when_quieter(comparison.n)} {plural}"
+    source = f" ({_noise_text(comparison)})" if comparison.noise else ""
+    return f"; cannot be decided at this noise: reduce it by a factor of {factor}{blocks}{source}"
+
+
+def _noise_text(comparison: Comparison) -> str:
+    """'most of it is in tmpfs, from trial to trial'."""
+    side = {"candidate": comparison.candidate, "baseline": comparison.baseline}.get(comparison.noise)
+    return f"most of it is in {side}, from trial to trial" if side else _NOISE[comparison.noise]
+
+
+_NOISE: Mapping[str, str] = {
+    "both": "it is from trial to trial, and neither side stands out",
+    "one block": "most of it is one block that lies far off",
+    "few blocks": "most of it is a few blocks that lie far off",
+    "step": "most of it is a step of the ratio between two blocks",
+    "drift": "most of it is a drift of the ratio over the blocks",
+    "two modes": "the ratio has two modes",
+    "rounding": "most of it is rounding by the tool",
+    "boxes": "the boxes differ",
+    "unknown": "too few blocks tell where it comes from",
+}
 
 
 def _times(comparison: Comparison) -> str:

@@ -59,7 +59,7 @@ def _shares(cell: Cell, metric: str, measurements: pd.DataFrame) -> Iterator[Sha
     for name in clients if len(rows) else ():
         ratios = rows[name] / rows.drop(columns=name).median(axis=1)
         logs = [math.log(ratio) for ratio in ratios]
-        interval = estimate(logs, level=LEVEL, within=1 - (1 - LEVEL) / len(clients))
+        interval = estimate(logs, level=LEVEL, within=1 - (1 - LEVEL) / len(clients), signed=True)
         yield Share(
             cell=cell, metric=metric, client=name, rates=tuple(rows[name]), ratios=tuple(ratios), log_ratio=interval
         )

@@ -17,6 +17,12 @@ Agreement = Literal[
 ]
 """How ours stands to what was published."""
 Severity = Literal["note", "warning", "error"]
+NoiseSource = Literal[
+    "candidate", "baseline", "both", "one block", "few blocks", "step", "drift", "two modes", "rounding", "boxes",
+    "unknown",
+]  # fmt: skip
+"""What most of the spread of a ratio comes from: the trials of one side, or of both where neither stands out; what its
+blocks show; boxes that differ. `unknown`: too few blocks tell."""
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "without effect", "added"]
 """Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
 another value. `added`: shown, and not asked for."""
@@ -26,8 +32,8 @@ NOT_IN_EFFECT: tuple[OptionState, ...] = ("ignored", "changed", "without effect"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate(Shown):
-    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2, and infinite
-    where the method can give none at this n."""
+    """A mean with its interval, from the trials of one cell. n counts trials. Bounds are NaN for n < 2. Where the
+    method can give none at this n they are infinite; the lower one of a positive quantity is then 0."""
 
     mean: float
     """Or the other figure that `method` names: geometric mean, median, harmonic mean."""
@@ -73,7 +79,12 @@ class Comparison(Shown):
     level of 95 % it is the 90 % interval, or wider where the tests were corrected for others."""
     needed: int | None = None
     """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
-    nothing is known, or no sensible number would do."""
+    nothing is known, or no sensible number would do: `reduce` then says what would."""
+    reduce: float = math.nan
+    """Where no sensible number of blocks would decide: the factor by which its noise must fall so that
+    stats.power.blocks_when_quieter(n) blocks do; else NaN."""
+    noise: NoiseSource | Literal[""] = ""
+    """Where no sensible number of blocks would decide: what most of the noise comes from; '' where nobody looked."""
     censored: int = 0
     """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
     than every one that ended. NaN where the median lies among these."""

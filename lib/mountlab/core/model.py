@@ -25,7 +25,7 @@ COLUMNS = frozenset({
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
     "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same", "level_same",
-    "needed", "residual", "censored", "better",
+    "needed", "reduce", "noise", "residual", "censored", "better",
 })  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
@@ -192,8 +192,8 @@ class Until:
     """A stopping rule: blocks go on until the figures are this precise. How it is kept honest: stats/sequential.py."""
 
     half_width: float
-    """Of the printed interval, relative: 0.03 is +- 3 % of the mean; of a ratio a factor of 1.03 either way, in the
-    interval for all comparisons together."""
+    """Of the printed interval, relative: with 0.03 both ends lie within 3 % of the mean; of a ratio a factor of 1.03
+    either way, in the interval for all comparisons together."""
     confidence: float = 0.95
     """What the interval covers, after having looked at it block after block."""
     min: int = 5
@@ -421,8 +421,9 @@ class Stop:
     n: int
     """Figures that it gave."""
     half_width: float
-    """The widest relative half width that a report would have printed then: of its means, or of its ratios to the
-    baseline in the intervals for all comparisons together (the factor either way, less one); NaN for n < 2."""
+    """By how much the farther end of the widest interval that a report would have printed then was off: of its means,
+    or of its ratios to the baseline in the intervals for all comparisons together (the factor either way, less one);
+    NaN for n < 2."""
     metric: str
     """Whose that was, with the label where there is one."""
     why: str = ""

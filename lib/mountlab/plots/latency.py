@@ -81,7 +81,7 @@ def _draw_percentiles(axes: Axes, rows: Sequence[Mapping[str, Any]], mark: Mark,
     mean, low, high = (np.array([float(row[key]) / scale.factor for row in rows]) for key in ("mean", "low", "high"))
     axes.plot(xs, mean, color=mark.colour, linewidth=1.4, marker=mark.marker, markersize=3)
     known = np.isfinite(low) & np.isfinite(high)
-    # A bound below zero lies below every log axis; what is cut there is cut at the least that can be drawn.
+    # A bound of zero lies below every log axis; what is cut there is cut at the least that can be drawn.
     axes.fill_between(
         xs, np.maximum(low, mean / 1e3), high, where=known.tolist(), color=mark.colour, alpha=0.22, linewidth=0
     )

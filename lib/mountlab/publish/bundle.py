@@ -22,7 +22,7 @@ TABLES = ("measurements", "estimates", "comparisons")
 """The tables of a run that are made again and held against those that were published."""
 _FIGURES_WORDS = """
     value unit n mean low high sd cv level method stopped ratio p p_adjusted low_all high_all
-    low_same high_same level_same needed verdict
+    low_same high_same level_same needed reduce noise verdict
 """
 _FIGURES = frozenset(_FIGURES_WORDS.split())
 """Columns of figures and of what is said of them; the others tell which row it is."""

@@ -41,15 +41,14 @@ class PaperTable:
 
 def mean_text(mean: float, low: float, high: float, *, factor: float = 1.0) -> str:
     """'2.71 ± 0.06' in sensible digits, the half width with those of the mean; '[low, high]' in the place of the half
-    width where the interval is not even on both sides; the mean alone where there is none (n < 2)."""
+    width where the interval is not as wide on both sides, in these digits; the mean alone where there is none (n < 2).
+    """
     figures = mean_figures(mean, low, high, factor=factor)
     if not (math.isfinite(low) and math.isfinite(high)):
         return figures.value
-    half = (high - low) / 2
-    if abs((high + low) / 2 - mean) > 1e-6 * half:
-        return str(figures)
     decimals = len(figures.value.partition(".")[2])
-    return f"{figures.value} {PLUS_MINUS} {number(half / factor, decimals)}"
+    below, above = (number(side / factor, decimals) for side in (mean - low, high - mean))
+    return f"{figures.value} {PLUS_MINUS} {above}" if below == above else str(figures)
 
 
 def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTable]:

@@ -93,6 +93,7 @@ def comparison_of(row: CsvRow) -> Comparison:
     needed = int(float(row["needed"])) if row["needed"] else None
     late = int(row.get("censored") or 0)  # runs of before have no such column
     known |= {"verdict": row["verdict"], "better": row.get("better") or ""}  # only of metrics that a sweep defines
+    known["noise"] = row.get("noise") or ""  # nor have they this one
     return Comparison(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
 
 

@@ -73,7 +73,10 @@ class ComparisonSet:
     """Where equivalence is shown, the interval of its two one-sided tests; NaN elsewhere."""
     level_same: Floats
     needed: Floats
-    """Blocks that would decide, at a power of 80 %; NaN where it is decided, has no interval, or none would do."""
+    """Blocks that would decide, at a power of 80 %; NaN where it is decided or has no interval, infinite where more
+    than power.MOST_BLOCKS would be needed."""
+    reduce: Floats
+    """The factor by which the noise must fall so that power.blocks_when_quieter(n) blocks decide; NaN as `needed`."""
 
 
 def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> ComparisonSet:
@@ -86,6 +89,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
     open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
+    would = WouldDecide.of(ratios, int(open_.sum()), level, smallest_effect)
     return ComparisonSet(
         p=ratios.p() if until is None else sequential.true_p(ratios.p(), until),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
@@ -97,7 +101,8 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until
         low_same=low_same,
         high_same=high_same,
         level_same=level_same,
-        needed=np.where(open_, needed_blocks(ratios, int(open_.sum()), level, smallest_effect), math.nan),
+        needed=np.where(open_, would.needed(), math.nan),
+        reduce=np.where(open_, would.reduce(), math.nan),
     )
 
 
@@ -173,25 +178,50 @@ def verdict(
     return "undecided"
 
 
-def needed_blocks(ratios: Ratios, undecided: int, level: float, smallest_effect: float) -> Floats:
-    """How many blocks would decide each comparison with a chance of 80 %, if ratio and spread are what was measured:
-    that it differs, or that it is the same within the margin, whichever takes fewer. Shape (comparisons,); at least
-    one more than there are; NaN where power.MOST_BLOCKS would not do.
+@dataclass(frozen=True)
+class WouldDecide:
+    """What would decide comparisons, if ratio and spread are what was measured: that it differs, or that it is the same
+    within the margin, whichever takes less. By stats.power, at the level at which `undecided` of them are still to be
+    tested, with a chance of 80 %. That two are the same takes both one-sided tests; each is given half of what may go
+    wrong, which is a little more than it takes. A ratio that happens to lie near the margin takes very many blocks
+    either way, and rightly so."""
 
-    By stats.power, at the level at which `undecided` comparisons of the sweep are still to be tested.
-    That two are the same takes both one-sided tests; each is given half of what may go wrong, which is a little more
-    than it takes. A ratio that happens to lie near the margin takes very many blocks either way, and rightly so.
-    """
-    spread, effect = ratios.log_se * np.sqrt(ratios.n), np.abs(ratios.log_mean)
-    count = max(int(ratios.known.sum()), 1)
-    error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
-    margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
-    with np.errstate(over="ignore"):
-        differs = power.needed_blocks(np.exp(effect), spread, level=1 - error)
-        same_level = max(1 - 2 * (1 - level) / max(undecided, 1), 0.01)
-        same = power.needed_blocks(np.exp(margin), spread, power=(1 + power.POWER) / 2, level=same_level)
-    found = np.fmin(differs, same)
-    return np.where(np.isinf(found), math.nan, np.maximum(found, ratios.n + 1.0))
+    n: NDArray[np.int64]
+    spread: Floats
+    """Of the log ratios of blocks."""
+    effect: Floats
+    margin: Floats
+    """How far the ratio lies inside of the margin; 0 where it does not."""
+    level: float
+    level_same: float
+
+    @classmethod
+    def of(cls, ratios: Ratios, undecided: int, level: float, smallest_effect: float) -> WouldDecide:
+        effect, count = np.abs(ratios.log_mean), max(int(ratios.known.sum()), 1)
+        error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
+        margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
+        level_same = max(1 - 2 * (1 - level) / max(undecided, 1), 0.01)
+        return cls(ratios.n, ratios.log_se * np.sqrt(ratios.n), effect, margin, 1 - error, level_same)
+
+    def needed(self) -> Floats:
+        """The blocks that it would take, at least one more than there are; infinite where power.MOST_BLOCKS would not
+        do."""
+        with np.errstate(over="ignore"):
+            differs = power.needed_blocks(np.exp(self.effect), self.spread, level=self.level)
+            same = power.needed_blocks(np.exp(self.margin), self.spread, power=_EACH, level=self.level_same)
+        return np.asarray(np.maximum(np.fmin(differs, same), self.n + 1.0))
+
+    def reduce(self) -> Floats:
+        """The factor by which the spread must fall so that power.blocks_when_quieter(n) blocks do."""
+        place = power.blocks_when_quieter(self.n) - 2
+        differs, same = power.smallest_effects(power.POWER, self.level), power.smallest_effects(_EACH, self.level_same)
+        largest = np.maximum(self.effect / differs[place], self.margin / same[place])
+        unknown = np.full(len(self.spread), math.nan)
+        return np.asarray(np.divide(self.spread, largest, out=unknown, where=largest > 0))
+
+
+_EACH = (1 + power.POWER) / 2
+"""The power that each of two one-sided tests is given."""
 
 
 def _real_p(p: Floats, until: Until | None) -> Floats:

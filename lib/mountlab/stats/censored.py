@@ -42,8 +42,8 @@ def estimate_censored(values: Floats, censored: int, *, level: float, worst: flo
 
     An end that lies among the censored trials is `worst`; the near end is then the worst of the trials that ended,
     since all censored ones lie beyond it. Where half or more are censored there is no figure, and the near end still
-    holds. Too few trials for an interval at this level: both ends are infinite, and `method` says so. Where no trial
-    ended (no `values`) all are NaN.
+    holds. Too few trials for an interval at this level: it goes from 0 without an end, and `method` says so. Where no
+    trial ended (no `values`) all are NaN.
     """
     ordered = np.sort(np.array([*values, *[worst] * censored]))
     n, rank = len(ordered), order_statistic(len(ordered), level)
@@ -52,7 +52,7 @@ def estimate_censored(values: Floats, censored: int, *, level: float, worst: flo
         return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}, which bounds no such metric")
     if not len(values):
         return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}")
-    low, high = (ordered[rank - 1], ordered[-rank]) if rank else (-math.inf, math.inf)
+    low, high = (ordered[rank - 1], ordered[-rank]) if rank else (0.0, math.inf)
     low, high = (min(low, max(values)), high) if worst > 0 else (low, max(high, min(values)))
     method = f"{'median' if known else 'no figure'}; {told}{'' if rank else NO_INTERVAL}"
     return CensoredEstimate(float(np.median(ordered)) if known else math.nan, float(low), float(high), method)

@@ -2,6 +2,11 @@
 
 Not by the bootstrap: at n = 3 its nominal 95 % interval covers 75 % on normal data, the t interval 95 %.
 
+Of positive quantities the t interval is made on the log scale: the mean divided and multiplied by exp(h), where h is
+half of the t interval as a share of the mean (the delta method). It never reaches zero, and with little spread it is
+the t interval. It covers what the t interval covers or more, but for samples with a tail to the left, where it covers
+up to a point less (METHODS.md).
+
 Everything is computed for many samples at once: `rows` of shape (samples, n) hold one sample a row. STATISTICS lists
 what can be estimated; a new statistic is one entry there.
 """
@@ -23,7 +28,10 @@ from mountlab.stats.rounding import alike, common_deviation
 Floats = NDArray[np.float64]
 LOWEST = 0.01
 """A notebook may ask for a narrower interval than a sweep."""
+Flags = NDArray[np.bool_]
 T_METHOD = "mean, t interval"
+LOG_METHOD = "mean, t interval on the log scale"
+"""Of a positive quantity."""
 NO_INTERVAL = ": n is too small for a finite interval"
 """Added to the method where an order statistic interval has no end."""
 NO_SPREAD = ": all trials are alike, and the step of the figure is unknown"
@@ -39,10 +47,13 @@ class Statistic:
     method: str
     right: str
     """When it is the right one, in a sentence."""
-    interval: Callable[[Floats, float, Floats], tuple[Floats, Floats, Floats]]
-    """(samples, n >= 2), a level, and the step of each sample to figure, low and high, each (samples,)."""
+    interval: Callable[[Floats, float, Floats, Flags], tuple[Floats, Floats, Floats]]
+    """(samples, n >= 2), a level, the step of each sample, and whether values of it may be negative, to figure, low and
+    high, each (samples,)."""
     positive: bool = False
     """Whether it is defined for positive values only."""
+    signed_method: str = ""
+    """Its method for samples that may be negative, or are all zero, where that is another."""
     ranks: bool = False
     """Whether the ends of its interval are values of the sample, so that few values have none."""
 
@@ -69,21 +80,26 @@ def estimate(
     statistic: str = "mean",
     within: float | None = None,
     step: float = 0.0,
+    signed: bool = False,
 ) -> Estimate:
-    """Mean of `values` (one a trial) with its t interval: mean +- t(n-1) * sd / sqrt(n); or another of STATISTICS.
+    """Mean of `values` (one a trial) with its t interval, or another of STATISTICS. The interval is made on the log
+    scale, from mean / exp(h) to mean * exp(h) with h = t(n-1) * sd / (mean * sqrt(n)), and so never goes below zero;
+    where values are `signed` (may be negative, as logarithms), or one is negative, it is mean +- t(n-1) * sd / sqrt(n).
 
     `step`: to what the values are rounded, in their unit, which the interval then contains (stats.rounding); 0 where it
     is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
     at which the interval is computed, where that is not the one that it is to cover: after a stopping rule it must be
     higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one trial says nothing about
     spread. Raises ParameterError for a level out of range, ValueError for values that are not finite, and for values
-    that are not positive where the statistic needs that. Source: Student (1908); any textbook.
+    that are not positive where the statistic needs that. Source: Student (1908); for the log scale, the delta method.
     """
     sample = checked(values, level)
     if STATISTICS[statistic].positive and np.any(sample <= 0):
         raise ValueError(f"a {STATISTICS[statistic].noun.lower()} needs positive values")
     sizes, steps = np.array([len(sample)]), np.array([step])
-    found = estimate_samples(sample, sizes, level=within or level, statistic=statistic, steps=steps)
+    found = estimate_samples(
+        sample, sizes, level=within or level, statistic=statistic, steps=steps, signed=np.array([signed])
+    )
     columns = (found.figure, found.low, found.high, found.sd, found.cv)
     mean, low, high, sd, cv = (float(column[0]) for column in columns)
     return Estimate(
@@ -92,49 +108,59 @@ def estimate(
 
 
 def estimate_of_moments(mean: float, sd: float, n: int, *, level: float = 0.95, unit: str = "") -> Estimate:
-    """The t interval of a mean from the mean and the standard deviation (n - 1 in the divisor) of its sample. n < 2 has
-    none."""
+    """The interval of a mean from the mean and the standard deviation (n - 1 in the divisor) of its sample: on the log
+    scale where the mean is positive. n < 2 has none."""
     half = t_quantile(level, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
-    cv = sd / abs(mean) if n > 1 and mean else math.nan
+    low, high = (float(end[0]) for end in _bounds(np.array([mean]), np.array([half]), np.array([mean < 0])))
     return Estimate(
         mean=mean,
-        low=mean - half,
-        high=mean + half,
+        low=low,
+        high=high,
         sd=sd if n > 1 else math.nan,
-        cv=cv,
+        cv=sd / abs(mean) if n > 1 and mean else math.nan,
         n=n,
         level=level,
-        method=T_METHOD,
+        method=LOG_METHOD if mean > 0 else T_METHOD,
         unit=unit,
     )
 
 
 def estimate_samples(
-    values: Floats, sizes: NDArray[np.int64], *, level: float, statistic: str = "mean", steps: Floats | None = None
+    values: Floats,
+    sizes: NDArray[np.int64],
+    *,
+    level: float,
+    statistic: str = "mean",
+    steps: Floats | None = None,
+    signed: Flags | None = None,
 ) -> Estimates:
     """Many samples at once: `values` holds them one after the other, `sizes` says how long each is, `steps` to what the
-    values of each are rounded (None, 0: unknown).
+    values of each are rounded (None, 0: unknown), `signed` which may be negative (None: those with a negative value).
 
     The values must be finite. Where one is not positive, and the statistic needs that, the figure is NaN. The results
     are those of `estimate`, bit for bit, since that calls this.
     """
     chosen, starts = STATISTICS[statistic], np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
     known = np.zeros(len(sizes)) if steps is None else steps
+    either = np.zeros(len(sizes), dtype=bool) if signed is None else signed.copy()
     columns = np.full((5, len(sizes)), math.nan)
     for n in np.unique(sizes[sizes > 0]):
         own = np.flatnonzero(sizes == n)
-        columns[:, own] = _summed_up(values[starts[own][:, None] + np.arange(n)], level, chosen, known[own])
+        rows = values[starts[own][:, None] + np.arange(n)]
+        either[own] |= (rows < 0).any(axis=1)
+        columns[:, own] = _summed_up(rows, level, chosen, known[own], either[own])
     figure, low, high, sd, cv = columns
-    endless = np.isinf(low) & np.isinf(high) & chosen.ranks
+    endless = np.isinf(high) & chosen.ranks
     unknown = np.isnan(low) & ~np.isnan(figure) & (sizes > 1)
+    plain = (either | (figure == 0)) & bool(chosen.signed_method)
     methods = [
-        chosen.method + (NO_INTERVAL if no_end else NO_SPREAD if no_spread else "")
-        for no_end, no_spread in zip(endless.tolist(), unknown.tolist(), strict=True)
+        (chosen.signed_method if other else chosen.method) + (NO_INTERVAL if no_end else NO_SPREAD if no_spread else "")
+        for other, no_end, no_spread in zip(plain.tolist(), endless.tolist(), unknown.tolist(), strict=True)
     ]
     return Estimates(figure, low, high, sd, cv, sizes, methods)
 
 
-def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats) -> Floats:
+def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats, signed: Flags) -> Floats:
     """Figure, low, high, sd and cv of each row, as five rows."""
     samples, n = rows.shape
     found = np.full((5, samples), math.nan)
@@ -142,7 +168,7 @@ def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats) 
     if n == 1:
         found[0, fit] = rows[fit, 0]
         return found
-    found[:3, fit] = statistic.interval(rows[fit], level, steps[fit])
+    found[:3, fit] = statistic.interval(rows[fit], level, steps[fit], signed[fit])
     mean, sd = moments(rows)
     found[1:3, alike(sd, mean) & (steps == 0)] = math.nan
     found[3], found[4] = sd, np.divide(sd, np.abs(mean), out=np.full(samples, math.nan), where=mean != 0)
@@ -169,35 +195,50 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _t_interval(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+def _mean(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
+    mean, half = _mean_and_half(rows, level, steps)
+    return mean, *_bounds(mean, half, signed)
+
+
+def _mean_and_half(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats]:
+    """The mean of each row, and half of its t interval."""
     n = rows.shape[1]
     mean, sd = moments(rows)
-    half = t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
-    return mean, mean - half, mean + half
+    return mean, t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
 
 
-def _geometric(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+def _bounds(mean: Floats, half: Floats, signed: Flags) -> tuple[Floats, Floats]:
+    """The ends of intervals from half of the t interval: of what may be negative, or is zero, the t interval, which of
+    zeros does not go below them; else that on the log scale."""
+    on_logs = ~signed & (mean > 0)
+    shift = np.divide(half, mean, out=np.zeros_like(half), where=on_logs)
+    with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
+        low, high = (np.where(on_logs, mean * np.exp(sign * shift), mean + sign * half) for sign in (-1, 1))
+    return np.where(signed, low, np.maximum(low, 0)), high
+
+
+def _geometric(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
     logs = np.log(rows)
     with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
         shares = steps * np.exp(-logs.mean(axis=1))
-        figure, low, high = (np.exp(each) for each in _t_interval(logs, level, shares))
-    return figure, low, high
+        mean, half = _mean_and_half(logs, level, shares)
+        return np.exp(mean), np.exp(mean - half), np.exp(mean + half)
 
 
-def _harmonic(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+def _harmonic(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
     times = 1 / rows
-    time, shortest, longest = _t_interval(times, level, steps * times.mean(axis=1) ** 2)
-    fastest = np.divide(1, shortest, out=np.full(len(rows), math.inf), where=shortest > 0)
-    return 1 / time, 1 / longest, fastest
+    time, shortest, longest = _mean(times, level, steps * times.mean(axis=1) ** 2, signed)
+    with np.errstate(divide="ignore"):  # a time below floating point is infinitely fast
+        return 1 / time, 1 / longest, 1 / shortest
 
 
-def _median(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats, Floats]:
+def _median(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
     """Before it was rounded, each value, and so each end, lay within half a step of where it is."""
     ordered, rank = np.sort(rows, axis=1), order_statistic(rows.shape[1], level)
-    figure = np.median(ordered, axis=1)
+    figure, least = np.median(ordered, axis=1), np.where(signed, -math.inf, 0.0)
     if rank == 0:
-        return figure, np.full(len(rows), -math.inf), np.full(len(rows), math.inf)
-    return figure, ordered[:, rank - 1] - steps / 2, ordered[:, -rank] + steps / 2
+        return figure, least, np.full(len(rows), math.inf)
+    return figure, np.maximum(ordered[:, rank - 1] - steps / 2, least), ordered[:, -rank] + steps / 2
 
 
 def order_statistic(n: int, level: float) -> int:
@@ -211,7 +252,7 @@ def order_statistic(n: int, level: float) -> int:
 
 
 STATISTICS: dict[str, Statistic] = {
-    "mean": Statistic("Mean", T_METHOD, "the long run average of a trial's figure", _t_interval),
+    "mean": Statistic("Mean", LOG_METHOD, "the long run average of a trial's figure", _mean, signed_method=T_METHOD),
     "geometric": Statistic(
         "Geometric mean",
         "geometric mean, t interval on logs",

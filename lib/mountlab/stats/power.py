@@ -15,13 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from mountlab.stats.estimates import chi2_quantile
+from mountlab.stats.sequential import LARGEST_MAX
 
 Floats = NDArray[np.float64]
 POWER = 0.80
 CAUTION = 0.80
 """How sure one may be that the true spread is not above the one that a cautious plan reckons with."""
 MOST_BLOCKS = 2000
-"""More are not counted: nobody runs them."""
+"""More are not counted."""
+MOST_RUN = LARGEST_MAX
+"""The most blocks that are told as what would decide, unless a run has half as many or more already: a stopping rule
+ends there, and to halve the noise is worth as much as four times the blocks."""
+QUIET_BLOCKS = 20
+"""What a quieter run is reckoned with: from here on quantiles of t are near those of the normal distribution, so that
+more blocks narrow an interval by the square root of their number only."""
 _STEEP = 30
 """Above this critical value (few blocks, and a strict level, as in a sweep of many comparisons) the noncentral t is
 integrated over the normal part by Gauss and Hermite: the series that scipy sums need not converge there."""
@@ -37,6 +44,16 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
     that n blocks show is looked up in a table, made once for a level and a power.
     """
     return _first_below(smallest_effects(power, level), _effect(ratio, log_sd))
+
+
+def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
+    """The blocks for which a quieter run is foretold, where a run of n cannot decide: as many, or QUIET_BLOCKS."""
+    return np.clip(np.asarray(n, dtype=np.int64), QUIET_BLOCKS, MOST_BLOCKS)
+
+
+def too_many(needed: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
+    """Whether nobody would run so many blocks after a run of n; also where more than MOST_BLOCKS are needed."""
+    return np.asarray(np.asarray(needed) > np.maximum(MOST_RUN, 2 * np.asarray(n)), dtype=np.bool_)
 
 
 def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
@@ -110,7 +127,7 @@ def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
 
 
 def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
-    """The fewest trials whose t interval is `mean * (1 +- half_width)` or narrower when they spread by `cv` again.
+    """The fewest trials whose interval lies in `mean * (1 +- half_width)` when they spread by `cv` again.
 
     Infinite where more than MOST_BLOCKS would be needed, NaN where the spread is not known. Raises ValueError for a
     half width that is not positive. The spread of the next run varies, too: about half of such runs need a few more.
@@ -121,7 +138,7 @@ def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.
     widths = width_of_mean(np.arange(2, MOST_BLOCKS + 1), level=level)
     spread = np.asarray(cv, dtype=float)
     with np.errstate(divide="ignore"):
-        return _first_below(widths, half_width / spread)
+        return _first_below(widths, math.log1p(half_width) / spread)
 
 
 def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) -> Floats:

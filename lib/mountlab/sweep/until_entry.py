@@ -21,8 +21,8 @@ class UntilFile(File):
     """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
 
     half_width: PercentText
-    """How precise: `3%` is an interval of ± 3 % of the mean (`of: cells`), or a factor of 1.03 either way in the
-    interval that holds for all comparisons together (`of: comparisons`)."""
+    """How precise: `3%` is an interval with both ends within 3 % of the mean (`of: cells`), or a factor of 1.03 either
+    way in the interval that holds for all comparisons together (`of: comparisons`)."""
     confidence: PercentText = "95%"
     """What the interval covers, after having looked block after block. It is also the level of the report."""
     min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from mountlab.core.findings import Comparison, Verdict
+from mountlab.core.findings import Comparison, NoiseSource, Verdict
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.model import Workload
 from mountlab.core.names import workload_label
-from mountlab.stats import RATIO_METHOD, WELCH_METHOD, verdict
+from mountlab.stats import OVER_BOXES_METHOD, RATIO_METHOD, WELCH_METHOD, power, verdict
 from mountlab.stats.adjusted import ComparisonSet
 from mountlab.stats.censored import SIGN_METHOD
 from mountlab.stats.comparisons import Ratios
@@ -52,23 +52,32 @@ def comparisons_of(
     level: float,
     late: Sequence[int] | None = None,
     method: str = "",
+    noise: Callable[[int], NoiseSource | Literal[""]] = lambda _: "",
 ) -> Iterator[Comparison]:
     """Yield one comparison for each of `sides`, in the order of the ratios.
 
     `late`: in how many blocks a side ran into the time limit. `method`: that of all ratios without such blocks, where
-    it does not depend on whether they are paired.
+    it does not depend on whether they are paired. `noise`: place of a ratio that no sensible number of blocks decides
+    to what its noise comes from.
     """
     columns = [getattr(together, name).tolist() for name in _COLUMNS]
     censored = [0] * len(ratios.n) if late is None else late
     first = (ratios.ratio.tolist(), ratios.n.tolist(), ratios.paired.tolist(), censored)
-    for about, ratio, n, paired, own_late, *values in zip(sides, *first, *columns, strict=True):
+    for place, (about, ratio, n, paired, own_late, *values) in enumerate(zip(sides, *first, *columns, strict=True)):
         used = SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
         found = {"ratio": ratio, "n": n, "method": used, "censored": own_late}
-        yield _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level)
+        made = _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level)
+        yield made if math.isnan(made.reduce) else replace(made, noise=noise(place))
+
+
+MOST_BOXES = 20
+"""The most boxes that are told as what would decide: few sweeps have as many."""
 
 
 def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
     p_same, needed, ratio = found.pop("p_equivalent_adjusted"), found.pop("needed"), found.pop("ratio")
+    over = needed > MOST_BOXES if found["method"] == OVER_BOXES_METHOD else power.too_many(needed, found["n"])
+    found["reduce"] = found["reduce"] if over else math.nan
     p, more = found["p_adjusted"], higher_is_better(about.metric, about.better)
     said = verdict(ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=level, more_is_better=more)
     return Comparison(
@@ -77,7 +86,7 @@ def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison
         ratio=math.nan if found["censored"] and ratio in (0.0, math.inf) else ratio,
         level=level,
         verdict=said,
-        needed=None if math.isnan(needed) else int(needed),
+        needed=None if math.isnan(needed) or over else int(needed),
     )
 
 

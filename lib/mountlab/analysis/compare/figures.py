@@ -191,8 +191,9 @@ def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) 
     """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
     had a stopping rule, and where its figures are rounded."""
     rules = [sequential.level_after(run.sweep.design.until, level) for run in runs]
+    signed = any(value < 0 for own in figure.values for value in own)
     return tuple(
-        estimate(own, level=level, unit=figure.unit, within=within, step=step) if own else None
+        estimate(own, level=level, unit=figure.unit, within=within, step=step, signed=signed) if own else None
         for within, own, step in zip(rules, figure.values, figure.steps, strict=True)
     )
 

@@ -15,7 +15,7 @@ from mountlab.core.text import aligned, lines_of
 from mountlab.core.units import format_seconds
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows
-from mountlab.stats.power import MOST_BLOCKS, POWER
+from mountlab.stats.power import MOST_BLOCKS, MOST_RUN, POWER
 from mountlab.sweep import plan_text
 
 _MOST_NAMED = 4
@@ -78,10 +78,10 @@ def difference(ratio: float) -> str:
 
 
 def blocks(n: float) -> str:
-    """A number of blocks; '>2000' where nobody would run as many as are needed."""
+    """A number of blocks; '>200' where nobody would run as many as are needed."""
     if math.isnan(n):
         return numbers.MISSING
-    return f"{n:.0f}" if math.isfinite(n) else f">{MOST_BLOCKS}"
+    return f"{n:.0f}" if n <= MOST_RUN else f">{MOST_RUN}"
 
 
 def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
@@ -98,7 +98,23 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
         "cautious: the same if the spread is as large as the pilot leaves possible.",
         "mean ±, show, same: blocks for an interval of that width, to show that difference, to show that two "
         "equal file systems are the same.",
+        *_too_noisy(forecast),
     ]
+
+
+def _too_noisy(forecast: Forecast) -> Iterator[str]:
+    """What to do about what would take more blocks than anybody runs."""
+    over = [each for each in forecast.predictions if max(_fewest(each), default=0) > MOST_RUN]
+    if over:
+        worst = max((each.spread for each in over), key=lambda spread: spread.cv)
+        first = f"that of {worst.cell} ({share(worst.cv)} from trial to trial) first"
+        less = "half of it takes a quarter of the blocks"
+        yield f">{MOST_RUN}: cannot be decided at this noise. Reduce it, {first}: {less}."
+
+
+def _fewest(each: Prediction) -> list[float]:
+    """Every number of blocks that is told of a prediction, as far as it is known."""
+    return [n for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same) if not math.isnan(n)]
 
 
 def forecast_table(forecast: Forecast, sweep: Sweep) -> Html:

@@ -13,7 +13,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
-from mountlab.stats.power import MOST_BLOCKS, POWER
+from mountlab.stats import power
 
 _SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
 _FAR = 2
@@ -51,19 +51,16 @@ def _as_share(bound: float) -> str:
 
 
 def _what_would(gate: Gate, each: Judged) -> str:
-    if gate.unit == "run":
-        told = f"needs {_number(each.needed, 'run')} on each side"
-    elif math.isinf(each.needed):
-        told = f"needs {_number(each.needed, 'block')} in each run"
+    where = "on each side" if gate.unit == "run" else "in each run"
+    if power.too_many(each.needed, each.n):
+        told = f"at this noise needs more than {power.MOST_RUN} {gate.unit}s {where}; half the noise, a quarter of them"
+    elif gate.unit == "run":
+        told = f"needs {numbers.counted(round(each.needed), 'run')} {where}"
     else:
         told = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
     if each.seen * _FAR < each.needed:
         return f"{told}; {round(each.seen - each.n)} more if it is as it looks"
     return told
-
-
-def _number(needed: float, noun: str) -> str:
-    return f"more than {MOST_BLOCKS} {noun}s" if math.isinf(needed) else numbers.counted(round(needed), noun)
 
 
 def promises(gate: Gate) -> str:
@@ -78,7 +75,7 @@ def promises(gate: Gate) -> str:
     if any(math.isfinite(each.needed) for each in gate.judged):
         said += (
             f" With as many {gate.unit}s as are named, no change at all would pass, and one of twice the margin fail, "
-            f"in {numbers.percent(POWER)} of cases."
+            f"in {numbers.percent(power.POWER)} of cases."
         )
     if gate.unit == "block":
         said += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."

@@ -13,14 +13,15 @@ from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_
 from mountlab.stats.calibration.over_runs import changes_over_runs, delays_over_runs
 from mountlab.stats.calibration.processes import KINDS, Process
 from mountlab.stats.calibration.rules import trials_needed
+from mountlab.stats.calibration.scales import scales_of_means
 from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
 from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
 from mountlab.stats.calibration.what_if import SimulatedRuns, told_frame, told_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
-    *tables.TABLES, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed, over_few_boxes,
-    parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes, percentiles_of_few_ios,
-    missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
+    *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
+    over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes,
+    percentiles_of_few_ios, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
     made_once_or_in_each_block,
 )  # fmt: skip
 """All that METHODS.md holds."""

@@ -80,6 +80,18 @@ def shifted_gamma(shape: float, cv: float = NOISE) -> Process:
     )
 
 
+def mirrored(shape: float = 4.0, cv: float = 0.2) -> Process:
+    """Skewed to the left: a trial is sometimes much slower, never much faster. As skewed as a gamma, with this cv."""
+    nodes, weights = special.roots_genlaguerre(64, shape - 1)
+    log_mean = float(weights @ np.log(_positive(1 - cv * (nodes - shape) / math.sqrt(shape))) / weights.sum())
+    return Process(
+        f"tail to the left (mirrored gamma, shape {shape:g}), cv {100 * cv:g} %",
+        1.0,
+        log_mean,
+        lambda rng, size: _positive(1 - cv * (rng.gamma(shape, 1, size) - shape) / math.sqrt(shape)),
+    )
+
+
 def two_modes(share: float = FAST_SHARE, times: float = FAST_TIMES, cv: float = NOISE) -> Process:
     """Most trials are slow and a share of them is fast, as when a cache sometimes helps."""
     return Process(

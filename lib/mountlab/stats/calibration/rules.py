@@ -34,7 +34,7 @@ class Taken:
     """At which an interval is computed, so that it covers 95 %; or that of the usual interval."""
 
     def estimates(self) -> Estimates:
-        """Mean and t interval of each sample."""
+        """Mean and interval of each sample."""
         kept = np.arange(self.values.shape[1]) < self.counts[:, None]
         return estimate_samples(self.values[kept], self.counts, level=self.level)
 
@@ -43,7 +43,7 @@ class Taken:
         truth."""
         found = self.estimates()
         near = np.abs(found.figure - truth) <= HALF_WIDTH * truth
-        narrow = found.high - found.low <= 2 * HALF_WIDTH * found.figure * (1 + 1e-9)
+        narrow = found.high - found.figure <= HALF_WIDTH * found.figure * (1 + 1e-9)
         holds = (found.low <= truth) & (truth <= found.high)
         near_, narrow_, holds_ = (Share(int(np.count_nonzero(each)), len(each)) for each in (near, narrow, holds))
         return near_, narrow_, holds_

@@ -56,7 +56,7 @@ def generator(*names: object) -> Generator:
 
 
 def coverage_of_means(effort: Effort) -> Table:
-    """How often the t interval of the mean holds the truth."""
+    """How often the interval of the mean holds the truth."""
     says = "Intervals of a **mean** at 95 %: how often they hold the truth."
     return _by_size("means", says, LISTED, SIZES, lambda p, n: mean_covered(p, n, effort.samples))
 
@@ -85,7 +85,7 @@ def coverage_of_uneven_ratios(effort: Effort) -> Table:
 
 
 def mean_covered(process: Process, n: int, samples: int) -> Share:
-    """The share of samples of n trials whose t interval holds the mean."""
+    """The share of samples of n trials whose interval holds the mean."""
     values = process.draw(generator("mean", process.name, n), (samples, n))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL)
     return held(found.low, found.high, process.mean)
@@ -156,7 +156,7 @@ def _stopped_covered(values: Floats, until: Until, truth: float, corrected: bool
 def naive_blocks(values: Floats, until: Until) -> NDArray[np.intp]:
     """What everybody does: stop once the usual 95 % interval is narrow enough."""
     counts = np.arange(1, values.shape[1] + 1)
-    narrow = sequential.half_widths(values, LEVEL) <= until.half_width * np.cumsum(values, axis=1) / counts
+    narrow = sequential.half_widths(values, LEVEL) <= np.log1p(until.half_width) * np.cumsum(values, axis=1) / counts
     return sequential.first_block(narrow & (counts >= until.min), until.max)
 
 

@@ -32,7 +32,7 @@ class SimulatedRuns:
     """(runs, n) trials of the cell."""
     low: Floats
     high: Floats
-    """(runs,) ends of the 95 % t intervals of its mean."""
+    """(runs,) ends of the 95 % intervals of its mean."""
     verdicts: dict[Verdict, float]
     """Share of runs whose comparison of the two cells says so, were it the only one of its sweep."""
     caveats: float
